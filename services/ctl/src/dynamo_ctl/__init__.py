@@ -1,0 +1,1 @@
+"""dynamoctl: run, render, look at and try Dynamo Platform."""

@@ -1,0 +1,1 @@
+"""The pod-builder: turns DynamoGraphDeployments into Kubernetes objects and reports their status."""

@@ -1,0 +1,1 @@
+"""The watcher: publishes the Kubernetes objects that the platform reads to NATS."""

@@ -1,0 +1,1 @@
+"""What two or more services of Dynamo Platform need: API types, Kubernetes, NATS, etcd, runtime."""
