@@ -1,0 +1,47 @@
+"""A Kubernetes control plane, etcd and NATS as plain local processes: no container engine needed.
+
+For trying the platform on a laptop and for its integration tests. Nothing listens on anything but 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+from .certs import CertificateAuthority, KeyPair
+from .controlplane import ControlPlane
+from .errors import (
+    ChecksumMismatchError,
+    LocalClusterError,
+    NotReadyError,
+    ProcessDiedError,
+    ProgramUnavailableError,
+)
+from .nodes import GpuModel, NodeShape
+from .options import ControlPlaneOptions
+from .ports import free_port
+from .process import ManagedProcess
+from .programs import Programs
+from .progress import LineProgress, Progress, SilentProgress
+from .servers import EtcdServer, NatsOptions, NatsServer, ServerTls
+
+__all__ = [
+    "CertificateAuthority",
+    "ChecksumMismatchError",
+    "ControlPlane",
+    "ControlPlaneOptions",
+    "EtcdServer",
+    "GpuModel",
+    "KeyPair",
+    "LineProgress",
+    "LocalClusterError",
+    "ManagedProcess",
+    "NatsOptions",
+    "NatsServer",
+    "NodeShape",
+    "NotReadyError",
+    "ProcessDiedError",
+    "ProgramUnavailableError",
+    "Programs",
+    "Progress",
+    "ServerTls",
+    "SilentProgress",
+    "free_port",
+]

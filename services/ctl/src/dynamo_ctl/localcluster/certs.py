@@ -1,0 +1,157 @@
+"""A throw-away certificate authority, and the certificates and keys a local cluster needs (ECDSA P-256)."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+LIFETIME = datetime.timedelta(days=365)
+# Clocks of two machines differ; a certificate from the future is refused.
+_BACKDATE = datetime.timedelta(hours=1)
+LOCAL_NAMES = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """PEM files of a certificate and its private key."""
+
+    certificate: Path
+    key: Path
+
+
+class CertificateAuthority:
+    """A CA in `folder`; certificates that are already there are used again, so a second start keeps its clients."""
+
+    def __init__(self, folder: Path, name: str = "dynamo-local-ca") -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.pair = KeyPair(folder / "ca.crt", folder / "ca.key")
+        if not _usable(self.pair):
+            key = ec.generate_private_key(ec.SECP256R1())
+            subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+            builder = (
+                _builder(subject, subject, key.public_key())
+                .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+                .add_extension(_usage(sign_certificates=True), critical=True)
+                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            )
+            _write(self.pair, builder.sign(key, hashes.SHA256()), key)
+            # Leaves of an earlier CA would be refused.
+            for stale in folder.glob("*.crt"):
+                if stale != self.pair.certificate:
+                    stale.unlink()
+        self._key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
+        self._certificate = x509.load_pem_x509_certificate(self.pair.certificate.read_bytes())
+
+    @property
+    def certificate(self) -> Path:
+        """What clients must trust."""
+        return self.pair.certificate
+
+    def server(self, name: str, names: Sequence[str] = LOCAL_NAMES) -> KeyPair:
+        """Server certificate for DNS names and IP addresses."""
+        return self._issue(name, name, (), names, ExtendedKeyUsageOID.SERVER_AUTH)
+
+    def client(self, name: str, user: str | None = None, groups: Sequence[str] = ()) -> KeyPair:
+        """Client certificate: common name `user` (default: `name`), organizations `groups`."""
+        return self._issue(name, user if user is not None else name, groups, (), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def _issue(
+        self, name: str, common_name: str, groups: Sequence[str], names: Sequence[str], use: x509.ObjectIdentifier
+    ) -> KeyPair:
+        pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
+        if _usable(pair):
+            return pair
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name(
+            [
+                *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups),
+                x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+            ]
+        )
+        builder = (
+            _builder(subject, self._certificate.subject, key.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(sign_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName([_general(n) for n in names]), critical=False)
+        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"{self.pair.key} holds no elliptic curve key; remove {self._folder}")
+        _write(pair, builder.sign(self._key, hashes.SHA256()), key)
+        return pair
+
+
+def signing_key(folder: Path, name: str = "service-account") -> tuple[Path, Path]:
+    """(private, public) PEM files of a key that signs ServiceAccount tokens; kept if already there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    private, public = folder / f"{name}.key", folder / f"{name}.pub"
+    if not (private.exists() and public.exists()):
+        key = ec.generate_private_key(ec.SECP256R1())
+        _write_key(private, key)
+        public.write_bytes(
+            key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        )
+    return private, public
+
+
+def _usable(pair: KeyPair) -> bool:
+    if not (pair.certificate.exists() and pair.key.exists()):
+        return False
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    return certificate.not_valid_after_utc > datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATE)
+        .not_valid_after(now + LIFETIME)
+    )
+
+
+def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=sign_certificates,
+        crl_sign=sign_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _write(pair: KeyPair, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    _write_key(pair.key, key)
+    pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )

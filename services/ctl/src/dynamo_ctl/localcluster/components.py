@@ -1,0 +1,91 @@
+"""Command lines of the Kubernetes programs. Pure: options and paths in, arguments out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .certs import KeyPair
+from .options import ControlPlaneOptions
+from .ports import LOOPBACK
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Certificates, keys and kubeconfig files the programs are given."""
+
+    ca: KeyPair
+    serving: KeyPair
+    tokens_private: Path
+    tokens_public: Path
+    kubeconfig: Path
+
+
+def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: str) -> list[str]:
+    """Arguments of kube-apiserver."""
+    disabled = []
+    if not options.controller_manager:
+        # It refuses pods without the default ServiceAccount, which the controller manager creates.
+        disabled.append("ServiceAccount")
+    if options.kwok_nodes:
+        # It taints new nodes until the node lifecycle controller says they are ready; ours are ready at once.
+        disabled.append("TaintNodesByCondition")
+    arguments = [
+        f"--etcd-servers={etcd_url}",
+        f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}", f"--secure-port={port}",
+        # A loopback address is no valid endpoint of the "kubernetes" Service.
+        "--endpoint-reconciler-type=none",
+        f"--service-cluster-ip-range={options.service_cidr}",
+        "--authorization-mode=RBAC", "--anonymous-auth=true", "--allow-privileged=true",
+        f"--client-ca-file={files.ca.certificate}",
+        f"--tls-cert-file={files.serving.certificate}", f"--tls-private-key-file={files.serving.key}",
+        f"--service-account-issuer={ISSUER}",
+        f"--service-account-key-file={files.tokens_public}",
+        f"--service-account-signing-key-file={files.tokens_private}",
+        "--profiling=false", f"--v={options.verbosity}",
+    ]  # fmt: skip
+    if disabled:
+        arguments.append(f"--disable-admission-plugins={','.join(disabled)}")
+    return [*arguments, *options.api_server_arguments]
+
+
+def controller_manager(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:
+    """Arguments of kube-controller-manager: every default controller, one client for all of them."""
+    return [
+        *_client(files, port, options),
+        f"--service-account-private-key-file={files.tokens_private}",
+        f"--root-ca-file={files.ca.certificate}",
+        f"--cluster-signing-cert-file={files.ca.certificate}", f"--cluster-signing-key-file={files.ca.key}",
+        "--use-service-account-credentials=false",
+        *options.controller_manager_arguments,
+    ]  # fmt: skip
+
+
+def scheduler(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:
+    """Arguments of kube-scheduler."""
+    return [*_client(files, port, options), *options.scheduler_arguments]
+
+
+def kwok(options: ControlPlaneOptions, files: Files, port: int, stages: tuple[Path, ...]) -> list[str]:
+    """Arguments of kwok, managing every node there is."""
+    return [
+        f"--kubeconfig={files.kubeconfig}",
+        *(f"--config={stage}" for stage in stages),
+        "--manage-all-nodes=true",
+        "--node-lease-duration-seconds=40",
+        f"--cidr={options.pod_cidr}",
+        f"--server-address={LOOPBACK}:{port}",
+    ]
+
+
+def _client(files: Files, port: int, options: ControlPlaneOptions) -> list[str]:
+    # Nobody to elect a leader against; electing would only delay a restart.
+    return [
+        f"--kubeconfig={files.kubeconfig}",
+        f"--authentication-kubeconfig={files.kubeconfig}", f"--authorization-kubeconfig={files.kubeconfig}",
+        f"--bind-address={LOOPBACK}", f"--secure-port={port}",
+        f"--tls-cert-file={files.serving.certificate}", f"--tls-private-key-file={files.serving.key}",
+        "--leader-elect=false", "--profiling=false", f"--v={options.verbosity}",
+    ]  # fmt: skip

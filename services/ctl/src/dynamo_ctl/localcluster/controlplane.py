@@ -1,0 +1,164 @@
+"""A Kubernetes control plane on 127.0.0.1: etcd, the API server, and optionally controllers, scheduler and KWOK nodes.
+
+Any number can run at once. Everything is below one directory, and a second start on it goes on where the first ended.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from . import components
+from .catalog import KUBERNETES_VERSION
+from .certs import CertificateAuthority, KeyPair, signing_key
+from .kubeconfig import write_kubeconfig
+from .nodes import create_nodes
+from .options import ControlPlaneOptions
+from .ports import LOOPBACK, PortBook
+from .probe import LocalHttp, client_tls
+from .process import ManagedProcess
+from .programs import Programs
+from .servers import EtcdServer
+
+STAGES = Path(__file__).parent / "stages" / "fast.yaml"
+_ADMIN = "admin"
+_ADMIN_GROUP = "system:masters"
+
+
+class ControlPlane:
+    """`async with ControlPlane(options, programs) as cp:` and use `cp.kubeconfig`.
+
+    Obtains missing programs first (see Programs), which may take minutes the first time.
+    """
+
+    def __init__(self, options: ControlPlaneOptions | None = None, programs: Programs | None = None) -> None:
+        self.options = options if options is not None else ControlPlaneOptions()
+        self._programs = programs if programs is not None else Programs()
+        self._temporary = self.options.directory is None
+        self.directory = (
+            Path(tempfile.mkdtemp(prefix="dynamo-cluster-"))
+            if self.options.directory is None
+            else self.options.directory.absolute()
+        )
+        self.kubeconfig = self.directory / "kubeconfig"
+        self._ports = PortBook(self.directory / "ports.json")
+        self._started: list[ManagedProcess] = []
+        self.etcd: EtcdServer
+        self.api_server: ManagedProcess
+        self.controller_manager: ManagedProcess | None = None
+        self.scheduler: ManagedProcess | None = None
+        self.kwok: ManagedProcess | None = None
+        self.certificates: CertificateAuthority
+        self.url = ""
+        self._http: LocalHttp
+
+    async def start(self) -> None:
+        """Start everything and wait until it is ready. If a part fails, the others are stopped again."""
+        try:
+            paths = await self._programs.obtain_all(self.options.programs)
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._assemble(paths)
+            for process in self._parts():
+                # Noted first: a part that fails to start must be stopped, too.
+                self._started.append(process)
+                await process.start()
+                if process is self.api_server and self.options.kwok_nodes:
+                    version = f"v{KUBERNETES_VERSION}"
+                    await create_nodes(self._http, self.options.kwok_nodes, self.options.node_shape, version)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop everything, clients before servers; removes the directory if it is temporary."""
+        while self._started:
+            await self._started.pop().stop()
+        self._ports.release()
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    async def stop_api_server(self) -> None:
+        """End the API server in order; etcd keeps the data, controllers and KWOK wait for it."""
+        await self.api_server.stop()
+
+    async def start_api_server(self) -> None:
+        """Start it again, on the same port."""
+        await self.api_server.start()
+
+    async def kill_api_server(self) -> None:
+        """End the API server as a crash would."""
+        await self.api_server.kill()
+
+    async def restart_api_server(self) -> None:
+        """Stop and start it."""
+        await self.api_server.restart()
+
+    def user_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
+        """A kubeconfig of another user (a client certificate), for tests of RBAC. May do nothing until bound."""
+        name = user.replace(":", "-").replace("/", "-")
+        pair = self.certificates.client(f"user-{name}", user, groups)
+        return write_kubeconfig(
+            self.directory / f"kubeconfig-{name}", self.url, self.certificates.certificate, pair, user
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _parts(self) -> list[ManagedProcess]:
+        optional = (self.controller_manager, self.scheduler, self.kwok)
+        return [self.etcd.process, self.api_server, *(part for part in optional if part is not None)]
+
+    def _assemble(self, paths: dict[str, Path]) -> None:
+        options, ports = self.options, self._ports
+        pki = self.directory / "pki"
+        self.certificates = CertificateAuthority(pki)
+        admin = self.certificates.client(_ADMIN, groups=(_ADMIN_GROUP,))
+        serving = self.certificates.server("serving", ("localhost", LOOPBACK, "kubernetes", "kubernetes.default.svc"))
+        private, public = signing_key(pki)
+        port = ports.port("api-server", options.api_server_port)
+        self.url = f"https://{LOOPBACK}:{port}"
+        write_kubeconfig(self.kubeconfig, self.url, self.certificates.certificate, admin, _ADMIN)
+        files = components.Files(self.certificates.pair, serving, private, public, self.kubeconfig)
+        self._http = self._client(port, admin)
+
+        self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd", port=options.etcd_port, fsync=options.fsync)
+        self.api_server = self._process(
+            paths, "kube-apiserver", components.api_server(options, files, port, self.etcd.url), self._http, "/readyz"
+        )
+        if options.controller_manager:
+            port = ports.port("controller-manager")
+            arguments = components.controller_manager(options, files, port)
+            self.controller_manager = self._process(
+                paths, "kube-controller-manager", arguments, self._client(port, admin), "/healthz"
+            )
+        if options.scheduler:
+            port = ports.port("scheduler")
+            arguments = components.scheduler(options, files, port)
+            self.scheduler = self._process(paths, "kube-scheduler", arguments, self._client(port, admin), "/healthz")
+        if options.kwok_nodes:
+            port = ports.port("kwok")
+            arguments = components.kwok(options, files, port, options.stages or (STAGES,))
+            self.kwok = self._process(paths, "kwok", arguments, LocalHttp(port), "/healthz")
+
+    def _client(self, port: int, client: KeyPair) -> LocalHttp:
+        return LocalHttp(port, client_tls(self.certificates.certificate, client))
+
+    def _process(
+        self, paths: dict[str, Path], name: str, arguments: list[str], http: LocalHttp, health: str
+    ) -> ManagedProcess:
+        return ManagedProcess(
+            name,
+            [paths[name], *arguments],
+            self.directory / "logs" / f"{name}.log",
+            lambda: http.ok(health),
+            ready_within=self.options.ready_within,
+        )

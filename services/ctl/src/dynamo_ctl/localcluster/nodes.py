@@ -1,0 +1,125 @@
+"""The nodes KWOK plays: H100 machines as the NVIDIA GPU operator and node feature discovery label them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import LocalClusterError
+from .probe import LocalHttp
+
+NODE_LABEL = ("type", "kwok")
+_ZONES = ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """What the GPU operator's feature discovery says about a GPU. `memory` is in MiB."""
+
+    product: str = "NVIDIA-H100-80GB-HBM3"
+    memory: int = 81559
+    family: str = "hopper"
+    compute: tuple[int, int] = (9, 0)
+
+
+@dataclass(frozen=True)
+class NodeShape:
+    """What each node offers. Quantities are Kubernetes quantities. `labels` are added to the ones below."""
+
+    gpus: int = 8
+    gpu: GpuModel = field(default_factory=GpuModel)
+    cpu: str = "192"
+    memory: str = "2000Gi"
+    ephemeral_storage: str = "4000Gi"
+    pods: int = 250
+    region: str = "local"
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def node_name(index: int) -> str:
+    """Name of the node at `index`, from 0."""
+    return f"kwok-node-{index}"
+
+
+def node_manifest(index: int, shape: NodeShape, kubelet_version: str) -> dict[str, Any]:
+    """The Node, with its status; no taints, so that plain pods fit."""
+    name = node_name(index)
+    capacity = {
+        "cpu": shape.cpu,
+        "memory": shape.memory,
+        "ephemeral-storage": shape.ephemeral_storage,
+        "pods": str(shape.pods),
+    }
+    labels = {
+        NODE_LABEL[0]: NODE_LABEL[1],
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/hostname": name,
+        "node-role.kubernetes.io/worker": "",
+        "node.kubernetes.io/instance-type": "kwok-gpu" if shape.gpus else "kwok",
+        "topology.kubernetes.io/region": shape.region,
+        "topology.kubernetes.io/zone": f"{shape.region}-{_ZONES[index % len(_ZONES)]}",
+    }
+    if shape.gpus:
+        capacity["nvidia.com/gpu"] = str(shape.gpus)
+        labels |= _gpu_labels(shape)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": labels | dict(shape.labels),
+            "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
+        },
+        "status": {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "addresses": [
+                {"type": "InternalIP", "address": f"10.127.{index // 250}.{index % 250 + 1}"},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": {
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "kubeletVersion": kubelet_version,
+                "kubeProxyVersion": "",
+                "containerRuntimeVersion": "kwok",
+                "kernelVersion": "kwok",
+                "osImage": "kwok",
+                "bootID": "",
+                "machineID": "",
+                "systemUUID": "",
+            },
+        },
+    }
+
+
+def _gpu_labels(shape: NodeShape) -> dict[str, str]:
+    major, minor = shape.gpu.compute
+    return {
+        "feature.node.kubernetes.io/pci-10de.present": "true",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.count": str(shape.gpus),
+        "nvidia.com/gpu.product": shape.gpu.product,
+        "nvidia.com/gpu.memory": str(shape.gpu.memory),
+        "nvidia.com/gpu.family": shape.gpu.family,
+        "nvidia.com/gpu.compute.major": str(major),
+        "nvidia.com/gpu.compute.minor": str(minor),
+        "nvidia.com/gpu.replicas": "1",
+        "nvidia.com/gpu.sharing-strategy": "none",
+        "nvidia.com/mig.capable": "true",
+        "nvidia.com/gpu.deploy.device-plugin": "true",
+        "nvidia.com/cuda.driver.major": "570",
+        "nvidia.com/cuda.runtime.major": "12",
+    }
+
+
+async def create_nodes(http: LocalHttp, count: int, shape: NodeShape, kubelet_version: str) -> None:
+    """Create the nodes that are missing; existing ones (of an earlier start on the same data) are left as they are."""
+    for index in range(count):
+        manifest = node_manifest(index, shape, kubelet_version)
+        status, body = await http.request("POST", "/api/v1/nodes", manifest)
+        if status not in (201, 409):
+            raise LocalClusterError(f"node {node_name(index)} was refused: {json.loads(body).get('message', status)}")

@@ -1,0 +1,46 @@
+"""What a local control plane consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .nodes import NodeShape
+
+
+@dataclass(frozen=True)
+class ControlPlaneOptions:
+    """Parts and ports of a local control plane. Port 0 picks a free one, or the one remembered in `directory`.
+
+    `directory` keeps all state and may be started again; without it a temporary folder is used and removed.
+    `fsync` False is several times faster and may lose data when the machine (not the process) crashes.
+    `kwok_nodes` 0 means no KWOK. `stages` replace the pod and node stages of `stages/fast.yaml`.
+    `*_arguments` are added to the programs' command lines, where a later argument wins.
+    """
+
+    directory: Path | None = None
+    controller_manager: bool = True
+    scheduler: bool = True
+    kwok_nodes: int = 2
+    node_shape: NodeShape = field(default_factory=NodeShape)
+    stages: tuple[Path, ...] = ()
+    api_server_port: int = 0
+    etcd_port: int = 0
+    fsync: bool = False
+    # A /24 runs out after 250 Services; /12 is the largest that IPv4 allows.
+    service_cidr: str = "10.0.0.0/12"
+    pod_cidr: str = "10.128.0.1/16"
+    verbosity: int = 0
+    ready_within: float = 60.0
+    api_server_arguments: tuple[str, ...] = ()
+    controller_manager_arguments: tuple[str, ...] = ()
+    scheduler_arguments: tuple[str, ...] = ()
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Names of the programs it takes."""
+        names = ["etcd", "kube-apiserver"]
+        names += ["kube-controller-manager"] if self.controller_manager else []
+        names += ["kube-scheduler"] if self.scheduler else []
+        names += ["kwok"] if self.kwok_nodes else []
+        return tuple(names)

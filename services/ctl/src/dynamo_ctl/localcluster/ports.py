@@ -1,0 +1,65 @@
+"""Free TCP ports on 127.0.0.1, and remembering them so that a second start on the same data keeps its addresses."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+
+# Ports handed out by this process: two servers started together must not be given the same one before they bind it.
+_given: set[int] = set()
+
+
+def is_free(port: int) -> bool:
+    """Whether 127.0.0.1:`port` can be listened on now."""
+    with socket.socket() as probe:
+        # Connections of a server that just ended linger in TIME_WAIT; servers set this option too.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port() -> int:
+    """A port nobody listens on, that this process did not give out before."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind((LOOPBACK, 0))
+            port = int(probe.getsockname()[1])
+        if port not in _given:
+            _given.add(port)
+            return port
+
+
+class PortBook:
+    """Ports by name, kept in a file. A remembered port that somebody else took in between is replaced."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            self._ports: dict[str, int] = json.loads(file.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            self._ports = {}
+
+    def port(self, name: str, wanted: int = 0) -> int:
+        """The port of `name`: `wanted` if not 0, else the remembered one if still free, else a free one."""
+        remembered = self._ports.get(name, 0)
+        if wanted:
+            port = wanted
+        elif remembered and remembered not in _given and is_free(remembered):
+            port = remembered
+            _given.add(port)
+        else:
+            port = free_port()
+        self._ports[name] = port
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(self._ports))
+        return port
+
+    def release(self) -> None:
+        """Let later starts in this process reuse the ports."""
+        _given.difference_update(self._ports.values())

@@ -1,0 +1,58 @@
+"""The few HTTP requests that starting servers takes: health probes, and creating nodes. Not a Kubernetes client."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .certs import KeyPair
+from .ports import LOOPBACK
+
+_TIMEOUT_SECONDS = 5.0
+
+
+def client_tls(ca: Path, client: KeyPair | None = None) -> ssl.SSLContext:
+    """TLS that trusts `ca` and shows `client`."""
+    context = ssl.create_default_context(cafile=str(ca))
+    if client is not None:
+        context.load_cert_chain(client.certificate, client.key)
+    return context
+
+
+@dataclass(frozen=True)
+class LocalHttp:
+    """Requests to one port of 127.0.0.1; over TLS if `tls` is given. Raises OSError while nobody listens."""
+
+    port: int
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    async def ok(self, path: str) -> bool:
+        """Whether GET `path` answers 200."""
+        return (await self.request("GET", path))[0] == http.client.OK
+
+    async def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> tuple[int, bytes]:
+        """Status and body of one exchange; `body` is sent as JSON."""
+        return await asyncio.to_thread(self._request, method, path, body, content_type)
+
+    def _request(self, method: str, path: str, body: Any, content_type: str) -> tuple[int, bytes]:
+        connection = (
+            http.client.HTTPConnection(LOOPBACK, self.port, timeout=_TIMEOUT_SECONDS)
+            if self.tls is None
+            else http.client.HTTPSConnection(LOOPBACK, self.port, timeout=_TIMEOUT_SECONDS, context=self.tls)
+        )
+        try:
+            encoded = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, encoded, {"Content-Type": content_type} if encoded else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()

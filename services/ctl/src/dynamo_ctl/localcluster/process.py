@@ -1,0 +1,184 @@
+"""A server as a child process: started, probed until ready, stopped in order, killed on purpose, never left behind.
+
+Nothing here belongs to an event loop, so a process started by a session-wide fixture can be stopped and restarted from
+a test that runs in another loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from .errors import LocalClusterError, NotReadyError, ProcessDiedError
+
+Probe = Callable[[], Awaitable[bool]]
+"""Answers whether the server is ready; may raise OSError for "not yet"."""
+
+QUOTED_LOG_LINES = 8
+_POLL_SECONDS = 0.03
+_PR_SET_PDEATHSIG = 1
+# Loaded before any fork: importing in a forked child of a threaded process may deadlock.
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def _die_with(parent: int) -> Callable[[], None] | None:
+    """What a Linux child does before exec, so that it cannot outlive a parent that is killed."""
+    libc = _libc
+    if libc is None:
+        return None
+
+    def in_child() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # The parent died before the request was made.
+            os._exit(1)
+
+    return in_child
+
+
+class ManagedProcess:
+    """One server process with its log file.
+
+    `ready` is probed after each start until it answers True, at most `ready_within` seconds.
+    On Linux the kernel ends the process when the thread that started it ends: start it from a thread that stays.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        log: Path,
+        ready: Probe | None = None,
+        *,
+        ready_within: float = 60.0,
+        stop_within: float = 10.0,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.command = [str(part) for part in command]
+        self.log = log
+        self._ready = ready
+        self._ready_within = ready_within
+        self._stop_within = stop_within
+        self._environ = environ
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process exists (ready or not)."""
+        return self._popen is not None and self._popen.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        return self._popen.pid if self._popen is not None and self.running else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the last run ended; negative for a signal, None while running or before the first start."""
+        return None if self._popen is None else self._popen.poll()
+
+    async def start(self) -> None:
+        """Start and wait until ready. Does nothing if it runs. If it fails, nothing is left running."""
+        if self.running:
+            return
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        begins_at = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            try:
+                self._popen = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; returns at once
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=None if self._environ is None else dict(self._environ),
+                    # Ctrl-C reaches only us; we stop servers in their order.
+                    start_new_session=True,
+                    preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - one system call, prepared above
+                )
+            except OSError as error:
+                raise LocalClusterError(f"{self.name} cannot be started: {error}") from error
+        # Reaps the process the moment it ends, whoever ends it.
+        threading.Thread(target=self._popen.wait, name=f"reap-{self.name}", daemon=True).start()
+        try:
+            await self._until_ready(begins_at)
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def stop(self) -> None:
+        """TERM, then KILL after the deadline. Does nothing if it does not run."""
+        self._signal(signal.SIGCONT)  # A suspended process would not see TERM.
+        self._signal(signal.SIGTERM)
+        try:
+            if not await self._gone(self._stop_within):
+                await self.kill()
+        except BaseException:
+            self._signal(signal.SIGKILL)
+            raise
+
+    async def kill(self) -> None:
+        """KILL, as a crash or a lost machine would."""
+        self._signal(signal.SIGKILL)
+        await self._gone(self._stop_within)
+
+    async def restart(self) -> None:
+        """Stop, then start."""
+        await self.stop()
+        await self.start()
+
+    def suspend(self) -> None:
+        """Freeze it (SIGSTOP): connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a suspended process go on."""
+        self._signal(signal.SIGCONT)
+
+    def log_tail(self, lines: int = QUOTED_LOG_LINES, begins_at: int = 0) -> str:
+        """Last lines of the log, from the byte `begins_at` on."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(begins_at)
+                text = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    async def _until_ready(self, begins_at: int) -> None:
+        deadline = time.monotonic() + self._ready_within
+        while True:
+            if not self.running:
+                raise ProcessDiedError(
+                    f"{self.name} ended with exit code {self.exit_code} before it was ready; "
+                    f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
+                )
+            with contextlib.suppress(OSError):
+                if self._ready is None or await self._ready():
+                    return
+            if time.monotonic() > deadline:
+                raise NotReadyError(
+                    f"{self.name} was not ready after {self._ready_within:.0f} s; "
+                    f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _gone(self, within: float) -> bool:
+        deadline = time.monotonic() + within
+        while self.running:
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(_POLL_SECONDS)
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._popen is not None:
+            self._popen.send_signal(number)

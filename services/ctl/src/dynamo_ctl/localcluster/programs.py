@@ -1,0 +1,82 @@
+"""Obtaining programs: installed ones first, then the cache, Python packages, downloads, and builds from source.
+
+The order is from cheap to dear. Sources that create files do so under a lock of the program, so any number of
+processes may ask at once and one of them works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from .cache import ProgramCache
+from .catalog import PROGRAMS
+from .download import DownloadSource
+from .errors import ProgramUnavailableError
+from .gobuild import GoBuildSource
+from .progress import Progress, SilentProgress
+from .sources import CacheSource, InstalledSource, NotHereError, PythonPackageSource, Source
+
+
+class Programs:
+    """Finds or makes the programs of a local cluster.
+
+    `ready` are sources that only look; `makers` may download or build into the cache.
+    """
+
+    def __init__(
+        self,
+        progress: Progress | None = None,
+        cache: ProgramCache | None = None,
+        ready: Sequence[Source] | None = None,
+        makers: Sequence[Source] | None = None,
+    ) -> None:
+        self.progress: Progress = progress if progress is not None else SilentProgress()
+        self.cache = cache if cache is not None else ProgramCache()
+        self._cached = CacheSource(self.cache)
+        self._ready: Sequence[Source] = (
+            ready if ready is not None else (InstalledSource(), self._cached, PythonPackageSource())
+        )
+        self._makers: Sequence[Source] = (
+            makers if makers is not None else (DownloadSource(self.cache), GoBuildSource(self.cache))
+        )
+        self._found: dict[str, Path] = {}
+
+    async def obtain(self, name: str) -> Path:
+        """Absolute path of a suitable program.
+
+        Raises ProgramUnavailableError (with every source's reason) or ChecksumMismatchError.
+        """
+        if name in self._found:
+            return self._found[name]
+        program = PROGRAMS.get(name)
+        if program is None:
+            raise ProgramUnavailableError(f"{name!r} is no program of a local cluster; there are {', '.join(PROGRAMS)}")
+        path, reasons = await self._first(name, self._ready)
+        if path is None:
+            step = f"waiting for another process that obtains {name}"
+            async with self.cache.lock(program, lambda: self.progress.started(step)):
+                # Whoever held the lock may just have made it.
+                path, more = await self._first(name, [self._cached, *self._makers])
+                reasons += more[1:]
+        if path is None:
+            raise ProgramUnavailableError(
+                f"{name} ({program.allowed}) is not available: {'; '.join(reasons)}. Put it on PATH or into "
+                "KUBEBUILDER_ASSETS, or install Go and allow access to a Go module proxy, "
+                "or run the servers with a container engine: see compose.yaml"
+            )
+        self._found[name] = path.absolute()
+        return self._found[name]
+
+    async def obtain_all(self, names: Iterable[str] = tuple(PROGRAMS)) -> dict[str, Path]:
+        """Several programs, one after another: two builds at a time would only slow each other down."""
+        return {name: await self.obtain(name) for name in names}
+
+    async def _first(self, name: str, sources: Iterable[Source]) -> tuple[Path | None, list[str]]:
+        reasons: list[str] = []
+        for source in sources:
+            try:
+                return await source.find(PROGRAMS[name], self.progress), reasons
+            except NotHereError as reason:
+                reasons.append(str(reason))
+        return None, reasons

@@ -1,0 +1,65 @@
+"""How long steps (downloads, builds) report where they are."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Protocol, TextIO
+
+
+class Progress(Protocol):
+    """What a caller implements to show progress. Called from the event loop's thread; must not block."""
+
+    def started(self, step: str) -> None:
+        """Begin `step`, for example "building kube-apiserver 1.35.4"."""
+
+    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
+        """Count `done` of at most `total` `unit`s; total is 0 where it is not known."""
+
+    def finished(self, step: str, seconds: float) -> None:
+        """End `step` after `seconds`."""
+
+
+class SilentProgress:
+    """Shows nothing."""
+
+    def started(self, step: str) -> None:
+        """Ignore."""
+
+    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
+        """Ignore."""
+
+    def finished(self, step: str, seconds: float) -> None:
+        """Ignore."""
+
+
+class LineProgress:
+    """Prints one line at most every `every` seconds, for logs and terminals alike."""
+
+    def __init__(self, stream: TextIO | None = None, every: float = 5.0) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._every = every
+        self._begun: dict[str, float] = {}
+        self._shown = 0.0
+
+    def started(self, step: str) -> None:
+        """Print the step."""
+        self._begun[step] = self._shown = time.monotonic()
+        self._print(f"{step} ...")
+
+    def advanced(self, step: str, done: int, total: int, unit: str) -> None:
+        """Print the count, unless a line was printed a moment ago."""
+        now = time.monotonic()
+        if now - self._shown < self._every:
+            return
+        self._shown = now
+        count = f"{done}/{total}" if total else str(done)
+        self._print(f"{step}: {unit} {count}, {now - self._begun.get(step, now):.0f} s")
+
+    def finished(self, step: str, seconds: float) -> None:
+        """Print how long it took."""
+        self._begun.pop(step, None)
+        self._print(f"{step}: done in {seconds:.1f} s")
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)

@@ -1,0 +1,177 @@
+"""etcd and NATS as single local servers with data of their own, to run the platform on and for tests that break them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from .certs import KeyPair
+from .ports import LOOPBACK, PortBook
+from .probe import LocalHttp, client_tls
+from .process import ManagedProcess
+
+
+@dataclass(frozen=True)
+class ServerTls:
+    """TLS of a server. With `client`, clients must show a certificate of `ca`; our own probes show `client`."""
+
+    ca: Path
+    server: KeyPair
+    client: KeyPair | None = None
+
+
+class Server:
+    """What every local server can do: start, stop, crash, restart, forget. Usable as `async with`."""
+
+    process: ManagedProcess
+    data: Path
+
+    async def start(self) -> None:
+        """Start and wait until it serves."""
+        await self.process.start()
+
+    async def stop(self) -> None:
+        """End it in order; data stays."""
+        await self.process.stop()
+
+    async def kill(self) -> None:
+        """End it as a crash would; data stays."""
+        await self.process.kill()
+
+    async def restart(self) -> None:
+        """Stop and start on the same data and port."""
+        await self.process.restart()
+
+    async def wipe(self) -> None:
+        """Stop it and delete its data; `start` begins with nothing."""
+        await self.process.stop()
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists."""
+        return self.process.running
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+class EtcdServer(Server):
+    """One etcd member on 127.0.0.1. `fsync=False` is for data that may be lost with the machine.
+
+    Users and passwords are set through etcd's own API.
+    """
+
+    def __init__(
+        self,
+        program: Path,
+        directory: Path,
+        *,
+        port: int = 0,
+        tls: ServerTls | None = None,
+        fsync: bool = False,
+        extra_arguments: tuple[str, ...] = (),
+    ) -> None:
+        self.data = directory / "data"
+        ports = PortBook(directory / "ports.json")
+        self.port = ports.port("client", port)
+        self.tls = tls
+        self._ports = ports
+        scheme = "https" if tls else "http"
+        self.url = f"{scheme}://{LOOPBACK}:{self.port}"
+        peer = f"http://{LOOPBACK}:{ports.port('peer')}"
+        command: list[str | Path] = [
+            program, "--name=local", f"--data-dir={self.data}", "--log-level=warn",
+            f"--listen-client-urls={self.url}", f"--advertise-client-urls={self.url}",
+            f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=local={peer}",
+        ]  # fmt: skip
+        if not fsync:
+            command.append("--unsafe-no-fsync")
+        if tls is not None:
+            command += [f"--cert-file={tls.server.certificate}", f"--key-file={tls.server.key}"]
+            if tls.client is not None:
+                command += [f"--trusted-ca-file={tls.ca}", "--client-cert-auth"]
+        http = LocalHttp(self.port, client_tls(tls.ca, tls.client) if tls else None)
+        self.process = ManagedProcess(
+            "etcd", [*command, *extra_arguments], directory / "etcd.log", lambda: http.ok("/readyz"), ready_within=30.0
+        )
+
+
+@dataclass(frozen=True)
+class NatsOptions:
+    """Of a NATS server. Give user and password, or a token, or nothing. `port` 0 picks a free one.
+
+    `max_payload` is in bytes.
+    """
+
+    port: int = 0
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+    tls: ServerTls | None = None
+    max_payload: int = 1 << 20
+    jetstream: bool = True
+
+
+class NatsServer(Server):
+    """One NATS server with JetStream on 127.0.0.1, and its monitoring port for readiness."""
+
+    def __init__(self, program: Path, directory: Path, options: NatsOptions | None = None) -> None:
+        self.options = options if options is not None else NatsOptions()
+        self.data = directory / "jetstream"
+        ports = PortBook(directory / "ports.json")
+        self.port = ports.port("client", self.options.port)
+        self.monitoring_port = ports.port("monitoring")
+        self.url = f"{'tls' if self.options.tls else 'nats'}://{LOOPBACK}:{self.port}"
+        self.config = directory / "nats.conf"
+        http = LocalHttp(self.monitoring_port)
+        self.process = ManagedProcess(
+            "nats-server",
+            # Otherwise clients learn of addresses that only exist inside this machine.
+            [program, "--config", self.config, "--no_advertise"],
+            directory / "nats.log",
+            lambda: http.ok("/healthz"),
+            ready_within=20.0,
+        )
+
+    async def start(self) -> None:
+        """Write the configuration, start, and wait until JetStream serves."""
+        self.config.parent.mkdir(parents=True, exist_ok=True)
+        self.config.touch(mode=0o600)
+        # NATS configuration is a superset of JSON, which spares us its quoting rules.
+        self.config.write_text(json.dumps(self._configuration(), indent=2))
+        await super().start()
+
+    def _configuration(self) -> dict[str, object]:
+        options = self.options
+        configuration: dict[str, object] = {
+            "server_name": "local",
+            "listen": f"{LOOPBACK}:{self.port}",
+            "http": f"{LOOPBACK}:{self.monitoring_port}",
+            "max_payload": options.max_payload,
+        }
+        if options.jetstream:
+            configuration["jetstream"] = {"store_dir": str(self.data)}
+        if options.token is not None:
+            configuration["authorization"] = {"token": options.token}
+        elif options.user is not None:
+            configuration["authorization"] = {"user": options.user, "password": options.password or ""}
+        if options.tls is not None:
+            tls = options.tls
+            configuration["tls"] = {
+                "cert_file": str(tls.server.certificate),
+                "key_file": str(tls.server.key),
+                "ca_file": str(tls.ca),
+                "verify": tls.client is not None,
+            }
+        return configuration

