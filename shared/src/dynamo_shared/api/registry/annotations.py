@@ -1,0 +1,205 @@
+"""Annotations that the platform puts on objects or reads from them."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.registry.catalog import Catalog
+
+CATALOG = Catalog(
+    "Annotations",
+    "Annotations switch behaviour on and off, and remember what a selector need not find.",
+    "On",
+)
+_add = CATALOG.add
+
+ENABLE_METRICS = _add(
+    "nvidia.com/enable-metrics",
+    "Keeps the PodMonitors away from a graph or a component.",
+    set_by="user",
+    read_by="pod-builder",
+    values="`false` disables; anything else leaves metrics on",
+    where="DGDs, pod templates",
+)
+LAST_APPLIED_HASH = _add(
+    "nvidia.com/last-applied-hash",
+    "Remembers what was written last, so that an object which has not changed is not written again.",
+    set_by="pod-builder",
+    read_by="pod-builder",
+    values="sha256 (hex) of the desired object",
+    where="all children",
+)
+LAST_APPLIED_GENERATION = _add(
+    "nvidia.com/last-applied-generation",
+    "Generation that the last write of the Go operator left behind; read when its objects are taken over.",
+    set_by="Go operator",
+    read_by="pod-builder",
+    values="integer",
+    where="all children",
+)
+OPERATOR_ORIGIN_VERSION = _add(
+    "nvidia.com/dynamo-operator-origin-version",
+    "Version of the control plane that first saw a graph; new defaults never change graphs from before them.",
+    set_by="admission",
+    read_by="pod-builder",
+    values="semantic version",
+    where="DGDs, pod templates",
+)
+DISCOVERY_BACKEND = _add(
+    "nvidia.com/dynamo-discovery-backend",
+    "Overrides where the workers of a graph or a component register themselves.",
+    set_by="user",
+    read_by="pod-builder",
+    values="`kubernetes`, `etcd`",
+    where="DGDs, DCDs, pod templates",
+)
+KUBE_DISCOVERY_MODE = _add(
+    "nvidia.com/dynamo-kube-discovery-mode",
+    "Whether discovery registers a pod or each of its containers. Failover within a pod needs `container`.",
+    set_by="user",
+    read_by="pod-builder, admission",
+    values="`pod` (default), `container`",
+    where="DGDs, pod templates",
+)
+VLLM_DISTRIBUTED_EXECUTOR_BACKEND = _add(
+    "nvidia.com/vllm-distributed-executor-backend",
+    "How vLLM spreads over nodes; where absent, the origin version decides.",
+    set_by="user",
+    read_by="pod-builder, admission",
+    values="`mp`, `ray`, in any case",
+    where="DGDs, pod templates",
+)
+DEPLOYMENT_STRATEGY = _add(
+    "nvidia.com/deployment-strategy",
+    "Update strategy of a component's Deployment.",
+    set_by="user",
+    read_by="pod-builder",
+    values="`RollingUpdate` (default), `Recreate`",
+    where="DGDs, pod templates",
+)
+DEPLOYMENT_MAX_SURGE = _add(
+    "nvidia.com/deployment-rolling-update-max-surge",
+    "Pods above the wanted number while a component is updated.",
+    set_by="user",
+    read_by="pod-builder",
+    values="number or percentage, `25%` by default",
+    where="pod templates",
+)
+DEPLOYMENT_MAX_UNAVAILABLE = _add(
+    "nvidia.com/deployment-rolling-update-max-unavailable",
+    "Pods that may be missing while a component is updated.",
+    set_by="user",
+    read_by="pod-builder",
+    values="number or percentage, `25%` by default",
+    where="pod templates",
+)
+DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _add(
+    "nvidia.com/disable-image-pull-secret-discovery",
+    "Leaves imagePullSecrets as written, instead of adding the namespace's secrets of the images' registries.",
+    set_by="user",
+    read_by="pod-builder",
+    values="`true` disables",
+    where="pod templates",
+)
+ENABLE_GROVE = _add(
+    "nvidia.com/enable-grove",
+    "Keeps a graph off Grove where Grove is installed.",
+    set_by="user",
+    read_by="pod-builder",
+    values="`false` disables, in any case",
+    where="DGDs",
+)
+KAI_SCHEDULER_QUEUE = _add(
+    "nvidia.com/kai-scheduler-queue",
+    "Queue of the KAI scheduler for the pods of a graph.",
+    set_by="user",
+    read_by="pod-builder",
+    values="queue name, `dynamo` by default",
+    where="DGDs",
+)
+RESTART_AT = _add(
+    "nvidia.com/restartAt",
+    "Rolls the pods of a component when it changes.",
+    set_by="pod-builder, from spec.restart.id",
+    read_by="Kubernetes (a changed pod template rolls)",
+    values="the id of the restart",
+    where="pod templates",
+)
+CURRENT_WORKER_HASH = _add(
+    "nvidia.com/current-worker-hash",
+    "Generation of workers that a graph runs, as the first generation of hashes counts it.",
+    set_by="pod-builder",
+    read_by="pod-builder",
+    values="8 hex digits, or `legacy`",
+    where="DGDs",
+)
+CURRENT_WORKER_HASH_V2 = _add(
+    "nvidia.com/current-worker-hash-v2",
+    "Generation of workers that a graph runs, over the generated worker components.",
+    set_by="pod-builder",
+    read_by="pod-builder",
+    values="8 hex digits",
+    where="DGDs",
+)
+BASE_MODEL = _add(
+    "nvidia.com/dynamo-base-model",
+    "Base model that a component serves, with its name in full.",
+    set_by="pod-builder",
+    read_by="model-discovery, kubectl users",
+    values="model name",
+    where="Deployments, model Services",
+)
+DGD_SPEC = _add(
+    "nvidia.com/dgd-spec",
+    "Fields of a DGD's spec that the other API version cannot hold, kept for the way back.",
+    set_by="conversion",
+    read_by="conversion, pod-builder",
+    values="JSON",
+    where="DGDs",
+)
+DGD_STATUS = _add(
+    "nvidia.com/dgd-status",
+    "Fields of a DGD's status that the other API version cannot hold, kept for the way back.",
+    set_by="conversion",
+    read_by="conversion",
+    values="JSON",
+    where="DGDs",
+)
+DCD_SPEC = _add(
+    "nvidia.com/dcd-spec",
+    "Fields of a DCD's spec that the other API version cannot hold, kept for the way back.",
+    set_by="conversion, pod-builder",
+    read_by="conversion, pod-builder",
+    values="JSON",
+    where="DCDs",
+)
+DCD_STATUS = _add(
+    "nvidia.com/dcd-status",
+    "Fields of a DCD's status that the other API version cannot hold, kept for the way back.",
+    set_by="conversion",
+    read_by="conversion",
+    values="JSON",
+    where="DCDs",
+)
+SNAPSHOT_ARTIFACT_VERSION = _add(
+    "nvidia.com/snapshot-artifact-version",
+    "Version of a checkpoint's files; a new one makes the checkpoint anew.",
+    set_by="user, pod-builder",
+    read_by="pod-builder, snapshot agent",
+    values="`1` by default",
+    where="DynamoCheckpoints, Jobs, pods",
+)
+SNAPSHOT_TARGET_CONTAINERS = _add(
+    "nvidia.com/snapshot-target-containers",
+    "Containers of a pod that the snapshot agent checkpoints or restores.",
+    set_by="pod-builder",
+    read_by="snapshot agent",
+    values="comma-separated container names",
+    where="pods",
+)
+SNAPSHOT_STATUS = _add(
+    "nvidia.com/snapshot-checkpoint-status",
+    "What the snapshot agent says of its checkpoint.",
+    set_by="snapshot agent",
+    read_by="pod-builder",
+    values="`completed`, `failed`",
+    where="checkpoint Jobs",
+)

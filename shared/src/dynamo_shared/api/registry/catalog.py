@@ -1,0 +1,38 @@
+"""What an entry of a registry tells, and the catalogue that collects entries while a module defines its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One public name: `values` tells its format or possible values, `where` the kind of object that carries it."""
+
+    name: str
+    purpose: str
+    set_by: str
+    read_by: str
+    values: str
+    where: str
+
+
+@dataclass(slots=True)
+class Catalog:
+    """One registry. `add` files an entry and gives the name back, a plain str that any serialiser takes."""
+
+    title: str
+    introduction: str
+    where_title: str
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, name: str, purpose: str, *, set_by: str, read_by: str, values: str = "", where: str = "") -> str:
+        """File a name; ValueError where it stands already: two meanings for one name is what a registry prevents."""
+        if any(entry.name == name and entry.where == where for entry in self.entries):
+            raise ValueError(f"{self.title}: {name} is registered twice")
+        self.entries.append(Entry(name, purpose, set_by, read_by, values, where))
+        return name
+
+    def names(self) -> frozenset[str]:
+        """All names of this registry."""
+        return frozenset(entry.name for entry in self.entries)

@@ -1,0 +1,256 @@
+"""Environment variables that the platform gives to containers of a graph, or reads from them."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.registry.catalog import Catalog
+
+CATALOG = Catalog(
+    "Environment variables",
+    "A variable that a user sets on a container wins over the one of the platform.",
+    "On",
+)
+_EVERY = "every main container"
+_WORKERS = "workers"
+
+
+def _add(
+    name: str, purpose: str, *, read_by: str = "Dynamo runtime", values: str, where: str, set_by: str = "pod-builder"
+) -> str:
+    return CATALOG.add(name, purpose, set_by=set_by, read_by=read_by, values=values, where=where)
+
+
+# Who and where the container is
+DYN_NAMESPACE = _add(
+    "DYN_NAMESPACE",
+    "Dynamo namespace that the component registers itself in.",
+    values="`dynamo`, or `<namespace>-<graph>`",
+    where=_EVERY,
+)
+DYN_NAMESPACE_PREFIX = _add(
+    "DYN_NAMESPACE_PREFIX",
+    "Dynamo namespaces in which models are looked for: those that begin with it.",
+    values="Dynamo namespace",
+    where="frontends, endpoint pickers",
+)
+DYN_NAMESPACE_WORKER_SUFFIX = _add(
+    "DYN_NAMESPACE_WORKER_SUFFIX",
+    "Keeps generations of workers apart while a graph is updated.",
+    values="worker hash",
+    where=_WORKERS,
+)
+DYN_COMPONENT = _add(
+    "DYN_COMPONENT",
+    "Type of the component (not its name).",
+    values="`frontend`, `worker`, `prefill`, `decode`, `planner`, `epp`",
+    where=_EVERY,
+)
+DYN_PARENT_DGD_K8S_NAME = _add(
+    "DYN_PARENT_DGD_K8S_NAME",
+    "Graph that the pod belongs to; the planner scales it.",
+    read_by="Dynamo runtime, planner",
+    values="name of the DGD; of the DCD where it stands alone",
+    where=_EVERY,
+)
+DYN_PARENT_DGD_K8S_NAMESPACE = _add(
+    "DYN_PARENT_DGD_K8S_NAMESPACE",
+    "Kubernetes namespace of the graph.",
+    read_by="Dynamo runtime, planner",
+    values="namespace name",
+    where=_EVERY,
+)
+POD_NAME = _add("POD_NAME", "Name of the pod.", values="downward API metadata.name", where=_EVERY)
+POD_NAMESPACE = _add(
+    "POD_NAMESPACE", "Kubernetes namespace of the pod.", values="downward API metadata.namespace", where=_EVERY
+)
+POD_UID = _add("POD_UID", "UID of the pod.", values="downward API metadata.uid", where=_EVERY)
+CONTAINER_NAME = _add(
+    "CONTAINER_NAME",
+    "Container that registers itself, where discovery counts containers and not pods.",
+    values="container name",
+    where="main containers with discovery mode `container`",
+)
+
+# Discovery and infrastructure
+DYN_DISCOVERY_BACKEND = _add(
+    "DYN_DISCOVERY_BACKEND",
+    "Where components find each other; absent means etcd.",
+    values="`kubernetes`",
+    where="main containers, unless discovery is through etcd",
+)
+DYN_KUBE_DISCOVERY_MODE = _add(
+    "DYN_KUBE_DISCOVERY_MODE",
+    "Whether a pod or a container is one instance.",
+    values="`container`",
+    where="main containers with discovery mode `container`",
+)
+NATS_SERVER = _add(
+    "NATS_SERVER",
+    "NATS of the workloads. The platform's own NATS is never given here: the variable alone makes the runtime connect.",
+    values="URL, from infrastructure.natsAddress",
+    where="main containers, where configured",
+)
+ETCD_ENDPOINTS = _add(
+    "ETCD_ENDPOINTS",
+    "etcd of the workloads.",
+    values="URL, from infrastructure.etcdAddress",
+    where="main containers, where configured",
+)
+MODEL_EXPRESS_URL = _add(
+    "MODEL_EXPRESS_URL",
+    "Model Express server that workers fetch weights from.",
+    values="URL, from infrastructure.modelExpressURL",
+    where="main containers, where configured",
+)
+PROMETHEUS_ENDPOINT = _add(
+    "PROMETHEUS_ENDPOINT",
+    "Prometheus that the planner reads.",
+    read_by="planner",
+    values="URL, from infrastructure.prometheusEndpoint",
+    where="main containers, where configured",
+)
+
+# Frontend
+DYNAMO_PORT = _add("DYNAMO_PORT", "Port of the frontend's API (older name).", values="`8000`", where="frontends")
+DYN_HTTP_PORT = _add("DYN_HTTP_PORT", "Port of the frontend's API.", values="`8000`", where="frontends")
+
+# Workers
+DYN_SYSTEM_ENABLED = _add("DYN_SYSTEM_ENABLED", "Switches the system port on.", values="`true`", where=_WORKERS)
+DYN_SYSTEM_PORT = _add(
+    "DYN_SYSTEM_PORT", "Port of health, metrics and LoRA management.", values="`9090`", where="workers, planners"
+)
+DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS = _add(
+    "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS",
+    "Endpoints whose health makes /health.",
+    values='JSON list, `["generate"]`',
+    where=_WORKERS,
+)
+DYN_SYSTEM_STARTING_HEALTH_STATUS = _add(
+    "DYN_SYSTEM_STARTING_HEALTH_STATUS",
+    "Health until the engine says otherwise; shadow engines start as not ready.",
+    values="`notready`",
+    where="engines of a failover group",
+)
+DYN_HEALTH_CHECK_ENABLED = _add(
+    "DYN_HEALTH_CHECK_ENABLED",
+    "Whether the worker checks itself with canary requests.",
+    values="`false`",
+    where=_WORKERS,
+)
+NIXL_TELEMETRY_ENABLE = _add(
+    "NIXL_TELEMETRY_ENABLE", "Telemetry of NIXL.", read_by="NIXL", values="`n`, `y`", where=_WORKERS
+)
+NIXL_TELEMETRY_EXPORTER = _add(
+    "NIXL_TELEMETRY_EXPORTER",
+    "How NIXL shows its telemetry.",
+    read_by="NIXL",
+    values="`prometheus`",
+    where=_WORKERS,
+)
+NIXL_TELEMETRY_PROMETHEUS_PORT = _add(
+    "NIXL_TELEMETRY_PROMETHEUS_PORT", "Port of NIXL's telemetry.", read_by="NIXL", values="`19090`", where=_WORKERS
+)
+DYN_FORWARDPASS_METRIC_PORT = _add(
+    "DYN_FORWARDPASS_METRIC_PORT",
+    "Port of forward-pass metrics.",
+    values="`20380`, plus the engine's index",
+    where=_WORKERS,
+)
+VLLM_CACHE_ROOT = _add(
+    "VLLM_CACHE_ROOT",
+    "Where vLLM keeps compiled kernels.",
+    read_by="vLLM",
+    values="mount path of spec.compilationCache",
+    where="vLLM workers with a compilation cache",
+)
+
+# Planner and endpoint picker
+PLANNER_PROMETHEUS_PORT = _add(
+    "PLANNER_PROMETHEUS_PORT", "Port of the planner's metrics.", read_by="planner", values="`9085`", where="planners"
+)
+USE_STREAMING = _add(
+    "USE_STREAMING", "Streaming between gateway and picker.", read_by="EPP", values="`true`", where="endpoint pickers"
+)
+RUST_LOG = _add(
+    "RUST_LOG", "Log filter of the picker's router.", read_by="EPP", values="tracing filter", where="endpoint pickers"
+)
+DYN_ENFORCE_DISAGG = _add(
+    "DYN_ENFORCE_DISAGG",
+    "Whether requests must wait for a prefill worker, instead of being served by a decode worker alone.",
+    read_by="EPP",
+    values="`false`",
+    where="endpoint pickers",
+)
+DYN_DEPLOYMENT_CONFIG = _add(
+    "DYN_DEPLOYMENT_CONFIG",
+    "Configuration of older graphs: its workers and resources are taken over, the frontend's port is rewritten.",
+    set_by="user",
+    read_by="pod-builder, Dynamo runtime",
+    values="JSON object by component name",
+    where="main containers",
+)
+
+# Several nodes
+VLLM_NIXL_SIDE_CHANNEL_HOST = _add(
+    "VLLM_NIXL_SIDE_CHANNEL_HOST",
+    "Address under which other nodes reach a worker's NIXL.",
+    read_by="vLLM",
+    values="downward API status.podIP",
+    where="multi-node vLLM workers",
+)
+OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES = _add(
+    "OMPI_MCA_orte_keep_fqdn_hostnames",
+    "Keeps host names whole, as pods have no short ones.",
+    read_by="mpirun",
+    values="`1`",
+    where="multi-node TensorRT-LLM workers",
+)
+
+# GPU memory service and failover
+ENGINE_ID = _add(
+    "ENGINE_ID",
+    "Index of an engine in its failover group.",
+    values="integer from 0",
+    where="engines of a failover group",
+)
+FAILOVER_LOCK_PATH = _add(
+    "FAILOVER_LOCK_PATH",
+    "Lock that the engine which serves holds.",
+    values="path in the volume shared with the GPU memory service",
+    where="engines of a failover group",
+)
+DYN_VLLM_GMS_SHADOW_MODE = _add(
+    "DYN_VLLM_GMS_SHADOW_MODE",
+    "Lets an engine wait with its weights loaded until it holds the lock.",
+    values="`true`",
+    where="engines of a failover group",
+)
+GMS_SOCKET_DIR = _add(
+    "GMS_SOCKET_DIR",
+    "Where the GPU memory service has its sockets.",
+    read_by="GPU memory service, engines",
+    values="absolute path",
+    where="containers with GPU memory service",
+)
+VLLM_NIXL_SIDE_CHANNEL_PORT = _add(
+    "VLLM_NIXL_SIDE_CHANNEL_PORT",
+    "Port of NIXL's side channel, one for each engine of a pod.",
+    read_by="vLLM",
+    values="5600 plus the engine's index",
+    where="engines of a failover group",
+)
+DYN_VLLM_KV_EVENT_PORT = _add(
+    "DYN_VLLM_KV_EVENT_PORT",
+    "Port of an engine's KV cache events.",
+    values="20080 plus the engine's index",
+    where="engines of a failover group",
+)
+NNODES = _add(
+    "NNODES", "Number of nodes of a component.", values="integer", where="engines of multi-node failover groups"
+)
+DYN_SNAPSHOT_CONTROL_DIR = _add(
+    "DYN_SNAPSHOT_CONTROL_DIR",
+    "Where a container and the snapshot agent leave each other signs.",
+    read_by="Dynamo runtime, snapshot agent",
+    values="`/snapshot-control`",
+    where="containers of checkpoint jobs",
+)

@@ -1,0 +1,229 @@
+"""Labels that the platform puts on objects or reads from them."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.registry.catalog import Catalog
+
+CATALOG = Catalog(
+    "Labels",
+    "Labels select: Services, PodMonitors, watches and Dynamo's own discovery find objects by them.",
+    "On",
+)
+_add = CATALOG.add
+
+SELECTOR = _add(
+    "nvidia.com/selector",
+    "Ties the pods of one component to their Deployment; the only label in a Deployment's selector.",
+    set_by="pod-builder",
+    read_by="Kubernetes",
+    values="name of the DynamoComponentDeployment",
+    where="pods",
+)
+GRAPH_DEPLOYMENT_NAME = _add(
+    "nvidia.com/dynamo-graph-deployment-name",
+    "The DynamoGraphDeployment that an object belongs to.",
+    set_by="pod-builder",
+    read_by="all services, kubectl users",
+    values="name of the DynamoGraphDeployment",
+    where="DCDs, Deployments, Services, pods, scaling adapters",
+)
+COMPONENT = _add(
+    "nvidia.com/dynamo-component",
+    "The component of the graph that an object belongs to.",
+    set_by="pod-builder",
+    read_by="Services (selector), discovery, scaler",
+    values="component name as written in spec.components[].name",
+    where="DCDs, Deployments, Services, pods, scaling adapters",
+)
+DYNAMO_NAMESPACE = _add(
+    "nvidia.com/dynamo-namespace",
+    "Dynamo namespace in which the runtime registers itself: one graph's workers find each other in it.",
+    set_by="pod-builder",
+    read_by="Services (selector), InferencePools, Dynamo runtime",
+    values="`dynamo` for a component with globalDynamoNamespace, else `<namespace>-<graph>`",
+    where="DCDs, Deployments, Services, pods",
+)
+COMPONENT_TYPE = _add(
+    "nvidia.com/dynamo-component-type",
+    "What a component does in the graph.",
+    set_by="pod-builder",
+    read_by="Services (selector), PodMonitors, dashboards",
+    values="`frontend`, `worker`, `prefill`, `decode`, `planner`, `epp`; `default` when unset",
+    where="Deployments, pods",
+)
+SUB_COMPONENT_TYPE = _add(
+    "nvidia.com/dynamo-sub-component-type",
+    "Role of a worker, for graphs that came from v1alpha1 (type `worker`, sub-type `prefill` or `decode`).",
+    set_by="pod-builder",
+    read_by="router, planner",
+    values="`prefill`, `decode`",
+    where="pods",
+)
+COMPONENT_CLASS = _add(
+    "nvidia.com/dynamo-component-class",
+    "Marks every kind of worker alike, so that an InferencePool selects all of them with one label.",
+    set_by="pod-builder, in graphs with an endpoint picker",
+    read_by="InferencePools",
+    values="`worker`",
+    where="DCDs, pods",
+)
+BASE_MODEL = _add(
+    "nvidia.com/dynamo-base-model",
+    "Base model that a component serves (an annotation carries names which are no valid label value).",
+    set_by="pod-builder",
+    read_by="model-discovery, kubectl users",
+    values="model name",
+    where="Services, pods",
+)
+BASE_MODEL_HASH = _add(
+    "nvidia.com/dynamo-base-model-hash",
+    "Finds the pods, Services and EndpointSlices of a base model, whatever characters its name has.",
+    set_by="pod-builder",
+    read_by="model Services (selector), model-discovery",
+    values="first 8 hex digits of the sha256 of the model name",
+    where="Services, EndpointSlices, pods",
+)
+DISCOVERY_BACKEND = _add(
+    "nvidia.com/dynamo-discovery-backend",
+    "Where the workers of an object register themselves.",
+    set_by="pod-builder",
+    read_by="Dynamo runtime",
+    values="`kubernetes`",
+    where="Services, EndpointSlices, pods",
+)
+DISCOVERY_ENABLED = _add(
+    "nvidia.com/dynamo-discovery-enabled",
+    "Puts an object in sight of Dynamo's discovery through Kubernetes.",
+    set_by="pod-builder",
+    read_by="Dynamo runtime",
+    values="`true`",
+    where="Services, EndpointSlices, pods",
+)
+WORKER_HASH = _add(
+    "nvidia.com/dynamo-worker-hash",
+    "Generation of a graph's workers: workers of different hashes never serve one request together.",
+    set_by="pod-builder",
+    read_by="pod-builder (rolling updates), Dynamo runtime",
+    values="8 hex digits over the worker specs; `legacy` for workers from before hashes",
+    where="DCDs, pods of workers",
+)
+METRICS_ENABLED = _add(
+    "nvidia.com/metrics-enabled",
+    "Lets the PodMonitors scrape a pod. Switched off with the annotation nvidia.com/enable-metrics.",
+    set_by="pod-builder",
+    read_by="PodMonitors",
+    values="`true`",
+    where="pods",
+)
+COMPONENT_POD = _add(
+    "nvidia.com/dynamo-component-pod",
+    "Marks a ServiceAccount that component pods use when nothing else names one.",
+    set_by="user",
+    read_by="pod-builder",
+    values="`true`",
+    where="ServiceAccounts",
+)
+FAILOVER_ENGINE_GROUP_MEMBER = _add(
+    "nvidia.com/dynamo-failover-engine-group-member",
+    "Engines that share GPU memory between pods and fail over together.",
+    set_by="pod-builder",
+    read_by="pod-builder (failover cascade)",
+    values="`true`",
+    where="pods",
+)
+LEGACY_INSTANCE_ID = _add(
+    "instance-id",
+    "Left by old operators on their LeaderWorkerSets and PodGroups, one a replica; found by it and removed.",
+    set_by="old operators",
+    read_by="pod-builder",
+    values="replica index",
+    where="LeaderWorkerSets, PodGroups",
+)
+ROLE = _add(
+    "role",
+    "Position of a pod in a multi-node group; Services send traffic to leaders.",
+    set_by="pod-builder",
+    read_by="Services (selector)",
+    values="`leader`, `worker`",
+    where="pods of LeaderWorkerSets",
+)
+MANAGED_BY = _add(
+    "nvidia.com/managed-by",
+    "Marks Services of models and objects of profiling as made by the control plane.",
+    set_by="pod-builder, planner",
+    read_by="kubectl users",
+    values="`dynamo-operator`",
+    where="model Services, profiling objects",
+)
+APP_MANAGED_BY = _add(
+    "app.kubernetes.io/managed-by",
+    "The usual Kubernetes label for who manages an object.",
+    set_by="pod-builder",
+    read_by="kubectl users, dashboards",
+    values="`dynamo-operator`",
+    where="ServiceAccounts, Roles, RoleBindings, Secrets",
+)
+APP_COMPONENT = _add(
+    "app.kubernetes.io/component",
+    "The usual Kubernetes label for the part of an application that an object belongs to.",
+    set_by="pod-builder",
+    read_by="kubectl users",
+    values="`rbac`, `checkpoint-storage`",
+    where="ServiceAccounts, Roles, RoleBindings, PersistentVolumeClaims",
+)
+APP_NAME = _add(
+    "app.kubernetes.io/name",
+    "The usual Kubernetes label for the name of an application.",
+    set_by="pod-builder",
+    read_by="kubectl users",
+    values="name of the ServiceAccount that the object serves",
+    where="ServiceAccounts, Roles, RoleBindings",
+)
+KAI_QUEUE = _add(
+    "kai.scheduler/queue",
+    "Queue of the KAI scheduler that a pod waits in.",
+    set_by="pod-builder",
+    read_by="KAI scheduler",
+    values="queue name, `dynamo` by default",
+    where="pods",
+)
+CHECKPOINT_ID = _add(
+    "nvidia.com/snapshot-checkpoint-id",
+    "Ties a checkpoint, its job and the pods that start from it.",
+    set_by="pod-builder",
+    read_by="snapshot agent, pod-builder",
+    values="first 16 hex digits of the sha256 of the checkpoint's identity",
+    where="DynamoCheckpoints, Jobs, pods",
+)
+CHECKPOINT_SOURCE = _add(
+    "nvidia.com/snapshot-is-checkpoint-source",
+    "Tells the snapshot agent that a pod is to be checkpointed.",
+    set_by="pod-builder",
+    read_by="snapshot agent",
+    values="`true`",
+    where="pods of checkpoint jobs",
+)
+RESTORE_TARGET = _add(
+    "nvidia.com/snapshot-is-restore-target",
+    "Tells the snapshot agent that a pod starts from a checkpoint.",
+    set_by="pod-builder",
+    read_by="snapshot agent",
+    values="`true`",
+    where="pods",
+)
+REQUEST_NAME = _add(
+    "dgdr.nvidia.com/name",
+    "The DynamoGraphDeploymentRequest that an object was made for.",
+    set_by="planner",
+    read_by="planner, kubectl users",
+    values="name of the DynamoGraphDeploymentRequest",
+    where="DGDs, Jobs, ConfigMaps",
+)
+REQUEST_NAMESPACE = _add(
+    "dgdr.nvidia.com/namespace",
+    "Namespace of the DynamoGraphDeploymentRequest that an object was made for.",
+    set_by="planner",
+    read_by="planner, kubectl users",
+    values="namespace name",
+    where="DGDs, Jobs, ConfigMaps",
+)

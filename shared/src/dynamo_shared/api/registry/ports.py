@@ -1,0 +1,136 @@
+"""Ports that pods of a graph listen on. Probes, Services and PodMonitors go by their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.api.registry.catalog import Catalog
+
+CATALOG = Catalog(
+    "Ports",
+    "All are TCP. Probes, Services and PodMonitors address them by name.",
+    "On",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A container or Service port, by name and number."""
+
+    name: str
+    number: int
+
+    def container_port(self) -> dict[str, str | int]:
+        """Entry of a container's `ports`; the protocol stands explicitly so that drift compares equal."""
+        return {"name": self.name, "containerPort": self.number, "protocol": "TCP"}
+
+
+def _add(name: str, number: int, purpose: str, *, set_by: str, read_by: str, where: str) -> Port:
+    CATALOG.add(f"{number}", purpose, set_by=set_by, read_by=read_by, values=f"`{name}`" if name else "", where=where)
+    return Port(name, number)
+
+
+HTTP = _add(
+    "http",
+    8000,
+    "OpenAI-compatible API of the frontend, with /live, /health and /metrics.",
+    set_by="pod-builder",
+    read_by="Services, Ingresses, InferencePools, PodMonitors, clients",
+    where="frontends",
+)
+SYSTEM = _add(
+    "system",
+    9090,
+    "Health, metrics and LoRA management of a worker.",
+    set_by="pod-builder",
+    read_by="probes, model Services, model-discovery, PodMonitors",
+    where="workers, planners",
+)
+NIXL = _add(
+    "nixl",
+    19090,
+    "Telemetry of NIXL, which moves the KV cache between workers.",
+    set_by="pod-builder",
+    read_by="PodMonitors",
+    where="workers",
+)
+PLANNER_METRICS = _add(
+    "metrics",
+    9085,
+    "Metrics of the planner.",
+    set_by="pod-builder",
+    read_by="PodMonitors",
+    where="planners",
+)
+EPP_GRPC = _add(
+    "grpc",
+    9002,
+    "Endpoint picker: the gateway asks it for each request.",
+    set_by="pod-builder",
+    read_by="Services, InferencePools",
+    where="endpoint pickers",
+)
+EPP_HEALTH = _add(
+    "grpc-health",
+    9003,
+    "gRPC health service of the endpoint picker.",
+    set_by="pod-builder",
+    read_by="probes",
+    where="endpoint pickers",
+)
+EPP_METRICS = _add(
+    "metrics",
+    9090,
+    "Metrics of the endpoint picker.",
+    set_by="pod-builder",
+    read_by="PodMonitors",
+    where="endpoint pickers",
+)
+FORWARD_PASS_METRICS = _add(
+    "",
+    20380,
+    "Forward-pass metrics of an engine; engine i of a failover group listens on this port plus i.",
+    set_by="pod-builder",
+    read_by="Dynamo runtime, planner",
+    where="workers",
+)
+MPI_SSH = _add(
+    "",
+    2222,
+    "SSH server of TensorRT-LLM workers: the leader starts their ranks through it.",
+    set_by="pod-builder",
+    read_by="mpirun of the leader, probes",
+    where="multi-node TensorRT-LLM workers",
+)
+VLLM_RAY = _add(
+    "",
+    6379,
+    "Head of the Ray cluster that vLLM spreads over nodes.",
+    set_by="pod-builder",
+    read_by="Ray workers",
+    where="multi-node vLLM leaders",
+)
+VLLM_MASTER = _add(
+    "",
+    29500,
+    "Rendezvous of vLLM's multiprocessing executor.",
+    set_by="pod-builder",
+    read_by="vLLM workers",
+    where="multi-node vLLM leaders",
+)
+VLLM_DATA_PARALLEL_RPC = _add(
+    "",
+    13445,
+    "Coordination of vLLM's data-parallel engines.",
+    set_by="pod-builder",
+    read_by="vLLM workers",
+    where="multi-node vLLM leaders",
+)
+SGLANG_DIST_INIT = _add(
+    "",
+    29500,
+    "Rendezvous of SGLang's ranks.",
+    set_by="pod-builder",
+    read_by="SGLang workers",
+    where="multi-node SGLang leaders",
+)
