@@ -1,0 +1,31 @@
+"""Talking over NATS: subjects, streams, envelopes, the object cache, events and commands.
+
+Only this package imports nats. `NatsBus` and `MemoryBus` are the same to whoever uses them, and are held to that by one
+set of conformance tests.
+"""
+
+from __future__ import annotations
+
+from dynamo_shared.bus.cache import KubeObject, ObjectCache
+from dynamo_shared.bus.errors import BusError, BusUnavailableError
+from dynamo_shared.bus.event_publisher import EventPublisher
+from dynamo_shared.bus.events import CommandResult, ComponentCounts, DeploymentData, ResyncData, ScaleData
+from dynamo_shared.bus.protocol import Ack, Bus, Health
+from dynamo_shared.bus.state_reader import StateReader
+
+__all__ = [
+    "Ack",
+    "Bus",
+    "BusError",
+    "BusUnavailableError",
+    "CommandResult",
+    "ComponentCounts",
+    "DeploymentData",
+    "EventPublisher",
+    "Health",
+    "KubeObject",
+    "ObjectCache",
+    "ResyncData",
+    "ScaleData",
+    "StateReader",
+]

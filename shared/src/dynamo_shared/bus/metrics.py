@@ -1,0 +1,30 @@
+"""Every metric of the bus, in one place."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+CONNECTED = Gauge("dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot")
+RECONNECTS = Counter("dynamo_bus_reconnects", "Connections to NATS that were made after the first one")
+PUBLISHED = Counter("dynamo_bus_published", "Messages that a stream has acknowledged", ["stream"])
+PUBLISH_ERRORS = Counter(
+    "dynamo_bus_publish_errors", "Publishes that were not acknowledged, by cause", ["stream", "cause"]
+)
+RESTARTED = Counter("dynamo_bus_subscription_restarts", "Subscriptions that were made anew", ["stream"])
+
+EVENTS_WAITING = Gauge("dynamo_events_waiting", "Events that wait for their acknowledgement")
+EVENTS_DROPPED = Counter(
+    "dynamo_events_dropped", "Events that were dropped because too many were waiting, or refused", ["cause"]
+)
+
+STATE_WAITING = Gauge("dynamo_state_waiting", "Objects that wait to be published to STATE")
+STATE_PUBLISHED = Counter("dynamo_state_published", "Objects published to STATE", ["resource", "change"])
+STATE_FENCED = Counter("dynamo_state_fenced", "Objects not published because STATE had a newer version", ["resource"])
+STATE_LOST = Counter("dynamo_state_lost", "Times that STATE was found to have lost messages")
+STATE_LATENCY = Histogram(
+    "dynamo_state_publish_seconds",
+    "Seconds from receiving a change from the API server to its acknowledgement by STATE",
+    buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
+)
+
+COMMANDS_HANDLED = Counter("dynamo_commands_handled", "Commands, by what became of them", ["service", "verb", "result"])

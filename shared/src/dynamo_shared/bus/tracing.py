@@ -1,0 +1,33 @@
+"""Trace context over NATS headers (W3C `traceparent`): one change of an object is one trace through all services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opentelemetry import context, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+TRACEPARENT = "traceparent"
+
+_propagator = TraceContextTextMapPropagator()
+
+
+def traceparent() -> str:
+    """The current span as a traceparent, empty where none is recording."""
+    span = trace.get_current_span().get_span_context()
+    if not span.is_valid:
+        return ""
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
+
+def inject(headers: dict[str, str]) -> None:
+    """Adds the current span to the headers of a message that is about to be sent."""
+    value = traceparent()
+    if value:
+        headers[TRACEPARENT] = value
+
+
+def extract(headers: Mapping[str, str]) -> context.Context:
+    """The context that a received message brings along; start spans with it as their parent."""
+    value = headers.get(TRACEPARENT)
+    return _propagator.extract({TRACEPARENT: value} if value else {})
