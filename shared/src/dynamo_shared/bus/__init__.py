@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from dynamo_shared.bus.cache import KubeObject, ObjectCache
 from dynamo_shared.bus.errors import BusError, BusUnavailableError
-from dynamo_shared.bus.event_publisher import EventPublisher
-from dynamo_shared.bus.events import CommandResult, ComponentCounts, DeploymentData, ResyncData, ScaleData
+from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.protocol import Ack, Bus, Health
+from dynamo_shared.bus.specifications import (
+    CommandResult,
+    ComponentCounts,
+    DeploymentData,
+    ResyncData,
+    ScaleData,
+    deployment_data,
+)
 from dynamo_shared.bus.state_reader import StateReader
 
 __all__ = [
@@ -28,4 +35,5 @@ __all__ = [
     "ResyncData",
     "ScaleData",
     "StateReader",
+    "deployment_data",
 ]

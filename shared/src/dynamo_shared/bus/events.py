@@ -1,179 +1,212 @@
-"""Every event that the platform publishes and every command it takes: type, subject, data, identity, in one table.
+"""Publishing events without ever holding up who publishes: an outbox, emptied by a task of its own.
 
-The AsyncAPI document, the JSON Schemas, the golden messages and the contract tests are made from this table.
-64 bit integers are strings, as protobuf's JSON mapping writes them; counts are 32 bit.
+Events wait in order until NATS has acknowledged them. While it is away up to `capacity` wait; then the oldest one is
+dropped and counted (`dynamo_events_dropped_total`): the newest say most about how things are. Events of one object are
+never overtaken by later ones of the same object.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
+import structlog
 
-from dynamo_shared.bus.cloudevents import TYPE_PREFIX
+from dynamo_shared.api.resources import key_of
+from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
+from dynamo_shared.bus.cache import KubeObject
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.specifications import EventSpec, Identity, find, fit
+from dynamo_shared.bus.protocol import Ack, Bus
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-Int64 = Annotated[str, msgspec.Meta(pattern=r"^-?[0-9]+$")]
+CAPACITY = 10_000
+"""Events that wait at most: at 2 KiB each about 20 MiB, and 100 deployments with all their changes for hours."""
 
+WINDOW = 64
+"""Events that are on their way at once."""
 
-class Identity(StrEnum):
-    """What makes an event another one than that of the same type and reason before it."""
+FIRST_RETRY = 0.2
+LAST_RETRY = 10.0
 
-    OBJECT = "uid"
-    """It happens once in the life of an object."""
-    VERSION = "resourceVersion"
-    """It may happen again, seen from another version of the object."""
-    CAUSE = "causationid"
-    """It answers one command or event, once."""
-
-
-class ComponentCounts(msgspec.Struct, kw_only=True, frozen=True):
-    """Replicas of one component: wanted, and how many are ready, up to date and available."""
-
-    replicas: Count = 0
-    ready: Count = 0
-    updated: Count = 0
-    available: Count = 0
+log = structlog.get_logger("dynamo.bus.events")
 
 
-class DeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A DynamoGraphDeployment as it was when the event happened."""
-
-    name: str
-    namespace: str
-    state: str = ""
-    reason: str = ""
-    message: str = ""
-    generation: Int64 = "0"
-    backend_framework: str = ""
-    components: dict[str, ComponentCounts] = {}
+@dataclass(slots=True)
+class _Outgoing:
+    subject: str
+    about: str
+    payload: bytes
+    headers: dict[str, str]
+    id: str
 
 
-class ResyncData(msgspec.Struct, kw_only=True, frozen=True):
-    """STATE was lost and has been filled again: whoever keeps something made of it reads the last values again."""
+class EventPublisher:
+    """Publishes the events of one cluster. `run` must be running for anything to leave."""
 
-    reason: str
-    resources: list[str] = []
-
-
-class CommandResult(msgspec.Struct, kw_only=True, frozen=True):
-    """What became of a command; `causationid` of the envelope is the command's id."""
-
-    service: str
-    verb: str
-    reason: str = ""
-    message: str = ""
-    deliveries: Count = 0
-
-
-class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """Asks for so many replicas of components of a graph deployment; components left out stay as they are."""
-
-    graph_deployment: str
-    replicas: dict[str, Count]
-    expected_resource_version: str = ""
-    """refuse where the graph deployment has another resourceVersion by now; empty: do not look"""
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventSpec:
-    """One kind of event."""
-
-    family: str
-    """first part of the type: `deployment` in `com.nvidia.dynamo.deployment.ready.v1`"""
-    event: str
-    kind: str
-    """kind token of the subject, lower case"""
-    data: type[msgspec.Struct]
-    identity: Identity
-    description: str
+    def __init__(
+        self,
+        bus: Bus,
+        cluster: str,
+        *,
+        capacity: int = CAPACITY,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._capacity = capacity
+        self._now = now
+        self._outbox: deque[_Outgoing] = deque()
+        self._wake = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     @property
-    def type(self) -> str:
-        """CloudEvents type."""
-        return f"{TYPE_PREFIX}.{self.family}.{self.event}.v1"
+    def waiting(self) -> int:
+        """Events that have not been acknowledged yet."""
+        return len(self._outbox)
+
+    def publish(
+        self,
+        *,
+        kind: str,
+        obj: KubeObject,
+        event: str,
+        data: msgspec.Struct | Mapping[str, Any],
+        reason: str = "",
+        causation_id: str = "",
+    ) -> str:
+        """Queues an event about an object and returns its id, which is the same each time for the same event.
+
+        `data` is of the type that the table in `specifications.py` names (or a mapping that fits it); KeyError for an event
+        that the table lacks, msgspec.ValidationError for data that does not fit.
+        """
+        spec = find(kind, event)
+        metadata = obj["metadata"]
+        key = key_of(obj)
+        checked = data if isinstance(data, spec.data) else fit(data, spec.data)
+        version = metadata.get("resourceVersion", "")
+        uid = metadata.get("uid", "")
+        envelope = cloudevents.CloudEvent[Any](
+            specversion="1.0",
+            id=_identity(spec, uid, version, causation_id, reason),
+            source=cloudevents.source(self._cluster, key.namespace),
+            type=spec.type,
+            subject=f"{spec.kind}/{key.name}",
+            time=cloudevents.timestamp(self._now()),
+            data=checked,
+            datacontenttype="application/json",
+            dataschema=cloudevents.schema_url(spec.type),
+            k8suid=uid,
+            resourceversion=version,
+            generation=str(metadata.get("generation", "")),
+            traceparent=tracing.traceparent(),
+            causationid=causation_id,
+        )
+        self.put(subjects.event_subject(self._cluster, key.namespace, spec.kind, key.name, event), envelope)
+        return envelope.id
+
+    def put(self, subject: str, event: cloudevents.CloudEvent[Any]) -> None:
+        """Queues an event that is complete already."""
+        if len(self._outbox) >= self._capacity:
+            self._outbox.popleft()
+            metrics.EVENTS_DROPPED.labels("full").inc()
+        self._outbox.append(
+            _Outgoing(
+                subject=subject,
+                about=subject.rpartition(".")[0],
+                payload=cloudevents.encode(event),
+                headers=cloudevents.mirrored_headers(event),
+                id=event.id,
+            )
+        )
+        metrics.EVENTS_WAITING.set(len(self._outbox))
+        self._empty.clear()
+        self._wake.set()
+
+    async def flush(self, timeout: float) -> bool:
+        """Waits until the outbox is empty, at most so many seconds; says whether it is."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._empty.wait(), timeout)
+        return not self._outbox
+
+    async def run(self) -> None:
+        """Sends what is queued, for ever; on cancellation what is still queued stays so (`flush` before)."""
+        delay = FIRST_RETRY
+        while True:
+            await self._wake.wait()
+            if not self._outbox:
+                self._wake.clear()
+                self._empty.set()
+                continue
+            try:
+                await self._send_batch(self._batch())
+                delay = FIRST_RETRY
+            except StreamNotFoundError:
+                await self._declare()
+                await asyncio.sleep(delay)
+            except BusUnavailableError as error:
+                log.debug("events wait", waiting=len(self._outbox), error=str(error))
+                # Equal jitter: replicas that lost the same server do not come back at the same moment.
+                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311
+                delay = min(delay * 2, LAST_RETRY)
+                await self._bus.wait_connected()
+
+    def _batch(self) -> list[_Outgoing]:
+        """The oldest events, no two about the same object: a retry cannot reorder one object's events."""
+        batch: list[_Outgoing] = []
+        about: set[str] = set()
+        for outgoing in self._outbox:
+            if outgoing.about in about or len(batch) == WINDOW:
+                break
+            about.add(outgoing.about)
+            batch.append(outgoing)
+        return batch
+
+    async def _send_batch(self, batch: list[_Outgoing]) -> None:
+        """Sends events at once and takes those that need no further try out of the outbox."""
+        futures: list[asyncio.Future[Ack]] = []
+        trouble: BusUnavailableError | None = None
+        done: set[int] = set()
+        try:
+            for outgoing in batch:
+                future = await self._bus.send(
+                    outgoing.subject, outgoing.payload, headers=outgoing.headers, msg_id=outgoing.id
+                )
+                futures.append(future)
+        except BusUnavailableError as error:
+            trouble = error
+        results = await asyncio.gather(*futures, return_exceptions=True)
+        for outgoing, result in zip(batch, results, strict=False):
+            if isinstance(result, BusUnavailableError):
+                trouble = result
+                continue
+            if isinstance(result, BusClosedError):
+                raise result
+            if isinstance(result, BusError):
+                log.warning("event refused", subject=outgoing.subject, error=str(result))
+                metrics.EVENTS_DROPPED.labels("refused").inc()
+            elif isinstance(result, BaseException):
+                raise result
+            done.add(id(outgoing))
+        if done:
+            # While this waited, a full outbox may have dropped its oldest: take out by identity, never by position.
+            self._outbox = deque(outgoing for outgoing in self._outbox if id(outgoing) not in done)
+            metrics.EVENTS_WAITING.set(len(self._outbox))
+        if trouble is not None:
+            raise trouble
+
+    async def _declare(self) -> None:
+        with suppress(BusUnavailableError):
+            await self._bus.declare(streams.EVENTS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandSpec:
-    """One kind of command."""
-
-    service: str
-    verb: str
-    data: type[msgspec.Struct]
-    description: str
-
-    @property
-    def type(self) -> str:
-        """CloudEvents type."""
-        return f"{TYPE_PREFIX}.command.{self.verb}.v1"
-
-
-GRAPH_DEPLOYMENT = "dynamographdeployment"
-PLATFORM = "platform"
-COMMAND = "command"
-
-
-def _deployment(event: str, identity: Identity, description: str) -> EventSpec:
-    return EventSpec(
-        family="deployment",
-        event=event,
-        kind=GRAPH_DEPLOYMENT,
-        data=DeploymentData,
-        identity=identity,
-        description=description,
-    )
-
-
-EVENTS: tuple[EventSpec, ...] = (
-    _deployment("created", Identity.OBJECT, "The platform has seen a new graph deployment."),
-    _deployment("progressing", Identity.VERSION, "Its components are on their way to what is wanted."),
-    _deployment("ready", Identity.VERSION, "All its components are ready."),
-    _deployment("failed", Identity.VERSION, "It cannot become ready as it is; reason and message say why."),
-    _deployment("deleted", Identity.OBJECT, "It is gone, and all that was made for it."),
-    EventSpec(
-        family="platform",
-        event="resync",
-        kind=PLATFORM,
-        data=ResyncData,
-        identity=Identity.VERSION,
-        description="STATE was lost and has been filled again.",
-    ),
-    EventSpec(
-        family="command",
-        event="completed",
-        kind=COMMAND,
-        data=CommandResult,
-        identity=Identity.CAUSE,
-        description="A command was carried out.",
-    ),
-    EventSpec(
-        family="command",
-        event="failed",
-        kind=COMMAND,
-        data=CommandResult,
-        identity=Identity.CAUSE,
-        description="A command was refused, or given up after its last delivery.",
-    ),
-)
-
-COMMANDS: tuple[CommandSpec, ...] = (
-    CommandSpec(
-        service="scaler",
-        verb="scale",
-        data=ScaleData,
-        description="Asks for other replica counts of a graph deployment's components.",
-    ),
-)
-
-_BY_EVENT = {(spec.kind, spec.event): spec for spec in EVENTS}
-_SPECS: tuple[EventSpec | CommandSpec, ...] = (*EVENTS, *COMMANDS)
-BY_TYPE = {spec.type: spec for spec in _SPECS}
-
-
-def find(kind: str, event: str) -> EventSpec:
-    """The event of a kind (any case) and a verb; KeyError where the table has none."""
-    return _BY_EVENT[(kind.lower(), event)]
+def _identity(spec: EventSpec, uid: str, version: str, causation_id: str, reason: str) -> str:
+    what = {Identity.OBJECT: "", Identity.VERSION: version, Identity.CAUSE: causation_id}[spec.identity]
+    return cloudevents.event_id(uid, what, spec.type, reason)
