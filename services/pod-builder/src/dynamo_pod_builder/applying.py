@@ -1,0 +1,134 @@
+"""Making one child object be what it should be: created, corrected, left alone, or refused because it is somebody else's.
+
+1. There is none: it is created with POST, which the API server refuses where the name is taken meanwhile. An object that is
+   not ours is therefore never touched, not even in a race.
+2. There is one and it is not ours: `NameTaken`.
+3. It is ours and has all that is wanted: nothing is written. "Has all" is decided on the object itself, so drift is seen
+   whoever caused it, plus a hash of what was last asked for, which tells when something is no longer asked for.
+4. It is ours and differs: server-side apply. What another manager added to a list that we own is taken out by a replace.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.registry import annotations, labels
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient, coverage
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.kube.field_ownership import claim_fields
+
+KubeObject = dict[str, Any]
+
+
+class NameTaken(Exception):
+    """An object of the wanted name exists and is not ours."""
+
+    def __init__(self, resource: Resource, observed: KubeObject) -> None:
+        owner = controller_of(observed)
+        holder = f"{owner['kind']} {owner['name']}" if owner else "nobody that we know of"
+        super().__init__(
+            f"a {resource.kind} named {observed['metadata']['name']!r} exists already and belongs to {holder}; "
+            "it is left as it is: delete or rename it, or rename this deployment"
+        )
+
+
+class Change(enum.Enum):
+    """What making an object right took."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Ensured:
+    """An object as it is after it was made right."""
+
+    change: Change
+    obj: KubeObject
+
+
+class Applier:
+    """Writes children, and remembers in the cache what the API server answered, so that the next look sees our own writes."""
+
+    def __init__(self, kube: KubeClient, cache: ObjectCache) -> None:
+        self._kube = kube
+        self._cache = cache
+
+    async def ensure(self, desired: KubeObject) -> Ensured:
+        """Make `desired` so. Raises NameTaken, and KubeError where the API server refuses or is away."""
+        resource, key = resources.of(desired), resources.key_of(desired)
+        wanted = stamped(desired)
+        observed = self._cache.get(resource, key)
+        if observed is None:
+            try:
+                return self._remembered(resource, Change.CREATED, await self._kube.create(resource, wanted))
+            except AlreadyExists:
+                observed = await self._kube.get(resource, key)
+        if not is_ours(desired, observed):
+            raise NameTaken(resource, observed)
+        if _has_all(wanted, observed):
+            return Ensured(Change.UNCHANGED, observed)
+        await claim_fields(self._kube, resource, key)
+        result = await self._kube.apply(resource, wanted)
+        if coverage.covers(wanted, result):
+            result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
+        return self._remembered(resource, Change.UPDATED, result)
+
+    async def delete(self, resource: Resource, observed: KubeObject) -> None:
+        """Delete exactly this object: another one that took its name meanwhile stays."""
+        if "deletionTimestamp" in observed["metadata"]:
+            return
+        key, uid = resources.key_of(observed), observed["metadata"]["uid"]
+        try:
+            await self._kube.delete(resource, key, uid=uid)
+        except NotFound:
+            pass
+
+    async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> None:
+        """Set `spec.replicas` alone, of a leftover whose full wish is no longer known."""
+        patch = {"spec": {"replicas": replicas}}
+        self._remembered(
+            resource, Change.UPDATED, await self._kube.merge_patch(resource, resources.key_of(observed), patch)
+        )
+
+    def _remembered(self, resource: Resource, change: Change, obj: KubeObject) -> Ensured:
+        self._cache.put(resource, obj)
+        return Ensured(change, obj)
+
+
+def stamped(desired: KubeObject) -> KubeObject:
+    """`desired` with the hash of itself as an annotation."""
+    digest = hashlib.sha256(msgspec.json.encode(desired, order="sorted")).hexdigest()[:16]
+    metadata = desired["metadata"]
+    marks = {**metadata.get("annotations", {}), annotations.LAST_APPLIED_HASH: digest}
+    return {**desired, "metadata": {**metadata, "annotations": marks}}
+
+
+def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
+    """Ours is what our owner controls; for objects without an owner, what carries our managed-by label."""
+    owner = controller_of(desired)
+    if owner is None:
+        marks = observed["metadata"].get("labels", {})
+        return bool(marks.get(labels.APP_MANAGED_BY) == desired["metadata"].get("labels", {}).get(labels.APP_MANAGED_BY))
+    holder = controller_of(observed)
+    return holder is not None and holder["uid"] == owner["uid"]
+
+
+def controller_of(obj: KubeObject) -> dict[str, Any] | None:
+    """The owner reference of the object's controller."""
+    return next((ref for ref in obj["metadata"].get("ownerReferences", ()) if ref.get("controller")), None)
+
+
+def _has_all(wanted: KubeObject, observed: KubeObject) -> bool:
+    mark = annotations.LAST_APPLIED_HASH
+    same_wish = observed["metadata"].get("annotations", {}).get(mark) == wanted["metadata"]["annotations"][mark]
+    return same_wish and not coverage.covers(wanted, observed)

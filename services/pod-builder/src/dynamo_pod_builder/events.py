@@ -1,0 +1,92 @@
+"""Every Event and every NATS event that the pod-builder tells of, in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.bus.event_publisher import EventPublisher
+from dynamo_shared.bus.events import GRAPH_DEPLOYMENT, ComponentCounts, DeploymentData
+from dynamo_shared.kube.events import EventRecorder
+
+KubeObject = dict[str, Any]
+
+
+class Reporter:
+    """Tells people (Kubernetes Events) and programs (NATS) what became of a graph."""
+
+    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
+        self._recorder = recorder
+        self._publisher = publisher
+
+    def made(self, graph: KubeObject, created: list[str]) -> None:
+        """Children of a graph came into being."""
+        self._normal(graph, "Created", "Create", f"Created {', '.join(created)}")
+
+    def corrected(self, graph: KubeObject, updated: list[str]) -> None:
+        """Children of a graph were brought back to what the spec says."""
+        self._normal(graph, "Updated", "Update", f"Updated {', '.join(updated)}")
+
+    def removed(self, graph: KubeObject, deleted: list[str]) -> None:
+        """Children that a graph no longer names were deleted."""
+        self._normal(graph, "Deleted", "Delete", f"Deleted {', '.join(deleted)}")
+
+    def rollout_started(self, graph: KubeObject, components: list[str]) -> None:
+        """A managed rolling update of workers began."""
+        self._normal(graph, "RollingUpdateStarted", "RollingUpdate", f"Rolling update of {', '.join(components)} started")
+
+    def rollout_completed(self, graph: KubeObject, components: list[str]) -> None:
+        """A managed rolling update of workers ended."""
+        self._normal(
+            graph, "RollingUpdateCompleted", "RollingUpdate", f"Rolling update of {', '.join(components)} completed"
+        )
+
+    def seen(self, graph: KubeObject) -> None:
+        """A graph is seen for the first time."""
+        self._publish(graph, "created", {"state": "initializing"})
+
+    def changed(self, graph: KubeObject, status: KubeObject) -> None:
+        """A graph's state or its reason changed: an Event where it became ready or failed, a NATS event always."""
+        ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
+        state = status["state"]
+        if state == "successful":
+            self._normal(graph, "Ready", "Reconcile", "All components serve")
+        elif state == "failed":
+            self._recorder.record(
+                graph, type_="Warning", reason="Failed", message=ready["message"], action="Reconcile"
+            )
+        event = {"successful": "ready", "failed": "failed"}.get(state, "progressing")
+        self._publish(graph, event, status)
+
+    def gone(self, graph: KubeObject) -> None:
+        """A graph was deleted."""
+        self._publish(graph, "deleted", graph.get("status", {}))
+
+    def _normal(self, graph: KubeObject, reason: str, action: str, message: str) -> None:
+        self._recorder.record(graph, type_="Normal", reason=reason, message=message, action=action)
+
+    def _publish(self, graph: KubeObject, event: str, status: KubeObject) -> None:
+        ready = next((entry for entry in status.get("conditions", ()) if entry["type"] == "Ready"), {})
+        self._publisher.publish(
+            kind=GRAPH_DEPLOYMENT,
+            obj=graph,
+            event=event,
+            reason=ready.get("reason", ""),
+            data=DeploymentData(
+                name=graph["metadata"]["name"],
+                namespace=graph["metadata"]["namespace"],
+                state=status.get("state", ""),
+                reason=ready.get("reason", ""),
+                message=ready.get("message", ""),
+                generation=str(graph["metadata"].get("generation", 0)),
+                backend_framework=graph.get("spec", {}).get("backendFramework", ""),
+                components={
+                    name: ComponentCounts(
+                        replicas=counts["replicas"],
+                        ready=counts.get("readyReplicas", 0),
+                        updated=counts["updatedReplicas"],
+                        available=counts.get("availableReplicas", 0),
+                    )
+                    for name, counts in status.get("components", {}).items()
+                },
+            ),
+        )

@@ -1,0 +1,169 @@
+"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments, and the status of the whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.applying import Applier, Change, NameTaken
+from dynamo_pod_builder.children import children, owned_by, surplus
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED, where
+from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
+from dynamo_pod_builder.status.component import Failure, failure_of
+from dynamo_pod_builder.status.graph import FAILED, Generation, Outcome, graph_status
+from dynamo_pod_builder.writing import StatusWriter
+from dynamo_shared.api import resources
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    SERVICE_ACCOUNTS,
+    ObjectKey,
+)
+from dynamo_shared.api.v1beta1 import parse_graph
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import Forbidden, Invalid
+from dynamo_shared.runtime import Result
+
+KubeObject = dict[str, Any]
+
+#: Status fields that other concerns write and this one carries through.
+CARRIED = ("restart", "checkpoints")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReconciler:
+    """Makes one graph run, and says in its status how far it is."""
+
+    cache: ObjectCache
+    applier: Applier
+    statuses: StatusWriter
+    reporter: Reporter
+    config: render.RenderConfig
+    now: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look at one graph. Raises KubeError where the API server is away: the queue comes back to it."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph is None or "deletionTimestamp" in graph["metadata"]:
+            return Result()
+        if "status" not in graph or "observedGeneration" not in graph["status"]:
+            self.reporter.seen(graph)
+        made = await self._make(graph)
+        status = graph_status(graph, self._outcome(graph, made), self.now())
+        if _verdict(status) != _verdict(graph.get("status", {})):
+            # Told before it is written: a stop in between repeats the news, under the same id, instead of losing it.
+            self.reporter.changed(graph, status)
+        failed = status["state"] == FAILED
+        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, status, urgent=failed)
+        return Result(requeue_after=RETRY_REFUSED if made.failure is not None and wait is None else wait)
+
+    async def _make(self, graph: KubeObject) -> _Made:
+        try:
+            wanted = render.graph_children(parse_graph(graph), self.config)
+        except ValidationError as error:
+            return _Made(failure=Failure("InvalidSpec", "; ".join(where(entry) for entry in error.errors())))
+        except render.RenderError as error:
+            return _Made(failure=Failure("NotDeployable", str(error)))
+        rollout = roll(graph, wanted, children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph), self._deployment, self.now())
+        try:
+            await self._apply(graph, rollout)
+        except NameTaken as error:
+            return _Made(rollout, Failure("NameTaken", str(error)))
+        except (Invalid, Forbidden) as error:
+            return _Made(rollout, Failure("RefusedByApiServer", str(error)))
+        return _Made(rollout)
+
+    async def _apply(self, graph: KubeObject, rollout: Rollout) -> None:
+        created: list[str] = []
+        updated: list[str] = []
+
+        async def ensure(child: KubeObject) -> None:
+            ensured = await self.applier.ensure(child)
+            name = f"{child['kind']} {child['metadata']['name']}"
+            if ensured.change is Change.CREATED:
+                created.append(name)
+            elif ensured.change is Change.UPDATED:
+                updated.append(name)
+
+        accounts = [child for child in rollout.wanted if resources.of(child) == SERVICE_ACCOUNTS]
+        rest = [child for child in rollout.wanted if resources.of(child) != SERVICE_ACCOUNTS]
+        try:
+            # Accounts come first: pods of a Deployment whose account is missing are refused, and retried only slowly.
+            await _all(ensure(child) for child in accounts)
+            await _all(ensure(child) for child in rest)
+            for leftover, replicas in rollout.drain:
+                await self.applier.patch_replicas(DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
+            gone = surplus(self.cache, graph, rollout.wanted, keep=rollout.kept)
+            for leftover in gone:
+                await self.applier.delete(resources.of(leftover), leftover)
+        finally:
+            if created:
+                self.reporter.made(graph, created)
+            if updated:
+                self.reporter.corrected(graph, updated)
+        if gone:
+            self.reporter.removed(graph, [f"{item['kind']} {item['metadata']['name']}" for item in gone])
+        if rollout.started:
+            self.reporter.rollout_started(graph, rollout.components)
+        if rollout.completed:
+            self.reporter.rollout_completed(graph, rollout.components)
+
+    def _outcome(self, graph: KubeObject, made: _Made) -> Outcome:
+        current = {}
+        if made.rollout is not None:
+            current = {
+                child["metadata"]["name"]: child["metadata"]["labels"][labels.COMPONENT]
+                for child in made.rollout.wanted
+                if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind
+            }
+        parts: dict[str, list[Generation]] = {name: [] for name in current.values()}
+        found = {dcd["metadata"]["name"]: dcd for dcd in children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)}
+        for name in sorted(current.keys() | found.keys()):
+            dcd = found.get(name)
+            component = current.get(name) or (dcd or {}).get("metadata", {}).get("labels", {}).get(labels.COMPONENT)
+            if component is None:
+                continue
+            deployment = self._deployment(dcd) if dcd is not None else None
+            # Where nothing could be rendered, what is there already is all that there is to tell of.
+            is_current = name in current or made.rollout is None
+            failure = failure_of(dcd) if dcd is not None else None
+            parts.setdefault(component, []).append(Generation(name, deployment, is_current, failure))
+        status = graph.get("status", {})
+        return Outcome(
+            components=parts,
+            failure=made.failure,
+            rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
+            carried={name: status[name] for name in CARRIED if name in status},
+        )
+
+    def _deployment(self, dcd: KubeObject) -> KubeObject | None:
+        deployment = self.cache.get(DEPLOYMENTS, resources.key_of(dcd))
+        return deployment if deployment is not None and owned_by(dcd, deployment) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    rollout: Rollout | None = None
+    failure: Failure | None = None
+
+
+def _verdict(status: KubeObject) -> tuple[object, ...]:
+    ready = next((entry for entry in status.get("conditions", ()) if entry["type"] == "Ready"), {})
+    return (status.get("state"), ready.get("reason"), status.get("observedGeneration"))
+
+
+async def _all(writes: Any) -> None:
+    """Run writes side by side, all of them to their end, then raise the first error."""
+    results: Sequence[BaseException | None] = await asyncio.gather(*writes, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

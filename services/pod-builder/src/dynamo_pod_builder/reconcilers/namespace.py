@@ -1,0 +1,38 @@
+"""What the graphs of a namespace share goes when the last of them goes; it has no owner that could take it along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ROLE_BINDINGS, SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime import Result
+
+KubeObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceReconciler:
+    """Deletes shared accounts and bindings of a namespace that has no graph any more."""
+
+    cache: ObjectCache
+    applier: Applier
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look at the namespace that `key.name` names."""
+        namespace = key.name
+        if self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
+            return Result()
+        for resource in (ROLE_BINDINGS, SERVICE_ACCOUNTS):
+            for obj in self.cache.list(resource, namespace):
+                if _is_shared(obj):
+                    await self.applier.delete(resource, obj)
+        return Result()
+
+
+def _is_shared(obj: KubeObject) -> bool:
+    marks = obj["metadata"].get("labels", {})
+    return controller_of(obj) is None and marks.get(labels.APP_MANAGED_BY) == MANAGER

@@ -1,0 +1,77 @@
+"""Managed rolling updates: how many replicas the old and the new worker Deployments have at each step.
+
+Changing a worker changes its hash and so the name of its DynamoComponentDeployment: the new one grows while the old ones
+shrink, within the surge and the unavailability that the pod template allows (reference behaviour, section 1.8). Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dynamo_shared.api.registry import annotations
+
+DEFAULT_MARGIN = "25%"
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """A worker DCD as it stands: replicas asked for, pods available and ready, and when it was made (RFC 3339)."""
+
+    name: str
+    wanted: int
+    available: int
+    ready: int
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Replicas that the DCDs of one worker component should have next."""
+
+    new: int
+    old: Mapping[str, int]
+    done: bool
+
+
+def margins(desired: int, template_annotations: Mapping[str, str]) -> tuple[int, int]:
+    """Surge (rounded up) and unavailability (rounded down), in pods; never both zero, or nothing could move.
+
+    Raises ValueError for an annotation that is neither a whole number nor a percentage.
+    """
+    surge = _resolve(template_annotations.get(annotations.DEPLOYMENT_MAX_SURGE, DEFAULT_MARGIN), desired, up=True)
+    unavailable = _resolve(
+        template_annotations.get(annotations.DEPLOYMENT_MAX_UNAVAILABLE, DEFAULT_MARGIN), desired, up=False
+    )
+    return (surge or 1, 0) if unavailable == 0 else (surge, unavailable)
+
+
+def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> Step:
+    """The next step of one component; `done` once the new pods all serve and no old one does."""
+    minimum = desired - unavailable
+    old_wanted, old_available = sum(part.wanted for part in old), sum(part.available for part in old)
+    new_unavailable = max(0, new.wanted - new.available)
+    removable = max(0, old_wanted + new.wanted - minimum - new_unavailable)
+    unhealthy = max(0, old_wanted - old_available)
+    surplus = max(0, old_available + new.available - minimum)
+    old_target = max(0, old_wanted - min(removable, unhealthy + surplus))
+    new_target = min(desired, new.wanted + max(0, desired + surge - old_wanted - new.wanted))
+    targets: dict[str, int] = {}
+    # The newest of the old generations keeps its replicas first: it is the one closest to what was last known to work.
+    for part in sorted(old, key=lambda part: part.created, reverse=True):
+        targets[part.name] = min(part.wanted, old_target)
+        old_target -= targets[part.name]
+    done = new.ready >= desired and all(part.ready == 0 and part.wanted == 0 for part in old)
+    return Step(new_target, targets, done)
+
+
+def _resolve(value: str, desired: int, *, up: bool) -> int:
+    text = value.strip()
+    share = text.removesuffix("%")
+    if not (share.isascii() and share.isdecimal()):
+        raise ValueError(f"{value!r} is neither a number of pods nor a percentage such as 25%")
+    if text == share:
+        return int(share)
+    exact = desired * int(share) / 100
+    return math.ceil(exact) if up else math.floor(exact)

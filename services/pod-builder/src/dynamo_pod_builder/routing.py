@@ -1,0 +1,83 @@
+"""Which reconciler looks again, at which key, when an object changes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dynamo_pod_builder.applying import controller_of
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+)
+
+KubeObject = dict[str, Any]
+
+
+class Concern(enum.Enum):
+    """What is looked at: a graph, a component, or what the graphs of a namespace share."""
+
+    GRAPH = "dynamographdeployments"
+    COMPONENT = "dynamocomponentdeployments"
+    NAMESPACE = "namespaces"
+
+
+class Task(NamedTuple):
+    """One key of one reconciler."""
+
+    concern: Concern
+    key: ObjectKey
+
+    def __str__(self) -> str:
+        return f"{self.concern.value} {self.key}"
+
+
+def tasks_for(resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
+    """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where there is none."""
+    if old is not None and new is not None and _only_status_of_ours(resource, old, new):
+        # Our own status write comes back to us; only a component's graph wants to know.
+        if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
+            yield from _graph_of(key.namespace, new)
+        return
+    obj = new if new is not None else old
+    if obj is None:
+        return
+    if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+        yield Task(Concern.GRAPH, key)
+        if new is None:
+            yield Task(Concern.NAMESPACE, ObjectKey("", key.namespace))
+        return
+    if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
+        yield Task(Concern.COMPONENT, key)
+        yield from _graph_of(key.namespace, obj)
+        return
+    owner = controller_of(obj)
+    if owner is None:
+        # Shared objects have no owner: whoever uses them, and the namespace's own clean-up, look again.
+        yield Task(Concern.NAMESPACE, ObjectKey("", key.namespace))
+    elif owner["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind:
+        yield Task(Concern.GRAPH, ObjectKey(key.namespace, owner["name"]))
+    elif owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+        yield Task(Concern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
+        yield from _graph_of(key.namespace, obj)
+
+
+def _graph_of(namespace: str, obj: KubeObject) -> Iterator[Task]:
+    name = obj["metadata"].get("labels", {}).get(labels.GRAPH_DEPLOYMENT_NAME)
+    if name:
+        yield Task(Concern.GRAPH, ObjectKey(namespace, name))
+
+
+def _only_status_of_ours(resource: Resource, old: KubeObject, new: KubeObject) -> bool:
+    if resource not in {DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS}:
+        return False
+    before, after = old["metadata"], new["metadata"]
+    return bool(
+        before["uid"] == after["uid"]
+        and old.get("spec") == new.get("spec")
+        and all(before.get(name) == after.get(name) for name in ("labels", "annotations", "deletionTimestamp"))
+    )

@@ -1,0 +1,42 @@
+"""Conditions as the API conventions want them: one a type, and a transition time that moves only when the status does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+#: Kubernetes' own limit of `metav1.Condition.message`.
+MESSAGE_LIMIT = 32_768
+
+Condition = dict[str, Any]
+
+
+def timestamp(now: datetime) -> str:
+    """A time as Kubernetes writes it: RFC 3339, UTC, whole seconds."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def condition(
+    previous: Sequence[Condition], type_: str, *, status: bool | None, reason: str, message: str, generation: int, now: datetime
+) -> Condition:
+    """The condition of `type_`; a `status` of None is `Unknown`.
+
+    `previous` are the conditions in force: the transition time is kept while the status stays the same.
+    """
+    value = "Unknown" if status is None else str(status)
+    old = find(previous, type_)
+    kept = old["lastTransitionTime"] if old is not None and old["status"] == value else timestamp(now)
+    return {
+        "type": type_,
+        "status": value,
+        "reason": reason,
+        "message": message[:MESSAGE_LIMIT],
+        "observedGeneration": generation,
+        "lastTransitionTime": kept,
+    }
+
+
+def find(conditions: Sequence[Condition], type_: str) -> Condition | None:
+    """The condition of a type, where there is one."""
+    return next((entry for entry in conditions if entry["type"] == type_), None)

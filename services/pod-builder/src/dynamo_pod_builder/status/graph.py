@@ -1,0 +1,109 @@
+"""Status of a DynamoGraphDeployment, from its components (reference behaviour, section 1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dynamo_pod_builder.status.component import Failure, readiness, replicas_of
+from dynamo_pod_builder.status.conditions import condition
+
+INITIALIZING, PENDING, SUCCESSFUL, FAILED = "initializing", "pending", "successful", "failed"
+READY = "Ready"
+
+ALL_READY = "all_resources_are_ready"
+SOME_NOT_READY = "some_resources_are_not_ready"
+FAILED_TO_RECONCILE = "failed_to_reconcile_the_resources"
+ROLLING_UPDATE = "rolling_update_in_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One Deployment of a component: what it serves from now (`current`) or a leftover that a rolling update drains."""
+
+    name: str
+    deployment: dict[str, Any] | None
+    current: bool = True
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is known of a graph at the end of one reconcile."""
+
+    components: Mapping[str, Sequence[Generation]]
+    failure: Failure | None = None
+    rolling_update: dict[str, Any] | None = None
+    carried: Mapping[str, Any] = field(default_factory=dict)
+
+
+def graph_status(graph: dict[str, Any], outcome: Outcome, now: datetime) -> dict[str, Any]:
+    """The whole `status` of a DGD; `carried` fields (restart, checkpoints) are another concern's and go through unchanged."""
+    generation = graph["metadata"].get("generation", 1)
+    state, reason, message = _verdict(outcome)
+    previous = graph.get("status", {}).get("conditions", [])
+    status: dict[str, Any] = {
+        **outcome.carried,
+        "state": state,
+        "observedGeneration": generation,
+        "conditions": [
+            condition(
+                previous,
+                READY,
+                status=state == SUCCESSFUL,
+                reason=reason,
+                message=message,
+                generation=generation,
+                now=now,
+            )
+        ],
+    }
+    replicas = {name: merged for name, parts in outcome.components.items() if (merged := _merged(parts)) is not None}
+    if replicas:
+        status["components"] = replicas
+    if outcome.rolling_update is not None:
+        status["rollingUpdate"] = outcome.rolling_update
+    return status
+
+
+def _verdict(outcome: Outcome) -> tuple[str, str, str]:
+    """State, reason and message. A refusal outweighs waiting: nobody should wait for what cannot come."""
+    failures = [outcome.failure] if outcome.failure is not None else []
+    failures += [
+        Failure(part.failure.reason, f"component {name}: {part.failure.reason}: {part.failure.message}")
+        for name, parts in outcome.components.items()
+        for part in parts
+        if part.current and part.failure is not None
+    ]
+    if failures:
+        return FAILED, FAILED_TO_RECONCILE, "; ".join(failure.message for failure in failures)
+    if not outcome.components:
+        return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
+    if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
+        return PENDING, ROLLING_UPDATE, "new worker pods are replacing the old ones"
+    waiting = [
+        f"{name}: {state.message}"
+        for name, parts in sorted(outcome.components.items())
+        for part in parts
+        if part.current and not (state := readiness(part.deployment)).ready
+    ]
+    if waiting:
+        return PENDING, SOME_NOT_READY, "Resources not ready: " + "; ".join(waiting)
+    return SUCCESSFUL, ALL_READY, "All resources are ready"
+
+
+def _merged(parts: Sequence[Generation]) -> dict[str, Any] | None:
+    """Replica status of a component: sums over old and new Deployments, `updatedReplicas` of the new ones only (1.8)."""
+    found = [(part, replicas) for part in parts if (replicas := replicas_of(part.deployment)) is not None]
+    if not found:
+        return None
+    merged: dict[str, Any] = {
+        "componentKind": "Deployment",
+        "componentNames": sorted(name for _, replicas in found for name in replicas["componentNames"]),
+        "updatedReplicas": sum(replicas["updatedReplicas"] for part, replicas in found if part.current),
+    }
+    for count in ("replicas", "readyReplicas", "availableReplicas"):
+        merged[count] = sum(replicas[count] for _, replicas in found)
+    return merged

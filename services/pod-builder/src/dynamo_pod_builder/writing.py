@@ -1,0 +1,71 @@
+"""Writing status: only what changed, at once where it matters, otherwise a little later so that counts settle into one write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+
+KubeObject = dict[str, Any]
+
+#: How long a status that only tells of progress may wait for more of it. Seconds.
+SETTLE = 0.3
+
+
+@dataclass(slots=True)
+class StatusWriter:
+    """Server-side apply of `/status`, at most one a `SETTLE` an object for news that can wait."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    clock: Callable[[], float]
+    _waiting: dict[tuple[Resource, str], float] = field(default_factory=dict)
+
+    async def write(self, resource: Resource, obj: KubeObject, status: KubeObject, *, urgent: bool) -> float | None:
+        """Make the object's status `status`.
+
+        Returns None where it is so now, otherwise the seconds to wait before looking again.
+        """
+        waiting = (resource, obj["metadata"]["uid"])
+        if obj.get("status") == status:
+            self._waiting.pop(waiting, None)
+            return None
+        if not (urgent or _turned(obj.get("status", {}), status)):
+            now = self.clock()
+            due = self._waiting.setdefault(waiting, now + SETTLE)
+            if due > now:
+                return due - now
+        self._waiting.pop(waiting, None)
+        metadata = obj["metadata"]
+        written = await self.kube.apply_status(
+            resource,
+            {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                # The uid makes the API server refuse if the object was deleted and made anew meanwhile.
+                "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+                "status": status,
+            },
+        )
+        self.cache.put(resource, written)
+        return None
+
+    def forget(self, resource: Resource, obj: KubeObject) -> None:
+        """The object is gone."""
+        self._waiting.pop((resource, obj["metadata"]["uid"]), None)
+
+
+def _turned(old: KubeObject, new: KubeObject) -> bool:
+    """Whether readiness or the state turned to or from something that people wait for."""
+    return _outlook(old) != _outlook(new)
+
+
+def _outlook(status: KubeObject) -> tuple[object, ...]:
+    state = status.get("state")
+    ready = sorted(entry["type"] for entry in status.get("conditions", ()) if entry["status"] == "True")
+    return (state if state in {"successful", "failed"} else None, *ready)

@@ -1,0 +1,80 @@
+"""Replica maths of managed rolling updates: the promises hold at every step, and every roll-out ends."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_pod_builder.rollout import Replicas, margins, step
+from dynamo_shared.api.registry import annotations
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("desired", "surge", "unavailable", "expected"),
+    [
+        (4, None, None, (1, 1)),
+        (1, None, None, (1, 0)),
+        (10, "30%", "0", (3, 0)),
+        (3, "0", "1", (0, 1)),
+        (5, "0", "0%", (1, 0)),
+        (0, None, None, (1, 0)),
+    ],
+)
+def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unavailable, expected):
+    given_annotations = {
+        key: value
+        for key, value in (
+            (annotations.DEPLOYMENT_MAX_SURGE, surge),
+            (annotations.DEPLOYMENT_MAX_UNAVAILABLE, unavailable),
+        )
+        if value is not None
+    }
+    assert margins(desired, given_annotations) == expected
+
+
+@pytest.mark.parametrize("value", ["", "half", "-1", "25 %", "%"])
+def test_margin_that_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="neither a number of pods nor a percentage"):
+        margins(4, {annotations.DEPLOYMENT_MAX_SURGE: value})
+
+
+def test_a_full_cluster_still_moves():
+    """Surge pods cannot be scheduled: an old pod goes first, within what may be unavailable."""
+    new, old = Replicas("new", 1, 0, 0), [Replicas("old", 4, 4, 4)]
+    assert step(4, new, old, surge=1, unavailable=1).old == {"old": 3}
+
+
+def test_newest_old_generation_is_drained_last():
+    old = [Replicas("older", 2, 2, 2, "2026-01-01T00:00:00Z"), Replicas("newer", 2, 2, 2, "2026-01-02T00:00:00Z")]
+    result = step(4, Replicas("new", 2, 2, 2), old, surge=1, unavailable=1)
+    assert result.old["newer"] >= result.old["older"]
+    assert sum(result.old.values()) < 4
+
+
+@given(
+    desired=st.integers(0, 12),
+    before=st.integers(0, 12),
+    surge=st.integers(0, 4),
+    unavailable=st.integers(0, 4),
+)
+def test_every_rollout_keeps_its_promises_and_ends(desired, before, surge, unavailable):
+    """Pods become available one round after they are asked for; the loop below is the cluster."""
+    if surge == 0 and unavailable == 0:
+        surge = 1
+    new, old = Replicas("new", 0, 0, 0), Replicas("old", before, before, before)
+    floor = min(desired, before) - unavailable
+    for _ in range(100):
+        move = step(desired, new, [old], surge, unavailable)
+        if move.done:
+            break
+        assert move.new <= desired
+        assert move.new + move.old["old"] <= max(desired + surge, before + new.wanted)
+        new_available = min(new.wanted, move.new)
+        old_available = move.old["old"]
+        assert new.available + old_available >= floor
+        new = Replicas("new", move.new, new_available, new_available)
+        old = Replicas("old", move.old["old"], old_available, old_available)
+    else:
+        pytest.fail(f"no end: {new} {old}")
+    assert new.wanted == desired
+    assert old.wanted == 0
