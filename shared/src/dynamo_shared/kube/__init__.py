@@ -1,0 +1,43 @@
+"""Talking to Kubernetes: configuration and credentials, reading, writing, watching, Events, errors.
+
+Objects are plain dicts. Nothing here knows what the platform does with them.
+"""
+
+from __future__ import annotations
+
+from dynamo_shared.kube.client import KubeClient
+from dynamo_shared.kube.credentials import ConfigError
+from dynamo_shared.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Expired,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotFound,
+    ResponseTooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+from dynamo_shared.kube.objects import KubeObject, ObjectList
+
+__all__ = [
+    "AlreadyExists",
+    "ConfigError",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "Invalid",
+    "KubeClient",
+    "KubeError",
+    "KubeObject",
+    "NotFound",
+    "ObjectList",
+    "ResponseTooLarge",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
+]

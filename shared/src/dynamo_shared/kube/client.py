@@ -1,0 +1,271 @@
+"""The Kubernetes client of a process: one method a verb, plain dicts in and out.
+
+Refuses to know types: which fields an object has is `dynamo_shared.api`'s business. Every write carries a field
+manager, so that the API server can tell whose field is whose.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+
+from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.kube import config
+from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
+from dynamo_shared.kube.objects import KubeObject, ObjectList
+from dynamo_shared.kube.transport import RequestObserver, Transport
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+# Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
+APPLY = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class KubeClient:
+    """One API server, one connection pool, one field manager. Safe for any number of tasks of one loop.
+
+    Every method raises KubeError. Reads, applies and deletes with a uid are retried on connection failures, 429 and 503
+    within the time-out (seconds, of the whole call); what must not arrive twice is not.
+    """
+
+    def __init__(
+        self, transport: Transport, *, field_manager: str, namespace: str = "default", owner: bool = True
+    ) -> None:
+        self._transport = transport
+        self._owner = owner
+        self.namespace = namespace
+        self.field_manager = field_manager
+        self._manager = f"fieldManager={quote(field_manager, safe='')}"
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        field_manager: str = "dynamo",
+        timeout: float = 30,
+        observer: RequestObserver | None = None,
+    ) -> Self:
+        """A client for a kubeconfig's context; by default $KUBECONFIG, ~/.kube/config, or the pod's service account.
+
+        Does not talk to the server yet (an exec plugin may be run). Raises ConfigError with what to do.
+        """
+        connection = await config.load(kubeconfig, context)
+        transport = Transport(connection, timeout=timeout, observer=observer)
+        return cls(transport, field_manager=field_manager, namespace=connection.namespace)
+
+    def acting_as(self, field_manager: str) -> Self:
+        """The same connections under another field manager; closing it closes nothing."""
+        return type(self)(self._transport, field_manager=field_manager, namespace=self.namespace, owner=False)
+
+    async def close(self) -> None:
+        """Close the connections, where this client opened them."""
+        if self._owner:
+            await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def server(self) -> str:
+        """URL of the API server."""
+        return self._transport.server
+
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        """The object as it is now (a consistent read)."""
+        content = await self._transport.request("GET", resource.path(key.namespace, key.name), retry=True)
+        return _object(content)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        page_size: int = 500,
+    ) -> ObjectList:
+        """All objects of a namespace, or of all namespaces. Items carry apiVersion and kind, as `get` returns them.
+
+        Pages become smaller where they are too large to hold; where the server forgets the list midway, it starts anew.
+        """
+        items: list[KubeObject] = []
+        restarted = False
+        token, limit = "", page_size
+        while True:
+            try:
+                page = await self.list_page(
+                    resource,
+                    namespace,
+                    label_selector=label_selector,
+                    field_selector=field_selector,
+                    limit=limit,
+                    continue_=token,
+                )
+            except Expired:
+                if not token or restarted:
+                    raise
+                # Unpaged: a list that took longer than the server's memory would do so again.
+                items, token, limit, restarted = [], "", 0, True
+                continue
+            except ResponseTooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, (limit or page_size) // 8)
+                continue
+            items += page_items(page, resource)
+            metadata = page.get("metadata") or {}
+            token = metadata.get("continue") or ""
+            if not token:
+                return ObjectList(items, metadata.get("resourceVersion", ""))
+
+    async def list_page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+        continue_: str = "",
+    ) -> KubeObject:
+        """One page of a list, as the server sends it; `limit=0` asks for all. Expired where the token is too old."""
+        parameters = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": str(limit) if limit else "",
+            "continue": continue_,
+        }
+        query = urlencode({name: value for name, value in parameters.items() if value})
+        return _object(await self._transport.request("GET", resource.path(namespace), query, retry=True))
+
+    async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
+        """Create; AlreadyExists where the name is taken. `metadata.generateName` works. Never retried."""
+        namespace = obj["metadata"].get("namespace", "")
+        query = self._query(dry_run=dry_run)
+        return _object(await self._transport.request("POST", resource.path(namespace), query, body=_encode(obj)))
+
+    async def apply(
+        self, resource: Resource, obj: KubeObject, *, force: bool = True, dry_run: bool = False
+    ) -> KubeObject:
+        """Server-side apply: the object's fields become ours, fields that we applied before and are gone are removed.
+
+        Without `force` a field that another manager owns raises Conflict, whose `causes` name the fields.
+        """
+        key = key_of(obj)
+        return await self._apply(resource.path(key.namespace, key.name), obj, force=force, dry_run=dry_run)
+
+    async def apply_status(self, resource: Resource, obj: KubeObject, *, force: bool = True) -> KubeObject:
+        """Server-side apply of the status subresource. NotFound where the object is gone: a status creates nothing.
+
+        A `metadata.resourceVersion` or `metadata.uid` in `obj` is a precondition (Conflict).
+        """
+        key = key_of(obj)
+        return await self._apply(resource.path(key.namespace, key.name, "status"), obj, force=force, dry_run=False)
+
+    async def merge_patch(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        patch: KubeObject,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> KubeObject:
+        """JSON merge patch (None removes a field, lists are replaced); `metadata.resourceVersion` is a precondition."""
+        path = resource.path(key.namespace, key.name, subresource)
+        query = self._query(dry_run=dry_run)
+        return _object(
+            await self._transport.request("PATCH", path, query, body=_encode(patch), content_type=MERGE_PATCH)
+        )
+
+    async def replace(
+        self, resource: Resource, obj: KubeObject, *, subresource: str = "", dry_run: bool = False
+    ) -> KubeObject:
+        """Update the whole object; its `metadata.resourceVersion` is the precondition (Conflict)."""
+        key = key_of(obj)
+        path = resource.path(key.namespace, key.name, subresource)
+        query = self._query(dry_run=dry_run)
+        return _object(await self._transport.request("PUT", path, query, body=_encode(obj)))
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation = "Background",
+        dry_run: bool = False,
+    ) -> None:
+        """Delete; NotFound where it is gone already, Conflict where another object has the name or it has changed.
+
+        With a uid the call may be repeated, and a repetition that finds the object gone is success.
+        """
+        preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if dry_run:
+            options["dryRun"] = ["All"]
+        path = resource.path(key.namespace, key.name)
+        body = _encode(options)
+        try:
+            await self._transport.request("DELETE", path, body=body, retry=uid is not None)
+        except NotFound as error:
+            if error.attempts == 1:
+                raise
+
+    async def raw_get(self, path: str, *, accept: str = "") -> bytes:
+        """Any path of the server (`/version`, `/readyz`, `/openapi/v3`, discovery); it may hold a query."""
+        path, _, query = path.partition("?")
+        return await self._transport.request("GET", path, query, retry=True, accept=accept)
+
+    def stream(
+        self, resource: Resource, namespace: str, query: str, *, silence: float
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """The raw bytes of a watch; see Transport.stream."""
+        return self._transport.stream(resource.path(namespace), query, silence=silence)
+
+    async def _apply(self, path: str, obj: KubeObject, *, force: bool, dry_run: bool) -> KubeObject:
+        query = f"{self._manager}&force={'true' if force else 'false'}"
+        if dry_run:
+            query += "&dryRun=All"
+        content = await self._transport.request("PATCH", path, query, body=_encode(obj), content_type=APPLY, retry=True)
+        return _object(content)
+
+    def _query(self, *, dry_run: bool) -> str:
+        return f"{self._manager}&dryRun=All" if dry_run else self._manager
+
+
+def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:
+    """The objects of a list page, each with apiVersion and kind (built-in lists leave them out of their items)."""
+    api_version, kind = resource.api_version, resource.kind
+    items: list[KubeObject] = page.get("items") or []
+    for item in items:
+        item["apiVersion"] = api_version
+        item["kind"] = kind
+    return items
+
+
+def _object(content: bytes) -> KubeObject:
+    try:
+        return _decode(content)
+    except msgspec.DecodeError as error:
+        raise Unavailable(0, "Garbled", f"the answer is not a JSON object: {error}") from error

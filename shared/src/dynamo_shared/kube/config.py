@@ -1,0 +1,196 @@
+"""How to reach a cluster: kubeconfig or in-cluster, read by kubernetes_asyncio, made into what the transport needs.
+
+Refuses what would make the connection unsafe: TLS is always verified, and credentials never travel in clear text
+except to this machine itself (`kubectl proxy`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dynamo_shared.kube import upstream
+from dynamo_shared.kube.credentials import (
+    LOGIN_TIMEOUT_SECONDS,
+    ConfigError,
+    Credentials,
+    FixedCredentials,
+    LoginCredentials,
+    Settings,
+    TokenFile,
+    token_expiry,
+    verified_oidc_requestor,
+)
+from dynamo_shared.kube.proxies import proxy_for
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One API server and how to talk to it. `server` has no trailing slash; `tls` is None for plain http."""
+
+    server: str
+    tls: ssl.SSLContext | None
+    tls_server_name: str | None
+    proxy: str | None
+    credentials: Credentials
+    namespace: str
+
+
+async def load(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Connection:
+    """The connection of a kubeconfig; without one, of $KUBECONFIG, ~/.kube/config, or the pod we run in, in this order.
+
+    Raises ConfigError with what to do about it.
+    """
+    environ = os.environ if environ is None else environ
+    paths = _kubeconfig_paths(kubeconfig, environ)
+    try:
+        if paths:
+            async with asyncio.timeout(LOGIN_TIMEOUT_SECONDS):
+                return await _from_kubeconfig(paths, context, environ)
+        if environ.get("KUBERNETES_SERVICE_HOST"):
+            return _in_cluster(environ, service_account)
+    except TimeoutError as error:
+        raise ConfigError(f"logging in to the cluster took more than {LOGIN_TIMEOUT_SECONDS:.0f} s") from error
+    except ConfigError:
+        raise
+    except Exception as error:
+        # The library raises whatever the file's shape makes it stumble over; all of it is the user's to repair.
+        raise ConfigError(f"cannot use {paths or 'the service account'}: {error}") from error
+    raise ConfigError("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
+
+
+def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
+    if kubeconfig is not None:
+        if not kubeconfig.expanduser().is_file():
+            raise ConfigError(f"no such kubeconfig: {kubeconfig}")
+        return str(kubeconfig)
+    named = environ.get("KUBECONFIG", "")
+    if named:
+        present = [path for path in named.split(os.pathsep) if path and Path(path).expanduser().is_file()]
+        if not present:
+            raise ConfigError(f"no such kubeconfig: {named} (from KUBECONFIG)")
+        return os.pathsep.join(present)
+    default = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
+    return str(default) if default.is_file() else ""
+
+
+def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection:
+    settings = Settings()
+    token_file = service_account / "token"
+    upstream.load().incluster_config.InClusterConfigLoader(
+        str(token_file), str(service_account / "ca.crt"), try_refresh_token=False, environ=dict(environ)
+    ).load_and_set(settings)
+    namespace_file = service_account / "namespace"
+    namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.is_file() else "default"
+    return _connection(settings, TokenFile(token_file), environ, namespace)
+
+
+async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str, str]) -> Connection:
+    library = upstream.load().kube_config
+    merger = library.KubeConfigMerger(paths)
+    if merger.config is None or not merger.config.value.get("contexts"):
+        raise ConfigError(f"{paths} holds no context")
+
+    def new_loader() -> Any:
+        loader = library.KubeConfigLoader(
+            config_dict=merger.config,
+            config_base_path=None,
+            active_context=context,
+            # Upstream passes the configuration to a method that takes none; rotated refresh tokens would be lost.
+            config_persister=lambda _config: merger.save_changes(),
+        )
+        if loader._user is None:
+            loader._user = library.ConfigNode("user", {})
+        return loader
+
+    tls: ssl.SSLContext | None = None
+
+    async def login() -> tuple[Settings, float | None]:
+        nonlocal tls
+        loader, settings = new_loader(), Settings()
+        if loader.provider == "oidc":
+            library.OpenIDRequestor = verified_oidc_requestor
+        await loader.load_and_set(settings)
+        # The library puts keys into files, because that is what TLS contexts are loaded from: not a moment longer.
+        try:
+            tls = _tls(settings, tls)
+        finally:
+            library._cleanup_temp_files()
+        expiry = getattr(loader, "exec_plugin_expiry", None)
+        return settings, expiry.timestamp() if expiry is not None else token_expiry(settings.authorization)
+
+    async def renew() -> tuple[str | None, float | None]:
+        async with asyncio.timeout(LOGIN_TIMEOUT_SECONDS):
+            renewed, expires_at = await login()
+        return renewed.authorization, expires_at
+
+    settings, expires_at = await login()
+    user = new_loader()._user
+    credentials: Credentials
+    if "exec" in user or "auth-provider" in user:
+        credentials = LoginCredentials(renew, settings.authorization, expires_at)
+    elif "tokenFile" in user and "token" not in user:
+        credentials = TokenFile(Path(user.path or paths).parent / user["tokenFile"])
+    else:
+        credentials = FixedCredentials(settings.authorization)
+    chosen = new_loader().current_context or {}
+    namespace = (chosen.get("context") or {}).get("namespace") or "default"
+    return _connection(settings, credentials, environ, namespace, tls)
+
+
+def _connection(
+    settings: Settings,
+    credentials: Credentials,
+    environ: Mapping[str, str],
+    namespace: str,
+    tls: ssl.SSLContext | None = None,
+) -> Connection:
+    server = settings.host.rstrip("/")
+    if not server:
+        raise ConfigError("the cluster's entry names no server")
+    proxy = settings.proxy or proxy_for(server, environ)
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        raise ConfigError(f"the proxy {urlsplit(proxy).scheme}:// is not supported: use an HTTP proxy")
+    return Connection(
+        server=server,
+        tls=tls or _tls(settings),
+        tls_server_name=settings.tls_server_name,
+        proxy=proxy,
+        credentials=credentials,
+        namespace=namespace,
+    )
+
+
+def _tls(settings: Settings, existing: ssl.SSLContext | None = None) -> ssl.SSLContext | None:
+    """The TLS context of the settings. A renewed client certificate goes into the context that is in use: connections
+    that are open keep theirs, new ones take the new.
+    """
+    if urlsplit(settings.host).scheme != "https":
+        if settings.authorization and urlsplit(settings.host).hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise ConfigError(f"credentials would travel in clear text to {settings.host}: use https")
+        return None
+    if not settings.verify_ssl:
+        raise ConfigError(
+            "insecure-skip-tls-verify is not honoured: put the cluster's certificate-authority into the kubeconfig"
+        )
+    context = existing or ssl.create_default_context(cafile=settings.ssl_ca_cert)
+    if settings.cert_file:
+        try:
+            context.load_cert_chain(settings.cert_file, settings.key_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"the client certificate cannot be loaded: {error}") from error
+    return context

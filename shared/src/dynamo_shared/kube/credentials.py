@@ -1,0 +1,188 @@
+"""Who we are to the API server, kept fresh.
+
+kubernetes_asyncio's loaders read tokens, client certificates, exec plugins and auth providers; it renews them only in a
+background loop and never after a refusal. Here renewal is part of a request: `refresh` before one that would carry an
+expired token, and again when the server answers 401.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import aiohttp
+import msgspec
+
+from dynamo_shared.kube import upstream
+
+logger = logging.getLogger(__name__)
+
+# An exec plugin may ask a cloud, but nobody waits longer for a control loop that cannot start.
+LOGIN_TIMEOUT_SECONDS = 60.0
+# In-cluster tokens are rotated by the kubelet; client-go reads them as often.
+TOKEN_FILE_SECONDS = 60.0
+# After a refusal of renewed credentials, do not run the plugin again for each request that fails.
+FORCED_REFRESH_SECONDS = 10.0
+# Tokens are renewed this long before they expire: time on the way, and clocks that differ.
+EXPIRY_MARGIN_SECONDS = 60.0
+
+
+class ConfigError(Exception):
+    """The cluster's configuration cannot be used; the message says what to change."""
+
+
+class Settings:
+    """What the library's loaders set on what they take for a client Configuration."""
+
+    def __init__(self) -> None:
+        self.host = ""
+        self.ssl_ca_cert: str | None = None
+        self.cert_file: str | None = None
+        self.key_file: str | None = None
+        self.verify_ssl = True
+        self.tls_server_name: str | None = None
+        self.proxy: str | None = None
+        self.api_key: dict[str, str] = {}
+        self.refresh_api_key_hook: Any = None
+
+    @property
+    def authorization(self) -> str | None:
+        """Value of the Authorization header, or None (client certificate, anonymous)."""
+        token = self.api_key.get("BearerToken")
+        return token.strip() if token else None
+
+
+class Credentials(Protocol):
+    """How requests are authorised."""
+
+    authorization: str | None
+
+    def stale(self) -> bool:
+        """Whether `refresh` must run before the next request. Called for each request: cheap, no I/O."""
+
+    async def refresh(self, *, force: bool = False) -> bool:
+        """Renew; `force` after a 401. True where something may have changed. Raises ConfigError."""
+
+
+class FixedCredentials:
+    """A token of the kubeconfig, a password, a client certificate or nothing: only a person can renew them."""
+
+    def __init__(self, authorization: str | None) -> None:
+        self.authorization = authorization
+
+    def stale(self) -> bool:
+        """Never: there is nothing to renew from."""
+        return False
+
+    async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - the protocol's shape
+        """Nothing to do."""
+        return False
+
+
+class TokenFile:
+    """A token that another program keeps fresh in a file: a pod's service account, or `tokenFile` of a user."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_at = 0.0
+        self.authorization: str | None = None
+        self._read()
+
+    def stale(self) -> bool:
+        """Whether the file was read more than a minute ago."""
+        return time.monotonic() - self._read_at >= TOKEN_FILE_SECONDS
+
+    async def refresh(self, *, force: bool = False) -> bool:  # noqa: ARG002 - reading a file is always cheap
+        """Read the file again; an unreadable one leaves the last token in use."""
+        before = self.authorization
+        try:
+            self._read()
+        except ConfigError as error:
+            logger.warning("token file: %s; the last token stays in use", error)
+            self._read_at = time.monotonic()
+        return self.authorization != before
+
+    def _read(self) -> None:
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError(f"cannot read the token {self._path}: {error.strerror}") from error
+        if not token:
+            raise ConfigError(f"the token file {self._path} is empty")
+        self.authorization = f"Bearer {token}"
+        self._read_at = time.monotonic()
+
+
+# Logs in anew: (Authorization header or None, expiry in seconds since the epoch or None).
+Login = Callable[[], Awaitable[tuple[str | None, float | None]]]
+
+
+class LoginCredentials:
+    """Credentials that a login renews: an exec plugin (token or client certificate) or an auth provider.
+
+    `login` runs the library's loader again; it returns the header and the expiry (seconds since the epoch), and
+    installs a new client certificate itself.
+    """
+
+    def __init__(self, login: Login, authorization: str | None, expires_at: float | None) -> None:
+        self._login = login
+        self._lock = asyncio.Lock()
+        self._forced_at = float("-inf")
+        self._renewals = 0
+        self.authorization = authorization
+        self._expires_at = expires_at
+
+    def stale(self) -> bool:
+        """Whether the token runs out within a minute."""
+        return self._expires_at is not None and time.time() >= self._expires_at - EXPIRY_MARGIN_SECONDS
+
+    async def refresh(self, *, force: bool = False) -> bool:
+        """Run the login, once however many requests wait for it; a forced one at most every ten seconds."""
+        renewals = self._renewals
+        async with self._lock:
+            if self._renewals != renewals:
+                return True
+            if force:
+                if time.monotonic() - self._forced_at < FORCED_REFRESH_SECONDS:
+                    return False
+                self._forced_at = time.monotonic()
+            elif not self.stale():
+                return False
+            self.authorization, self._expires_at = await self._login()
+            self._renewals += 1
+            return True
+
+
+def verified_oidc_requestor(*args: Any) -> Any:
+    """The library's OpenIDRequestor with TLS verification: upstream's verifies nothing where no CA is configured,
+    and hands aiohttp a file name for a TLS context where one is.
+    """
+    base = upstream.load().openid.OpenIDRequestor
+
+    class Requestor(base):  # type: ignore[misc, valid-type]
+        def _get_connector(self) -> aiohttp.TCPConnector:
+            return aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=self._ssl_ca_cert))
+
+    return Requestor(*args)
+
+
+def token_expiry(authorization: str | None) -> float | None:
+    """`exp` of a bearer token that is a JWT (OIDC), in seconds since the epoch; None for anything else."""
+    if not authorization or not authorization.startswith("Bearer "):
+        return None
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != 3:
+        return None
+    with contextlib.suppress(binascii.Error, ValueError, msgspec.DecodeError):
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        if isinstance(claims, dict) and isinstance(claims.get("exp"), (int, float)):
+            return float(claims["exp"])
+    return None

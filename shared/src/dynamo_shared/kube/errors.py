@@ -1,0 +1,169 @@
+"""What can go wrong between us and the API server, as the decisions that callers take on it.
+
+Only classes that someone catches exist. Every error keeps the server's Status (code, reason, message, details); what
+never reached a server (refused connections, resets, time-outs) is `Unavailable` with the cause chained. The one
+decision that belongs here is `retriable`: whether the same request may succeed later without anyone changing anything.
+"""
+
+# ruff: noqa: N818 - the names are those of the API server's answers, as people who know Kubernetes read them.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dynamo_shared.kube.objects import KubeObject
+
+# Longest body that is quoted when the answer is not a Status (a proxy's HTML page, "404 page not found").
+_QUOTED_BODY = 300
+
+# Server-side apply answers 500 when the body does not fit the schema (a string where a list belongs, for example):
+# apiserver/pkg/endpoints/handlers/fieldmanager, structuredmerge.go. It is the caller's mistake, not the server's.
+_TYPED_PATCH_FAILURES = ("failed to create typed patch object", "failed to convert new object")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One field that the server refused: its path, the kind of refusal, and the server's words."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class KubeError(Exception):
+    """An answer of the API server that is not success. `status` is the HTTP code, 0 where no answer came."""
+
+    retriable = False
+
+    def __init__(
+        self, status: int, reason: str, message: str, details: dict[str, Any] | None = None, *, request: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details: dict[str, Any] = details or {}
+        self.request = request
+        # How often the request was sent: with more than one, an earlier one may have done its work unseen.
+        self.attempts = 1
+
+    def __str__(self) -> str:
+        code = f"{self.status} {self.reason}".strip() if self.status else self.reason
+        return f"{self.request}: {code}: {self.message}" if self.request else f"{code}: {self.message}"
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The fields that the server names in `details.causes`, in its order."""
+        return [
+            Cause(str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", "")))
+            for cause in self.details.get("causes") or ()
+            if isinstance(cause, dict)
+        ]
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the server asked us to wait, where it said so."""
+        seconds = self.details.get("retryAfterSeconds")
+        return float(seconds) if isinstance(seconds, (int, float)) else None
+
+
+class NotFound(KubeError):
+    """404: the object, its namespace or the whole resource type is not there."""
+
+    @property
+    def resource_missing(self) -> bool:
+        """Whether the server does not serve the resource type at all (its CRD is not installed)."""
+        return not self.details.get("name")
+
+
+class AlreadyExists(KubeError):
+    """409 on create: an object of this name is there."""
+
+
+class Conflict(KubeError):
+    """409: a precondition (resourceVersion, uid) or another field manager stands against the write."""
+
+
+class Invalid(KubeError):
+    """422, or a body that does not fit the schema: retrying without a change cannot help. `causes` names the fields."""
+
+
+class Forbidden(KubeError):
+    """403: RBAC, a quota or an admission policy refused."""
+
+
+class Unauthorized(KubeError):
+    """401: the credentials were refused, also after they were renewed."""
+
+
+class TooManyRequests(KubeError):
+    """429: come back after `retry_after` seconds (also the answer of an eviction that a budget forbids)."""
+
+    retriable = True
+
+
+class Expired(KubeError):
+    """410: the resourceVersion or the continue token is older than what the server remembers; list anew."""
+
+
+Gone = Expired
+
+
+class Unavailable(KubeError):
+    """5xx, connection failures and time-outs: the same request may succeed later. For failures without an answer
+    `status` is 0 and the cause is chained.
+    """
+
+    retriable = True
+
+
+class ResponseTooLarge(KubeError):
+    """The answer is larger than the client accepts; ask for smaller pages."""
+
+
+_BY_STATUS: dict[int, type[KubeError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def from_status(status: int, body: KubeObject, *, request: str = "") -> KubeError:
+    """The error of a Status object, as answers and ERROR watch events carry it."""
+    reason = str(body.get("reason") or "")
+    message = str(body.get("message") or "") or f"HTTP {status}"
+    details = body.get("details")
+    if not isinstance(details, dict):
+        details = {}
+    return _class_of(status, reason, message)(status, reason, message, details, request=request)
+
+
+def from_response(status: int, content: bytes, *, retry_after: str | None = None, request: str = "") -> KubeError:
+    """The error of an HTTP answer: its Status where the body is one, else the start of the body as the message."""
+    try:
+        decoded: Any = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        decoded = None
+    if isinstance(decoded, dict) and decoded.get("kind") == "Status":
+        body = decoded
+    else:
+        body = {"message": content[:_QUOTED_BODY].decode("utf-8", "replace").strip()}
+    error = from_status(status, body, request=request)
+    if retry_after is not None and error.retry_after is None and retry_after.strip().isdigit():
+        error.details = {**error.details, "retryAfterSeconds": int(retry_after)}
+    return error
+
+
+def _class_of(status: int, reason: str, message: str) -> type[KubeError]:
+    if reason == "AlreadyExists":
+        return AlreadyExists
+    if status >= 500:
+        return Invalid if message.startswith(_TYPED_PATCH_FAILURES) else Unavailable
+    return _BY_STATUS.get(status, KubeError)

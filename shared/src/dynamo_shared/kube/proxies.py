@@ -1,0 +1,62 @@
+"""Which proxy, if any, leads to the API server: the rules that kubectl follows.
+
+`proxy-url` of the kubeconfig wins; else HTTPS_PROXY/HTTP_PROXY of the environment unless NO_PROXY names the server.
+Python's own reading of NO_PROXY knows no CIDR blocks, and clusters are usually named by those, so it is read here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+
+def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
+    """Proxy URL for the server's URL, or None for a direct connection. Loopback is always direct (as in Go)."""
+    parts = urlsplit(server)
+    host = (parts.hostname or "").lower()
+    if host == "localhost" or _is_loopback(host):
+        return None
+    name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
+    proxy = environ.get(name) or environ.get(name.lower())
+    if not proxy or _excluded(host, parts.port, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _excluded(host: str, port: int | None, no_proxy: str) -> bool:
+    return any(_matches(host, port, rule.strip().lower()) for rule in no_proxy.split(",") if rule.strip())
+
+
+def _matches(host: str, port: int | None, rule: str) -> bool:
+    if rule == "*":
+        return True
+    address = _address(host)
+    if address is not None:
+        try:
+            return address in ipaddress.ip_network(rule, strict=False)
+        except ValueError:
+            pass
+    name, separator, wanted_port = rule.rpartition(":")
+    if separator and wanted_port.isdigit() and "]" not in wanted_port:
+        if port is None or int(wanted_port) != port:
+            return False
+        rule = name
+    rule = rule.strip("[]")
+    if rule.startswith("*."):
+        rule = rule[1:]
+    if rule.startswith("."):
+        return host.endswith(rule)
+    return host == rule or host.endswith(f".{rule}")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    address = _address(host)
+    return address is not None and address.is_loopback

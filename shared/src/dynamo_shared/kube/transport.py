@@ -1,0 +1,300 @@
+"""HTTP to one API server: connection reuse, credentials, time-outs, retries, bounded answers, errors.
+
+Knows nothing of objects. Built for many small requests: the URL is assembled as a string and never parsed twice,
+bodies are bytes, and tracing costs nothing unless a recording span is current.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Final
+
+import aiohttp
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+from yarl import URL
+
+from dynamo_shared.kube import errors
+from dynamo_shared.kube.config import Connection
+
+# One process talks to one API server: more connections than this only queue on its side
+# (max-requests-inflight 400, mutating 200).
+CONNECTIONS: Final = 64
+# Watches live beside requests, each holding its connection; they must never starve a write of one.
+WATCH_CONNECTIONS: Final = 64
+# etcd refuses objects above 1.5 MiB; a page of 500 fat pods stays below this, a mistake in a selector does not.
+MAX_RESPONSE_BYTES: Final = 64 * 2**20
+# Name resolution, TCP and TLS together.
+CONNECT_SECONDS: Final = 10.0
+# An idle connection is closed by us first: the API server's idle time-out is 3 minutes.
+KEEPALIVE_SECONDS: Final = 90.0
+
+USER_AGENT: Final = f"dynamo-platform/{version('dynamo-shared')}"
+
+# Retries: 0.1, 0.2, 0.4, 0.8 s on average, within the overall time-out.
+ATTEMPTS: Final = 5
+_FIRST_BACKOFF_SECONDS: Final = 0.1
+_MAX_BACKOFF_SECONDS: Final = 5.0
+
+# Failures where no answer came: the connection broke, was refused, or the answer was cut.
+_NETWORK_FAILURES = (aiohttp.ClientError, OSError)
+
+# Called after each request: method, path without query, HTTP status (0: none), seconds.
+RequestObserver = Callable[[str, str, int, float], None]
+
+
+@dataclass(slots=True)
+class _Call:
+    method: str
+    path: str
+    query: str
+    body: bytes | None
+    retry: bool
+    seconds: float
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Transport:
+    """The HTTP side of a KubeClient. Opened inside a running loop; closed once, by the client that opened it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        timeout: float,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        observer: RequestObserver | None = None,
+        jitter: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._connection = connection
+        self._credentials = connection.credentials
+        self._server = connection.server
+        self._timeout = timeout
+        self._max_response_bytes = max_response_bytes
+        self._jitter = jitter
+        self._sleep = sleep
+        self._tracer = trace.get_tracer("dynamo_shared.kube")
+        self._proxy = URL(connection.proxy) if connection.proxy else None
+        self._session = self._new_session(CONNECTIONS)
+        self._watch_session: aiohttp.ClientSession | None = None
+        self.observer = observer
+
+    @property
+    def server(self) -> str:
+        """URL of the API server, without a trailing slash."""
+        return self._server
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail with Unavailable."""
+        await self._session.close()
+        if self._watch_session is not None:
+            await self._watch_session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        retry: bool = False,
+        timeout: float | None = None,
+        accept: str = "",
+    ) -> bytes:
+        """The body of a successful answer. `path` and `query` are already percent-encoded.
+
+        `retry` is for requests that may safely arrive twice: they are repeated after connection failures, 429 and 503.
+        Raises KubeError; `timeout` (seconds; the client's where None) bounds everything, retries and waits included.
+        """
+        call = _Call(method, path, query, body, retry, self._timeout if timeout is None else timeout)
+        if body is not None:
+            call.headers["Content-Type"] = content_type
+        if accept:
+            call.headers["Accept"] = accept
+        if not trace.get_current_span().is_recording():
+            return await self._within_time(call)
+        attributes = {"http.request.method": method, "url.path": path, "server.address": self._server}
+        with self._tracer.start_as_current_span(f"kube {method}", kind=SpanKind.CLIENT, attributes=attributes) as child:
+            context = child.get_span_context()
+            call.headers["traceparent"] = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+            return await self._within_time(call)
+
+    async def _within_time(self, call: _Call) -> bytes:
+        try:
+            async with asyncio.timeout(call.seconds):
+                return await self._attempts(call)
+        except TimeoutError as error:
+            raise errors.Unavailable(
+                0, "Timeout", f"no answer within {call.seconds:g} s", request=f"{call.method} {call.path}"
+            ) from error
+
+    async def _attempts(self, call: _Call) -> bytes:
+        deadline = time.monotonic() + call.seconds
+        url = self._url(call.path, call.query)
+        attempt, renewed = 0, False
+        while True:
+            attempt += 1
+            await self._authorise(call.headers, call.path)
+            try:
+                return await self._once(call.method, call.path, url, call.headers, call.body)
+            except errors.Unauthorized:
+                # Not authenticated, so not acted upon: any request may be repeated.
+                if renewed or not await self._renew(call.path):
+                    raise
+                renewed = True
+            except (errors.Unavailable, errors.TooManyRequests) as error:
+                wait = self._wait_before_retry(error, attempt)
+                if not call.retry or wait is None or time.monotonic() + wait >= deadline:
+                    raise
+                await self._sleep(wait)
+            except errors.KubeError as error:
+                error.attempts = attempt
+                raise
+
+    def _url(self, path: str, query: str) -> URL:
+        return URL(f"{self._server}{path}?{query}" if query else f"{self._server}{path}", encoded=True)
+
+    async def _once(self, method: str, path: str, url: URL, headers: dict[str, str], body: bytes | None) -> bytes:
+        started = time.monotonic()
+        status = 0
+        try:
+            async with self._session.request(
+                method,
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+                server_hostname=self._connection.tls_server_name,
+            ) as response:
+                status = response.status
+                content = await self._read(response, path)
+                if status < 300:
+                    return content
+                retry_after = response.headers.get("Retry-After")
+            raise errors.from_response(status, content, retry_after=retry_after, request=f"{method} {path}")
+        except _NETWORK_FAILURES as error:
+            raise unreachable(error, f"{method} {path}") from error
+        finally:
+            if self.observer is not None:
+                self.observer(method, path, status, time.monotonic() - started)
+
+    async def _read(self, response: aiohttp.ClientResponse, path: str) -> bytes:
+        limit = self._max_response_bytes
+        length = response.content_length
+        if length is not None and length <= limit:
+            return await response.read()
+        if length is None:
+            chunks: list[bytes] = []
+            size = 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > limit:
+                    break
+                chunks.append(chunk)
+            else:
+                return b"".join(chunks)
+        response.close()
+        raise errors.ResponseTooLarge(
+            response.status, "ResponseTooLarge", f"the answer is larger than {limit} bytes", request=f"GET {path}"
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: str, *, silence: float, connect_timeout: float = CONNECT_SECONDS
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """The body of a GET that does not end (a watch, a log), as it comes.
+
+        `silence` is how many seconds without a byte mean that the connection is dead. Not retried: its user knows where
+        to go on. Raises KubeError, also from inside the block when the connection breaks.
+        """
+        request = f"GET {path}"
+        if self._watch_session is None:
+            self._watch_session = self._new_session(WATCH_CONNECTIONS)
+        url = self._url(path, query)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout, sock_read=silence)
+        headers: dict[str, str] = {}
+        await self._authorise(headers, path)
+        try:
+            async with self._watch_session.get(
+                url,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=self._proxy,
+                server_hostname=self._connection.tls_server_name,
+            ) as response:
+                if response.status == 401:
+                    await self._renew(path)
+                if response.status >= 300:
+                    content = await self._read(response, path)
+                    retry_after = response.headers.get("Retry-After")
+                    raise errors.from_response(response.status, content, retry_after=retry_after, request=request)
+                yield response.content
+        except TimeoutError as error:
+            raise errors.Unavailable(0, "Timeout", f"nothing came for {silence:g} s", request=request) from error
+        except _NETWORK_FAILURES as error:
+            raise unreachable(error, request) from error
+
+    async def _authorise(self, headers: dict[str, str], path: str) -> None:
+        credentials = self._credentials
+        if credentials.stale():
+            await self._renew(path, force=False)
+        if credentials.authorization:
+            headers["Authorization"] = credentials.authorization
+
+    async def _renew(self, path: str, *, force: bool = True) -> bool:
+        try:
+            return await self._credentials.refresh(force=force)
+        except Exception as error:
+            # An exec plugin fails in its own ways; for callers all of them mean: not now.
+            raise errors.Unavailable(0, "LoginFailed", f"cannot renew credentials: {error}", request=path) from error
+
+    def _wait_before_retry(self, error: errors.KubeError, attempt: int) -> float | None:
+        """Seconds to wait before the next attempt; None where there is none. Half of the back-off is jitter."""
+        if attempt >= ATTEMPTS or error.status not in (0, 429, 503) or error.reason == "LoginFailed":
+            return None
+        backoff = min(_MAX_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1))
+        spread: float = backoff * (0.5 + self._jitter())
+        if error.retry_after is not None:
+            # All who were refused together must not come back together.
+            return error.retry_after + spread
+        return spread
+
+    def _new_session(self, connections: int) -> aiohttp.ClientSession:
+        tls = self._connection.tls
+        connector = aiohttp.TCPConnector(
+            limit=connections,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            ssl=tls if tls is not None else True,
+            # Control planes fail over by DNS; a stale address would hold us for this long.
+            ttl_dns_cache=30,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Compressed answers cost the API server and us more CPU than the wire between us costs time.
+            headers={
+                "User-Agent": USER_AGENT,
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+            },
+            auto_decompress=False,
+            read_bufsize=2**18,
+            trust_env=False,
+        )
+
+
+def unreachable(error: Exception, request: str) -> errors.Unavailable:
+    """The Unavailable of a failure without an answer; the caller chains `error`."""
+    reason = "Timeout" if isinstance(error, TimeoutError) else "Unreachable"
+    return errors.Unavailable(0, reason, str(error) or type(error).__name__, request=request)
