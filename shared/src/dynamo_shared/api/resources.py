@@ -1,4 +1,4 @@
-"""Kubernetes resources by name: the one list of what the platform reads and writes, and where each lives on the API server."""
+"""Kubernetes resources by name: the one list of what the platform reads and writes, and where each of them lives."""
 
 from __future__ import annotations
 

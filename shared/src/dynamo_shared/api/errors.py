@@ -1,0 +1,29 @@
+"""Why a manifest is refused: every wrong field at once, each with the path that its author wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One wrong field: `path` as in the manifest (`spec.components[1].type`), `message` with what is allowed.
+
+    `manifest` names the object (`DynamoGraphDeployment my-graph`, or `document 3`) where a text holds several.
+    """
+
+    path: str
+    message: str
+    manifest: str = ""
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.manifest, self.path, self.message) if part)
+
+
+class InvalidManifest(ValueError):  # noqa: N818 - reads as what happened, and is part of the public API
+    """A manifest is refused; `errors` holds every reason, in the order of the manifest's fields where it is known."""
+
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        super().__init__("\n".join(str(error) for error in errors))
+        self.errors = tuple(errors)

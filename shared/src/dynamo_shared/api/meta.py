@@ -1,0 +1,133 @@
+"""Kubernetes' own types as far as ours embed them: metadata, conditions, environment variables, pod templates."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from dynamo_shared.api.model import (
+    PRESERVE_UNKNOWN,
+    ApiModel,
+    Bool,
+    Int64,
+    StringMap,
+    Timestamp,
+    as_written,
+    is_empty,
+)
+
+
+class OwnerReference(ApiModel):
+    """Object that this one goes with."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: Bool | None = None
+    block_owner_deletion: Bool | None = None
+
+
+class ObjectMeta(ApiModel):
+    """Metadata of an object."""
+
+    name: str = Field(default="", exclude_if=is_empty)
+    generate_name: str | None = None
+    namespace: str = Field(default="", exclude_if=is_empty)
+    labels: StringMap = Field(default_factory=dict, exclude_if=is_empty)
+    annotations: StringMap = Field(default_factory=dict, exclude_if=is_empty)
+    uid: str = Field(default="", exclude_if=is_empty)
+    resource_version: str = Field(default="", exclude_if=is_empty)
+    generation: Int64 = Field(default=0, exclude_if=is_empty)
+    creation_timestamp: Timestamp | None = None
+    deletion_timestamp: Timestamp | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    finalizers: list[str] = Field(default_factory=list, exclude_if=is_empty)
+    owner_references: list[OwnerReference] = Field(default_factory=list, exclude_if=is_empty)
+    managed_fields: list[Any] | None = None
+    self_link: str | None = None
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(ApiModel):
+    """One aspect of an object's state."""
+
+    type: str = Field(max_length=316)
+    """What the condition is about, in CamelCase."""
+    status: ConditionStatus
+    """Whether it holds: True, False or Unknown."""
+    observed_generation: Int64 | None = Field(default=None, ge=0)
+    """metadata.generation that the condition was found for."""
+    last_transition_time: Timestamp
+    """When status changed last."""
+    reason: str = Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    """Why status changed last, as one CamelCase word for programs."""
+    message: str = Field(max_length=32768)
+    """Why status changed last, for people."""
+
+
+class _AsIs(BaseModel):
+    # What is embedded belongs to Kubernetes, whose newer fields must pass.
+    model_config = ConfigDict(extra="ignore")
+
+
+class _EnvVarShape(ApiModel):
+    name: str = Field(min_length=1)
+    """Name of the variable."""
+    value: str | None = None
+    """Its value; $(NAME) refers to variables before it."""
+    value_from: Annotated[dict[str, Any] | None, WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})] = None
+    """Where its value comes from: a key of a ConfigMap or Secret, a field of the pod, a resource of the container."""
+
+
+class _NamedShape(_AsIs):
+    name: str = Field(min_length=1)
+
+
+class _ContainerShape(_NamedShape):
+    image: str = ""
+    command: list[str] = []
+    args: list[str] = []
+    env: list[_NamedShape] = []
+    ports: list[dict[str, Any]] = []
+    resources: dict[str, Any] = {}
+    volumeMounts: list[dict[str, Any]] = []  # noqa: N815 - Kubernetes' own spelling
+
+
+class _PodMetaShape(_AsIs):
+    labels: StringMap = {}
+    annotations: StringMap = {}
+
+
+class _PodSpecShape(_AsIs):
+    containers: list[_ContainerShape] = []
+    initContainers: list[_ContainerShape] = []  # noqa: N815
+    volumes: list[_NamedShape] = []
+    imagePullSecrets: list[dict[str, Any]] = []  # noqa: N815
+    securityContext: dict[str, Any] = {}  # noqa: N815
+    serviceAccountName: str = ""  # noqa: N815
+
+
+class _PodTemplateShape(_AsIs):
+    metadata: _PodMetaShape = _PodMetaShape()
+    spec: _PodSpecShape = _PodSpecShape()
+
+
+if TYPE_CHECKING:
+    PodTemplate = dict[str, Any]
+    EnvVar = dict[str, Any]
+else:
+    # As much of the shape as rendering relies on is checked; the rest is the API server's to judge. Without nulls.
+    PodTemplate = Annotated[
+        as_written(_PodTemplateShape), WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True}, mode="validation")
+    ]
+    EnvVar = as_written(_EnvVarShape)

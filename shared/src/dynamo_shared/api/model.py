@@ -1,0 +1,120 @@
+"""What all API types share: how they are read, written and described to the CRD generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    Strict,
+    WrapValidator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from dynamo_shared.api import quantity
+
+KubeObject = dict[str, Any]
+"""A Kubernetes object, or a part of one, as JSON has it."""
+
+PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
+
+
+class ApiModel(BaseModel):
+    """A part of a resource: snake_case here, camelCase on the wire, immutable.
+
+    Unknown fields are refused unless a reader asks otherwise. A field's docstring is its description in the CRD.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+        loc_by_alias=True,
+    )
+
+
+def to_dict(model: ApiModel) -> KubeObject:
+    """JSON form of a model, by its wire names: unset fields left out, defaults written out as a server does."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def drop_nulls(value: Any) -> Any:
+    """The same value without null fields, as the API server prunes them; the very object where there are none."""
+    if isinstance(value, dict):
+        changed = False
+        result = {}
+        for key, item in value.items():
+            if item is None:
+                changed = True
+                continue
+            kept = drop_nulls(item) if isinstance(item, dict | list) else item
+            changed = changed or kept is not item
+            result[key] = kept
+        return result if changed else value
+    if isinstance(value, list):
+        items = [drop_nulls(item) if isinstance(item, dict | list) else item for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+def as_written(shape: type[BaseModel]) -> Any:
+    """Field type for embedded objects: checked against `shape`, kept as the plain dict that was given, less nulls."""
+
+    def keep(value: Any, handler: Callable[[Any], Any]) -> Any:
+        clean = drop_nulls(value)
+        handler(clean)
+        return clean
+
+    return Annotated[shape, WrapValidator(keep), PlainSerializer(lambda value: value, return_type=Any)]
+
+
+class _QuantitySchema:
+    """Quantity in pydantic's terms: an int or a string, kept as written."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        def check(value: Any) -> int | str:
+            try:
+                quantity.parse(value)
+            except quantity.InvalidQuantity as error:
+                raise PydanticCustomError("quantity", "{reason}", {"reason": str(error)}) from error
+            return value if isinstance(value, int | str) else str(value)
+
+        return core_schema.no_info_plain_validator_function(check)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "pattern": quantity.PATTERN,
+            "x-kubernetes-int-or-string": True,
+        }
+
+
+Quantity = Annotated[int | str, _QuantitySchema]
+"""An amount such as `8Gi`; `dynamo_shared.api.quantity` parses and compares it."""
+
+# JSON has no coercion: neither has the API server, so "3" is no integer and 1 no boolean.
+Bool = Annotated[bool, Strict()]
+Int = Annotated[int, Strict()]
+Int32 = Annotated[int, Strict(), Field(json_schema_extra={"format": "int32"})]
+Int64 = Annotated[int, Strict(), Field(json_schema_extra={"format": "int64"})]
+Number = Annotated[float, Strict()]
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+StringMap = dict[str, str]
+
+
+def is_empty(value: Any) -> bool:
+    """For `exclude_if`: an empty list or map is written as no field at all."""
+    return not value

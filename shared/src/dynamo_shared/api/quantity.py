@@ -1,0 +1,66 @@
+"""Kubernetes quantities (`8Gi`, `500m`, `1e3`): parsing and comparing, exactly.
+
+The grammar is the one of apimachinery's resource.Quantity: a signed decimal number with a binary suffix (Ki..Ei), a
+decimal one (n..E) or an exponent. Values are Decimals, so that `0.1` and `100m` are the same amount.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal, Inexact
+
+#: What the API server's schema demands of a quantity that is written as a string.
+PATTERN = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
+_SYNTAX = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]+))?", re.ASCII)
+_FACTORS = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
+}
+# Longer than any amount that means something, short enough that one cannot be used to burn time.
+_MAX_LENGTH = 64
+_MAX_EXPONENT = 64
+# Enough digits for the longest quantity times Ei; a result that would be rounded is an error, never a wrong amount.
+_EXACT = Context(prec=160, traps=[Inexact])
+
+
+class InvalidQuantity(ValueError):  # noqa: N818 - named like the other refusals of this package
+    """A text is no quantity."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(f"{value!r} is no quantity; examples: 8Gi, 500m, 2, 1e9")
+
+
+def parse(value: int | float | str) -> Decimal:
+    """Amount in the base unit (bytes, cores, pieces). InvalidQuantity for anything that Kubernetes would not read.
+
+    A YAML number is taken as it is written: `0`, `1.5`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise InvalidQuantity(value)
+    text = str(value)
+    match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if match is None:
+        raise InvalidQuantity(value)
+    number, suffix, exponent = match.groups()
+    if exponent is not None:
+        if abs(int(exponent)) > _MAX_EXPONENT:
+            raise InvalidQuantity(value)
+        return Decimal(number).scaleb(int(exponent), _EXACT)
+    return _EXACT.multiply(Decimal(number), _FACTORS[suffix or ""])
+
+
+def equal(left: int | float | str, right: int | float | str) -> bool:
+    """Whether two quantities are the same amount, however they are written (`1Gi` and `1024Mi`)."""
+    return parse(left) == parse(right)
+
+
+def is_zero(value: int | float | str) -> bool:
+    """Whether a quantity is exactly nothing (`0`, `0Gi`)."""
+    return parse(value) == 0

@@ -1,0 +1,47 @@
+"""Rules between fields.
+
+Each is written twice, side by side: in CEL for the API server, in Python for manifests that have not met one yet.
+A test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Violations = Iterable[tuple[str, str]]
+"""What breaks a rule: path below the place that the rule stands at ("" for the place itself), and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`cel` and `message` go to the CRD; `violations` finds the same in the JSON form of what the rule is on."""
+
+    cel: str
+    message: str
+    violations: Callable[[Any], Violations]
+
+
+_TWINS: dict[str, Rule] = {}
+
+
+def rule(cel: str, message: str) -> Callable[[Callable[[Any], Violations]], Rule]:
+    """Decorator: the function becomes the Python twin of a CEL rule."""
+
+    def register(violations: Callable[[Any], Violations]) -> Rule:
+        made = Rule(cel, message, violations)
+        _TWINS[cel] = made
+        return made
+
+    return register
+
+
+def twin(cel: str) -> Rule:
+    """The rule of a CEL expression found in a schema; KeyError where it has no Python side."""
+    return _TWINS[cel]
+
+
+def validations(*rules: Rule) -> dict[str, Any]:
+    """Schema extension that carries rules, for `json_schema_extra`."""
+    return {"x-kubernetes-validations": [{"rule": each.cel, "message": each.message} for each in rules]}

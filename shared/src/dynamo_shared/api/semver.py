@@ -1,0 +1,49 @@
+"""Semantic versions: as much of semver.org 2.0.0 as gates on a version need, parsing and precedence."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_SYNTAX = re.compile(
+    r"v?(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})"
+    r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+_MAX_LENGTH = 256
+
+
+# One dot-separated part of a pre-release, as what it sorts by: numbers come before words and compare as numbers.
+_Identifier = tuple[int, int, str]
+
+
+class Version(NamedTuple):
+    """A version; compares by precedence: 1.0.0-alpha < 1.0.0-rc.1 < 1.0.0 < 1.0.1. Build metadata is dropped."""
+
+    major: int
+    minor: int
+    patch: int
+    released: bool = True
+    prerelease: tuple[_Identifier, ...] = ()
+
+
+def parse(text: str) -> Version | None:
+    """Version of a text such as `1.2.0` or `v1.2.0-rc.1`; None where it is none."""
+    match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if match is None:
+        return None
+    major, minor, patch, prerelease = match.groups()
+    identifiers = tuple(_identifier(part) for part in prerelease.split(".")) if prerelease else ()
+    return Version(int(major), int(minor), int(patch), not identifiers, identifiers)
+
+
+def _identifier(part: str) -> _Identifier:
+    return (0, int(part), "") if part.isdigit() else (1, 0, part)
+
+
+def at_least(text: str | None, minimum: str) -> bool:
+    """Whether a version is `minimum` or later; False where it is absent or no version (feature gates need it so)."""
+    version, threshold = parse(text or ""), parse(minimum)
+    if threshold is None:
+        raise ValueError(f"{minimum!r} is no semantic version")
+    return version is not None and version >= threshold

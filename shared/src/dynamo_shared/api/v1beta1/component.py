@@ -1,0 +1,100 @@
+"""A component of a graph: what DGD components and DCD specs have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from dynamo_shared.api.meta import PodTemplate
+from dynamo_shared.api.model import ApiModel, Bool, Int32, Quantity
+from dynamo_shared.api.rules import Violations, rule, validations
+from dynamo_shared.api.v1beta1.enums import ComponentType
+from dynamo_shared.api.v1beta1.epp import EppConfig
+from dynamo_shared.api.v1beta1.experimental import Experimental
+
+ComponentName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$")]
+PackDomain = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+
+
+class Multinode(ApiModel):
+    """Spreads each replica over several nodes."""
+
+    node_count: Int32 = Field(default=2, ge=2)
+    """Nodes of one replica."""
+
+
+class ModelReference(ApiModel):
+    """Model that a component serves."""
+
+    name: str = Field(min_length=1)
+    """Name of the base model, as DynamoModels refer to it."""
+    revision: str | None = None
+    """Revision of the model."""
+
+
+class CompilationCache(ApiModel):
+    """Volume that keeps compiled kernels from one start to the next."""
+
+    pvc_name: str = Field(min_length=1)
+    """PersistentVolumeClaim in the same namespace."""
+    mount_path: str | None = None
+    """Where to mount it; for vLLM /root/.cache/vllm by default."""
+
+
+class ScalingAdapter(ApiModel):
+    """Present, it hands the replicas to a DynamoGraphDeploymentScalingAdapter, and through it to autoscalers."""
+
+
+class ComponentTopologyConstraint(ApiModel):
+    """Keeps the pods of a component close together."""
+
+    pack_domain: PackDomain
+    """Topology domain that the pods must share, such as rack."""
+
+
+@rule("!has(self.eppConfig) || (has(self.type) && self.type == 'epp')", "eppConfig needs type epp")
+def epp_config_needs_epp(value: dict[str, Any]) -> Violations:
+    """Only an endpoint picker takes its configuration."""
+    if "eppConfig" in value and value.get("type") != "epp":
+        yield "eppConfig", f"needs type epp; type is {value.get('type') or 'not set'}"
+
+
+class ComponentSpec(ApiModel):
+    """All of a component but its name."""
+
+    model_config = ConfigDict(json_schema_extra=validations(epp_config_needs_epp))
+
+    type: ComponentType | None = None
+    """frontend, worker, prefill, decode, planner or epp: decides ports, probes and environment variables."""
+    replicas: Int32 | None = Field(default=None, ge=0)
+    """Wanted replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
+    pod_template: PodTemplate | None = None
+    """Pod template, merged over the defaults of type and backend; the engine is its container main."""
+    multinode: Multinode | None = None
+    """Spreads each replica over several nodes."""
+    model_ref: ModelReference | None = None
+    """Model that the component serves; makes it reachable for DynamoModels."""
+    shared_memory_size: Quantity | None = None
+    """Size of /dev/shm; 8Gi by default, 0 for none."""
+    compilation_cache: CompilationCache | None = None
+    """Volume that keeps compiled kernels."""
+    scaling_adapter: ScalingAdapter | None = None
+    """Write {} to let an autoscaler or the planner own the replicas."""
+    frontend_sidecar: str | None = None
+    """Container of the pod template that becomes a frontend beside the engine."""
+    epp_config: EppConfig | None = None
+    """Configuration of the endpoint picker; only with type epp."""
+    global_dynamo_namespace: Bool | None = None
+    """Puts the component into the Dynamo namespace that all graphs share."""
+    topology_constraint: ComponentTopologyConstraint | None = None
+    """Keeps the component's pods close together; narrower than the graph's constraint."""
+    experimental: Experimental | None = None
+    """Features that may change without notice."""
+
+
+class Component(ComponentSpec):
+    """A component of a graph."""
+
+    name: ComponentName
+    """Name, unique in the graph without regard to case."""

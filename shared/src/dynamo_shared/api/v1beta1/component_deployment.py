@@ -1,0 +1,34 @@
+"""DynamoComponentDeployment: one component of a graph on its own, made for a graph or by a user."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from dynamo_shared.api.meta import ObjectMeta
+from dynamo_shared.api.model import ApiModel
+from dynamo_shared.api.v1beta1.component import ComponentName, ComponentSpec
+from dynamo_shared.api.v1beta1.enums import BackendFramework
+from dynamo_shared.api.v1beta1.status import ComponentStatus
+
+
+class DynamoComponentDeploymentSpec(ComponentSpec):
+    """Wanted component."""
+
+    name: ComponentName | None = None
+    """Name of the component in its graph; metadata.name by default."""
+    backend_framework: BackendFramework | None = None
+    """Inference engine; found from the command where absent. It cannot be changed later."""
+
+
+class DynamoComponentDeployment(ApiModel):
+    """One component of a graph: a frontend, a kind of worker, a planner or an endpoint picker."""
+
+    api_version: Literal["nvidia.com/v1beta1"] = "nvidia.com/v1beta1"
+    kind: Literal["DynamoComponentDeployment"] = "DynamoComponentDeployment"
+    metadata: ObjectMeta
+    spec: DynamoComponentDeploymentSpec = Field(default_factory=DynamoComponentDeploymentSpec)
+    """Wanted component."""
+    status: ComponentStatus | None = None
+    """State of the component, written by the platform."""

@@ -1,0 +1,84 @@
+"""Experimental features of a component: checkpoints, shared GPU memory, failover. They may change between versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from dynamo_shared.api.model import ApiModel, Int32, StringMap
+from dynamo_shared.api.rules import Violations, rule, validations
+from dynamo_shared.api.v1beta1.enums import BackendFramework, CheckpointMode, SharingMode
+
+
+class CheckpointIdentity(ApiModel):
+    """What makes two checkpoints the same."""
+
+    model: str = Field(min_length=1)
+    """Model that is loaded."""
+    backend_framework: BackendFramework
+    """Inference engine that loaded it."""
+    dynamo_version: str | None = None
+    """Version of Dynamo."""
+    tensor_parallel_size: Int32 = Field(default=1, ge=1)
+    """GPUs over which each layer is spread."""
+    pipeline_parallel_size: Int32 = Field(default=1, ge=1)
+    """Stages over which the layers are spread."""
+    dtype: str | None = None
+    """Number format of the weights."""
+    max_model_len: Int32 | None = Field(default=None, ge=1)
+    """Longest context, in tokens."""
+    extra_parameters: StringMap | None = None
+    """Anything else that sets checkpoints apart."""
+
+
+@rule(
+    "(has(self.checkpointRef) && size(self.checkpointRef) > 0) || has(self.identity)",
+    "checkpointRef or identity must be set",
+)
+def checkpoint_is_named(value: dict[str, Any]) -> Violations:
+    """A component starts from a checkpoint that can be told."""
+    if not value.get("checkpointRef") and "identity" not in value:
+        yield "", "checkpointRef or identity must be set"
+
+
+class ComponentCheckpoint(ApiModel):
+    """Checkpoint that pods of a component start from."""
+
+    model_config = ConfigDict(json_schema_extra=validations(checkpoint_is_named))
+
+    mode: CheckpointMode = CheckpointMode.AUTO
+    """Auto makes a missing checkpoint, Manual waits for one."""
+    checkpoint_ref: str | None = None
+    """Name of a DynamoCheckpoint in the same namespace; wins over identity."""
+    identity: CheckpointIdentity | None = None
+    """Identity of the checkpoint."""
+
+
+class GpuMemoryService(ApiModel):
+    """Keeps model weights in GPU memory outside the engine, so that an engine restarts without loading them."""
+
+    mode: SharingMode = SharingMode.INTRA_POD
+    """IntraPod runs it beside the engine, InterPod in a pod of its own."""
+    device_class_name: str = "gpu.nvidia.com"
+    """DeviceClass that the GPUs are claimed from."""
+
+
+class Failover(ApiModel):
+    """Keeps a second engine ready to take over."""
+
+    mode: SharingMode = SharingMode.INTRA_POD
+    """IntraPod keeps it in the same pod, InterPod in another one."""
+    num_shadows: Int32 = Field(default=1, ge=1, le=1)
+    """Engines that wait."""
+
+
+class Experimental(ApiModel):
+    """Features that may change without notice."""
+
+    gpu_memory_service: GpuMemoryService | None = None
+    """Weights in GPU memory that engines share."""
+    failover: Failover | None = None
+    """A second engine, ready to take over; needs gpuMemoryService."""
+    checkpoint: ComponentCheckpoint | None = None
+    """Start from a checkpoint of a loaded engine."""

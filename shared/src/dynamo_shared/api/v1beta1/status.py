@@ -1,0 +1,105 @@
+"""What the platform tells about graphs and components."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from dynamo_shared.api.meta import Condition
+from dynamo_shared.api.model import ApiModel, Bool, Int32, Int64, Timestamp, is_empty
+from dynamo_shared.api.v1beta1.enums import ComponentKind, GraphState, RollingUpdatePhase
+
+Conditions = Annotated[
+    list[Condition],
+    Field(
+        default_factory=list,
+        exclude_if=is_empty,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    ),
+]
+
+
+class ComponentReplicas(ApiModel):
+    """Pods of a component, counted."""
+
+    component_kind: ComponentKind
+    """Kind of object that runs the pods."""
+    component_names: list[str] | None = None
+    """Names of these objects; more than one while workers are exchanged."""
+    replicas: Int32 = Field(ge=0)
+    """Replicas that exist."""
+    updated_replicas: Int32 = Field(ge=0)
+    """Replicas of the newest pod template."""
+    ready_replicas: Int32 | None = Field(default=None, ge=0)
+    """Replicas that are ready."""
+    available_replicas: Int32 | None = Field(default=None, ge=0)
+    """Replicas that have been ready for long enough."""
+
+
+class RestartStatus(ApiModel):
+    """How far a restart is."""
+
+    observed_id: str | None = Field(default=None, alias="observedID")
+    """The id of the restart that this is about."""
+    phase: str | None = None
+    """Pending, Restarting, Completed, Failed or Superseded."""
+    in_progress: list[str] | None = None
+    """Components that are restarting."""
+
+
+class RollingUpdateStatus(ApiModel):
+    """How far the exchange of a graph's workers is."""
+
+    phase: RollingUpdatePhase | None = None
+    """Pending, InProgress, Completed or Failed; empty before the first."""
+    start_time: Timestamp | None = None
+    """When it began."""
+    end_time: Timestamp | None = None
+    """When it was over."""
+    updated_components: list[str] | None = None
+    """Components that run the new workers."""
+
+
+class CheckpointStatus(ApiModel):
+    """Checkpoint of a component."""
+
+    checkpoint_name: str | None = None
+    """Name of the DynamoCheckpoint."""
+    identity_hash: str | None = None
+    """Hash of its identity."""
+    ready: Bool | None = None
+    """Whether pods can start from it."""
+
+
+class GraphStatus(ApiModel):
+    """State of a graph."""
+
+    # Required although it has a default, as the API server fills it in for a status that comes without.
+    model_config = ConfigDict(json_schema_extra={"required": ["state"]})
+
+    state: GraphState = GraphState.INITIALIZING
+    """initializing, pending, successful or failed."""
+    observed_generation: Int64 | None = None
+    """metadata.generation that this status is about."""
+    conditions: Conditions
+    """Aspects of the state; Ready sums them up."""
+    components: dict[str, ComponentReplicas] | None = None
+    """Replicas by component."""
+    rolling_update: RollingUpdateStatus | None = None
+    """Exchange of workers, while and after it happens."""
+    restart: RestartStatus | None = None
+    """Restart asked for in spec.restart."""
+    checkpoints: dict[str, CheckpointStatus] | None = None
+    """Checkpoints by component."""
+
+
+class ComponentStatus(ApiModel):
+    """State of a DynamoComponentDeployment."""
+
+    observed_generation: Int64 | None = None
+    """metadata.generation that this status is about."""
+    conditions: Conditions
+    """Aspects of the state; Available says whether the component serves."""
+    component: ComponentReplicas | None = None
+    """Replicas of the component."""
