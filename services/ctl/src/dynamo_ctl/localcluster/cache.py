@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import fcntl
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from .catalog import Program
-
-_LOCK_POLL_SECONDS = 0.2
+from .locks import turn
 
 
 def default_cache_root(environ: Mapping[str, str] | None = None) -> Path:
@@ -50,24 +47,8 @@ class ProgramCache:
         finished.replace(self.path(program))
         return self.path(program)
 
-    @contextlib.asynccontextmanager
-    async def lock(self, program: Program, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-        """Hold the program's lock across processes; `waiting` is called once if another process has it.
-
-        The lock is the kernel's (flock), so a holder that is killed leaves it free. The lock file stays:
-        removing it would let two processes hold "the same" lock on two files.
-        """
-        folder = self.root / "locks"
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{program.file_name}.lock").open("a") as handle:
-            told = False
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not told:
-                        told = True
-                        waiting()
-                    await asyncio.sleep(_LOCK_POLL_SECONDS)
-            yield
+    def lock(
+        self, program: Program, waiting: Callable[[], None] = lambda: None
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        """Hold the program's lock, so that two processes never obtain it twice."""
+        return turn(self.root / "locks" / f"{program.file_name}.lock", waiting)

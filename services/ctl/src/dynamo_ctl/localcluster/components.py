@@ -44,6 +44,8 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={files.tokens_public}",
         f"--service-account-signing-key-file={files.tokens_private}",
+        # Watches would otherwise hold a stopping server for a minute.
+        "--shutdown-watch-termination-grace-period=1s",
         "--profiling=false", f"--v={options.verbosity}",
     ]  # fmt: skip
     if disabled:

@@ -5,6 +5,8 @@ Any number can run at once. Everything is below one directory, and a second star
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +17,7 @@ from . import components
 from .catalog import KUBERNETES_VERSION
 from .certs import CertificateAuthority, KeyPair, signing_key
 from .kubeconfig import write_kubeconfig
+from .locks import exclusive
 from .nodes import create_nodes
 from .options import ControlPlaneOptions
 from .ports import LOOPBACK, PortBook
@@ -39,13 +42,14 @@ class ControlPlane:
         self._programs = programs if programs is not None else Programs()
         self._temporary = self.options.directory is None
         self.directory = (
-            Path(tempfile.mkdtemp(prefix="dynamo-cluster-"))
+            Path(tempfile.gettempdir()) / f"dynamo-cluster-{secrets.token_hex(6)}"
             if self.options.directory is None
             else self.options.directory.absolute()
         )
+        self._alone = contextlib.ExitStack()
         self.kubeconfig = self.directory / "kubeconfig"
-        self._ports = PortBook(self.directory / "ports.json")
         self._started: list[ManagedProcess] = []
+        self._ports: list[PortBook] = []
         self.etcd: EtcdServer
         self.api_server: ManagedProcess
         self.controller_manager: ManagedProcess | None = None
@@ -59,7 +63,8 @@ class ControlPlane:
         """Start everything and wait until it is ready. If a part fails, the others are stopped again."""
         try:
             paths = await self._programs.obtain_all(self.options.programs)
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._alone.enter_context(exclusive(self.directory))
             self._assemble(paths)
             for process in self._parts():
                 # Noted first: a part that fails to start must be stopped, too.
@@ -76,7 +81,9 @@ class ControlPlane:
         """Stop everything, clients before servers; removes the directory if it is temporary."""
         while self._started:
             await self._started.pop().stop()
-        self._ports.release()
+        while self._ports:
+            self._ports.pop().release()
+        self._alone.close()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -118,7 +125,9 @@ class ControlPlane:
         return [self.etcd.process, self.api_server, *(part for part in optional if part is not None)]
 
     def _assemble(self, paths: dict[str, Path]) -> None:
-        options, ports = self.options, self._ports
+        options = self.options
+        # Read only now: another process may have used the directory since this object was made.
+        ports = PortBook(self.directory / "ports.json")
         pki = self.directory / "pki"
         self.certificates = CertificateAuthority(pki)
         admin = self.certificates.client(_ADMIN, groups=(_ADMIN_GROUP,))
@@ -131,6 +140,7 @@ class ControlPlane:
         self._http = self._client(port, admin)
 
         self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd", port=options.etcd_port, fsync=options.fsync)
+        self._ports += [ports, self.etcd.ports]
         self.api_server = self._process(
             paths, "kube-apiserver", components.api_server(options, files, port, self.etcd.url), self._http, "/readyz"
         )

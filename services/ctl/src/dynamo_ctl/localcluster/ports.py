@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 from pathlib import Path
 
+from .errors import LocalClusterError
+
 LOOPBACK = "127.0.0.1"
+
+# Below the range that Linux takes source ports from (32768-60999). A client that retries a stopped server whose port
+# is in that range can be given this very port as its source, connect to itself, and keep the server from coming back.
+_FIRST, _LAST = 15000, 29999
+_ATTEMPTS = 1000
+_choice = random.SystemRandom()
 
 # Ports handed out by this process: two servers started together must not be given the same one before they bind it.
 _given: set[int] = set()
@@ -26,13 +35,12 @@ def is_free(port: int) -> bool:
 
 def free_port() -> int:
     """A port nobody listens on, that this process did not give out before."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            port = int(probe.getsockname()[1])
-        if port not in _given:
+    for _ in range(_ATTEMPTS):
+        port = _choice.randint(_FIRST, _LAST)
+        if port not in _given and is_free(port):
             _given.add(port)
             return port
+    raise LocalClusterError(f"no free port between {_FIRST} and {_LAST} on {LOOPBACK}; stop some servers")
 
 
 class PortBook:

@@ -1,4 +1,4 @@
-"""etcd and NATS as single local servers with data of their own, to run the platform on and for tests that break them."""
+"""etcd and NATS as single local servers with data of their own, to run the platform on and for tests to break."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class EtcdServer(Server):
         ports = PortBook(directory / "ports.json")
         self.port = ports.port("client", port)
         self.tls = tls
-        self._ports = ports
+        self.ports = ports
         scheme = "https" if tls else "http"
         self.url = f"{scheme}://{LOOPBACK}:{self.port}"
         peer = f"http://{LOOPBACK}:{ports.port('peer')}"

@@ -6,7 +6,7 @@ import asyncio
 import importlib.metadata
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -99,9 +99,13 @@ class PythonPackageSource:
             files = importlib.metadata.files(program.python_distribution) or []
         except importlib.metadata.PackageNotFoundError:
             raise NotHereError(f"the Python package {program.python_distribution} is not installed") from None
-        for file in files:
-            if file.name in (program.name, f"{program.name}.exe"):
-                path = Path(str(file.locate()))
-                if os.access(path, os.X_OK) and program.accepts(parse_version(await version_of(program, path))):
-                    return path
+        for path in _scripts(files, program.name):
+            if program.accepts(parse_version(await version_of(program, path))):
+                return path
         raise NotHereError(f"the Python package {program.python_distribution} has no suitable {program.name}")
+
+
+def _scripts(files: Iterable[importlib.metadata.PackagePath], name: str) -> list[Path]:
+    # Scripts are recorded relative to site-packages ("../../../bin/..."); the resolved path reads better.
+    named = [Path(str(file.locate())).resolve() for file in files if file.name in (name, f"{name}.exe")]
+    return [path for path in named if os.access(path, os.X_OK)]
