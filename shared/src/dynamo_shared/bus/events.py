@@ -23,8 +23,8 @@ from dynamo_shared.api.resources import key_of
 from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
 from dynamo_shared.bus.cache import KubeObject
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
-from dynamo_shared.bus.specifications import EventSpec, Identity, find, fit
 from dynamo_shared.bus.protocol import Ack, Bus
+from dynamo_shared.bus.specifications import EventSpec, Identity, find, fit
 
 CAPACITY = 10_000
 """Events that wait at most: at 2 KiB each about 20 MiB, and 100 deployments with all their changes for hours."""
@@ -84,8 +84,8 @@ class EventPublisher:
     ) -> str:
         """Queues an event about an object and returns its id, which is the same each time for the same event.
 
-        `data` is of the type that the table in `specifications.py` names (or a mapping that fits it); KeyError for an event
-        that the table lacks, msgspec.ValidationError for data that does not fit.
+        `data` is of the type that the table in `specifications.py` names (or a mapping that fits it);
+        KeyError for an event that the table lacks, msgspec.ValidationError for data that does not fit.
         """
         spec = find(kind, event)
         metadata = obj["metadata"]

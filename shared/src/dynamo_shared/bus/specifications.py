@@ -59,7 +59,9 @@ def deployment_data(graph: dict[str, Any], status: Mapping[str, Any] | None = No
     """
     metadata = graph["metadata"]
     status = graph.get("status", {}) if status is None else status
-    ready = next((entry for entry in status.get("conditions", ()) if entry.get("type") == "Ready"), {})
+    ready: Mapping[str, Any] = next(
+        (entry for entry in status.get("conditions", ()) if entry.get("type") == "Ready"), {}
+    )
     return DeploymentData(
         name=metadata["name"],
         namespace=metadata.get("namespace", ""),
@@ -208,7 +210,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def fit(data: Mapping[str, Any] | msgspec.Struct, type_: type[T]) -> T:
-    """A mapping as the Struct that an event carries; 64 bit integers may be int. msgspec.ValidationError if it is none."""
+    """A mapping as the Struct of an event; 64 bit integers may be int. msgspec.ValidationError where it is none."""
     if isinstance(data, Mapping):
         texts = {field.encode_name for field in msgspec.structs.fields(type_) if field.type == Int64}
         data = {name: str(value) if name in texts else value for name, value in data.items()}

@@ -84,12 +84,13 @@ COMMANDS = StreamSpec(
     max_age=DAY,
 )
 
-MAX_DELIVERIES_ADVISORY = f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{COMMANDS.name}.*"
-"""Where the server says that a command was delivered for the last time and never answered: its receiver died."""
+ADVISORY_PREFIX = f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{COMMANDS.name}"
+"""Where the server says, with the consumer's name as one token more, that a command was delivered for the last time
+and never answered: its receiver died each time. The dead letter stream keeps that until someone has dealt with it."""
 
 DEAD_LETTERS = StreamSpec(
     name="DYNAMO_DEAD_LETTERS",
-    subjects=(f"{subjects.DEAD_LETTER_PREFIX}.>",),
+    subjects=(f"{subjects.DEAD_LETTER_PREFIX}.>", f"{ADVISORY_PREFIX}.*"),
     description="Commands that could not be carried out in five deliveries, for people to look at",
     max_age=30 * DAY,
     max_bytes=1024**3,

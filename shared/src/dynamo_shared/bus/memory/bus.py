@@ -1,0 +1,371 @@
+"""`MemoryBus`: the streams of the platform in one process, with the failures of a real server to be had on request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.memory.consumer import MemoryConsumer, MemoryDelivery
+from dynamo_shared.bus.memory.store import MemoryStream, matches_any
+from dynamo_shared.bus.protocol import (
+    ACK_TIMEOUT,
+    Ack,
+    CaughtUp,
+    ConsumerSpec,
+    Health,
+    Item,
+    Message,
+    Restarted,
+    Start,
+    StreamState,
+)
+from dynamo_shared.bus.streams import StreamSpec
+
+ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
+
+
+class MemoryBus:
+    """See `Bus` of the protocol. `clock` gives seconds that only grow; the event loop's by default.
+
+    `disconnect`, `reconnect` and `lose_data` do what a server does that goes away, comes back, or comes back empty.
+    """
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or (lambda: asyncio.get_running_loop().time())
+        self._streams: dict[str, MemoryStream] = {}
+        self._consumers: dict[tuple[str, str], MemoryConsumer] = {}
+        self._listeners: list[Callable[[Health], None]] = []
+        self._connected = asyncio.Event()
+        self._connected.set()
+        self._changed = asyncio.Event()
+        self._closed = False
+        self.epoch = 0
+
+    @property
+    def health(self) -> Health:
+        """Connected unless `disconnect` was called."""
+        return Health.CONNECTED if self._connected.is_set() else Health.DEGRADED
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot be reached."""
+        return "" if self._connected.is_set() else "disconnected"
+
+    def on_health(self, listener: Callable[[Health], None]) -> None:
+        """Calls back at each change of health."""
+        self._listeners.append(listener)
+
+    async def wait_connected(self) -> None:
+        """Returns as soon as it can be reached."""
+        await self._connected.wait()
+        if self._closed:
+            raise BusClosedError("the bus is closed")
+
+    def disconnect(self) -> None:
+        """From now on nothing gets through."""
+        self._connected.clear()
+        self._tell(Health.DEGRADED)
+
+    def reconnect(self) -> None:
+        """Things get through again; subscriptions are made anew, as after a real reconnection."""
+        self.epoch += 1
+        self._connected.set()
+        self.notify()
+        self._tell(Health.CONNECTED)
+
+    def lose_data(self) -> None:
+        """Forgets all streams and consumers, as a server does that was restarted without its disk."""
+        self._streams.clear()
+        self._consumers.clear()
+
+    async def declare(self, *streams: StreamSpec) -> None:
+        """Makes streams that are missing."""
+        self.check()
+        for spec in streams:
+            if spec.name not in self._streams:
+                self._streams[spec.name] = MemoryStream(spec, self._clock)
+            self._streams[spec.name].spec = spec
+
+    async def publish(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        msg_id: str = "",
+        expected_last_subject_sequence: int | None = None,
+        ttl: float = 0.0,
+        timeout: float = ACK_TIMEOUT,
+    ) -> Ack:
+        """Stores a message."""
+        future = await self.send(
+            subject,
+            payload,
+            headers=headers,
+            msg_id=msg_id,
+            expected_last_subject_sequence=expected_last_subject_sequence,
+            ttl=ttl,
+            timeout=timeout,
+        )
+        return await future
+
+    async def send(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        msg_id: str = "",
+        expected_last_subject_sequence: int | None = None,
+        ttl: float = 0.0,
+        timeout: float = ACK_TIMEOUT,  # noqa: ARG002 - nothing waits in memory
+    ) -> asyncio.Future[Ack]:
+        """Stores a message; the future has the answer already."""
+        self.check()
+        future: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(
+                self._stream_of(subject).publish(
+                    subject,
+                    payload,
+                    headers or {},
+                    msg_id=msg_id,
+                    expected=expected_last_subject_sequence,
+                    ttl=ttl,
+                )
+            )
+            self.notify()
+        except BusError as error:
+            future.set_exception(error)
+        return future
+
+    async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
+        """The last message of a subject."""
+        store = self.stream(stream)
+        store.expire()
+        return store.get(store.last_of(subject))
+
+    async def stream_state(self, stream: StreamSpec) -> StreamState:
+        """What the stream holds."""
+        return self.stream(stream).state()
+
+    async def read(self, stream: StreamSpec, sequence: int) -> Message | None:
+        """The message of a sequence number."""
+        return self.stream(stream).get(sequence)
+
+    async def remove(self, stream: StreamSpec, sequence: int) -> None:
+        """Takes one message out of a stream."""
+        self.stream(stream).remove(sequence)
+
+    async def subscribe(
+        self, stream: StreamSpec, filters: Sequence[str], *, start: Start, headers_only: bool = False
+    ) -> MemorySubscription:
+        """Messages whose subject matches one of the filters."""
+        subscription = MemorySubscription(self, stream, tuple(filters), start=start, headers_only=headers_only)
+        if self._connected.is_set():
+            await subscription.establish()
+        return subscription
+
+    async def consume(self, spec: ConsumerSpec, *, prefetch: int = 16) -> MemoryConsumption:  # noqa: ARG002
+        """Deliveries of a durable consumer; nothing is fetched ahead in memory."""
+        if self._connected.is_set():
+            await self.consumer(spec)
+        return MemoryConsumption(self, spec)
+
+    async def consumer(self, spec: ConsumerSpec) -> MemoryConsumer:
+        """State of a durable consumer, made if it is missing."""
+        await self.declare(spec.stream)
+        key = (spec.stream.name, spec.name)
+        if key not in self._consumers:
+
+            def give_up(sequence: int, deliveries: int) -> None:
+                self._advise(spec, sequence, deliveries)
+
+            self._consumers[key] = MemoryConsumer(spec, self.stream(spec.stream), self._clock, give_up)
+        return self._consumers[key]
+
+    async def close(self) -> None:
+        """Ends all subscriptions."""
+        self._closed = True
+        self._connected.set()
+        self.notify()
+
+    def check(self) -> None:
+        """Raises where nothing gets through."""
+        if self._closed:
+            raise BusClosedError("the bus is closed")
+        if not self._connected.is_set():
+            raise BusUnavailableError("disconnected")
+
+    def stream(self, spec: StreamSpec) -> MemoryStream:
+        """A stream's store."""
+        self.check()
+        if spec.name not in self._streams:
+            raise StreamNotFoundError(f"there is no stream {spec.name}")
+        return self._streams[spec.name]
+
+    def notify(self) -> None:
+        """Wakes everyone who waits for a change."""
+        event, self._changed = self._changed, asyncio.Event()
+        event.set()
+        for consumer in self._consumers.values():
+            consumer.changed.set()
+
+    async def changed(self) -> None:
+        """Returns at the next change of anything."""
+        await self._changed.wait()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def _stream_of(self, subject: str) -> MemoryStream:
+        for store in self._streams.values():
+            if matches_any(store.spec.subjects, subject):
+                return store
+        raise StreamNotFoundError("no stream takes this subject")
+
+    def _advise(self, spec: ConsumerSpec, sequence: int, deliveries: int) -> None:
+        """Says that a message was delivered for the last time, where a stream listens, as the server does."""
+        advisory = {
+            "type": "io.nats.jetstream.advisory.v1.max_deliver",
+            "stream": spec.stream.name,
+            "consumer": spec.name,
+            "stream_seq": sequence,
+            "deliveries": deliveries,
+        }
+        subject = f"{ADVISORY}.{spec.stream.name}.{spec.name}"
+        try:
+            store = self._stream_of(subject)
+        except StreamNotFoundError:
+            return
+        store.publish(subject, json.dumps(advisory).encode(), {}, msg_id="", expected=None, ttl=0.0)
+        self.notify()
+
+    def _tell(self, health: Health) -> None:
+        for listener in self._listeners:
+            listener(health)
+
+
+class MemorySubscription:
+    """See `Subscription` of the protocol."""
+
+    def __init__(
+        self, bus: MemoryBus, stream: StreamSpec, filters: tuple[str, ...], *, start: Start, headers_only: bool
+    ) -> None:
+        self._bus = bus
+        self._stream = stream
+        self._filters = filters
+        self._start = start
+        self._headers_only = headers_only
+        self._epoch = -1
+        self._incarnation = ""
+        self._position = 0
+        self._catch_up_at = 0
+        self._only_last = False
+        self._signs: deque[CaughtUp | Restarted] = deque()
+        self._caught_up = False
+        self._closed = False
+
+    def __aiter__(self) -> MemorySubscription:
+        return self
+
+    async def __anext__(self) -> Item:
+        # Like a real connection, it gives others a turn.
+        await asyncio.sleep(0)
+        while not (self._closed or self._bus.closed):
+            if self._bus.health is Health.DEGRADED:
+                await self._bus.wait_connected()
+                continue
+            if self._epoch != self._bus.epoch:
+                await self.establish()
+            if self._signs:
+                return self._signs.popleft()
+            store = self._bus.stream(self._stream)
+            message = self._next(store)
+            if message is not None:
+                return message
+            if not self._caught_up:
+                self._caught_up = True
+                return CaughtUp()
+            await self._bus.changed()
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """Stops it."""
+        self._closed = True
+        self._bus.notify()
+
+    async def establish(self) -> None:
+        """Begins or goes on with the reading."""
+        await self._bus.declare(self._stream)
+        state = self._bus.stream(self._stream).state()
+        again = bool(self._incarnation)
+        same = state.incarnation == self._incarnation and state.last_sequence >= self._position
+        complete = False
+        if self._start is Start.NEW and not again:
+            self._position = state.last_sequence
+        elif self._start is not Start.LAST_PER_SUBJECT and again and same:
+            complete = self._position + 1 >= state.first_sequence
+        else:
+            self._position = 0
+        self._only_last = self._start is Start.LAST_PER_SUBJECT
+        self._epoch, self._incarnation = self._bus.epoch, state.incarnation
+        self._catch_up_at, self._caught_up = state.last_sequence, False
+        self._signs.clear()
+        if again:
+            self._signs.append(Restarted(complete))
+
+    def _next(self, store: MemoryStream) -> Message | None:
+        for message in store.after(self._position):
+            if not self._caught_up and message.sequence > self._catch_up_at:
+                return None
+            self._position = message.sequence
+            if not matches_any(self._filters, message.subject):
+                continue
+            old = message.sequence <= self._catch_up_at
+            if self._only_last and old and store.last_of(message.subject) != message.sequence:
+                continue
+            if self._headers_only:
+                return Message(message.subject, b"", message.headers, message.sequence)
+            return message
+        return None
+
+
+class MemoryConsumption:
+    """See `Consumer` of the protocol."""
+
+    def __init__(self, bus: MemoryBus, spec: ConsumerSpec) -> None:
+        self._bus = bus
+        self._spec = spec
+        self._closed = False
+
+    def __aiter__(self) -> MemoryConsumption:
+        return self
+
+    async def __anext__(self) -> MemoryDelivery:
+        await asyncio.sleep(0)
+        while not (self._closed or self._bus.closed):
+            if self._bus.health is Health.DEGRADED:
+                await self._bus.wait_connected()
+                continue
+            consumer = await self._bus.consumer(self._spec)
+            consumer.changed.clear()
+            taken = consumer.take()
+            if taken is not None:
+                return MemoryDelivery(consumer, *taken, self._bus.check)
+            try:
+                async with asyncio.timeout(consumer.next_due()):
+                    await consumer.changed.wait()
+            except TimeoutError:
+                continue
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """Stops receiving."""
+        self._closed = True
+        self._bus.notify()

@@ -1,0 +1,123 @@
+"""One stream in memory: what JetStream does with a message, as far as the platform relies on it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dynamo_shared.bus.errors import StreamFullError, WrongSequenceError
+from dynamo_shared.bus.protocol import Ack, Message, StreamState
+from dynamo_shared.bus.streams import Discard, StreamSpec
+
+_incarnations = itertools.count(1)
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether a subject matches a filter with `*` (one token) and `>` (all that follow)."""
+    wanted, found = pattern.split("."), subject.split(".")
+    for index, part in enumerate(wanted):
+        if part == ">":
+            return len(found) > index
+        if index >= len(found) or part not in ("*", found[index]):
+            return False
+    return len(wanted) == len(found)
+
+
+def matches_any(patterns: Iterable[str], subject: str) -> bool:
+    """Whether a subject matches one of several filters."""
+    return any(matches(pattern, subject) for pattern in patterns)
+
+
+@dataclass(slots=True)
+class _Stored:
+    message: Message
+    expires: float
+    """time at which it goes; 0: never"""
+
+
+class MemoryStream:
+    """Messages by sequence. `clock` gives seconds that only grow."""
+
+    def __init__(self, spec: StreamSpec, clock: Callable[[], float]) -> None:
+        self.spec = spec
+        self._clock = clock
+        self._incarnation = f"memory-{next(_incarnations)}"
+        self._messages: dict[int, _Stored] = {}
+        self._subjects: dict[str, deque[int]] = {}
+        self._ids: dict[str, tuple[int, float]] = {}
+        self.last_sequence = 0
+
+    def publish(
+        self, subject: str, payload: bytes, headers: Mapping[str, str], *, msg_id: str, expected: int | None, ttl: float
+    ) -> Ack:
+        """Stores a message, or says why not. The order of the checks is the server's: duplicates first."""
+        self.expire()
+        now = self._clock()
+        if msg_id:
+            known = self._ids.get(msg_id)
+            if known is not None and now - known[1] < self.spec.duplicate_window:
+                return Ack(self.spec.name, known[0], True)
+        if expected is not None and expected != self.last_of(subject):
+            raise WrongSequenceError(f"wrong last sequence: {self.last_of(subject)}")
+        full = 0 < self.spec.max_messages <= len(self._messages)
+        if full and self.spec.discard is Discard.NEW:
+            raise StreamFullError("maximum messages exceeded")
+        self.last_sequence += 1
+        sequence = self.last_sequence
+        lives = [seconds for seconds in (ttl if self.spec.message_ttl else 0.0, self.spec.max_age) if seconds]
+        expires = now + min(lives) if lives else 0.0
+        self._messages[sequence] = _Stored(Message(subject, payload, dict(headers), sequence), expires)
+        self._subjects.setdefault(subject, deque()).append(sequence)
+        if msg_id:
+            self._ids[msg_id] = (sequence, now)
+        if full:
+            self.remove(next(iter(self._messages)))
+        while 0 < self.spec.max_messages_per_subject < len(self._subjects[subject]):
+            self.remove(self._subjects[subject][0])
+        return Ack(self.spec.name, sequence, False)
+
+    def get(self, sequence: int) -> Message | None:
+        """A stored message."""
+        stored = self._messages.get(sequence)
+        return stored.message if stored is not None else None
+
+    def last_of(self, subject: str) -> int:
+        """Sequence of a subject's last message, 0 where there is none."""
+        sequences = self._subjects.get(subject)
+        return sequences[-1] if sequences else 0
+
+    def remove(self, sequence: int) -> None:
+        """Takes a message out."""
+        stored = self._messages.pop(sequence, None)
+        if stored is None:
+            return
+        sequences = self._subjects[stored.message.subject]
+        sequences.remove(sequence)
+        if not sequences:
+            del self._subjects[stored.message.subject]
+
+    def after(self, sequence: int) -> Iterator[Message]:
+        """Messages with a larger sequence, in order."""
+        for number in range(max(sequence + 1, self.first_sequence), self.last_sequence + 1):
+            message = self.get(number)
+            if message is not None:
+                yield message
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence of the oldest message, or one above the last one where the stream is empty."""
+        return next(iter(self._messages), self.last_sequence + 1)
+
+    def state(self) -> StreamState:
+        """What the stream holds."""
+        self.expire()
+        return StreamState(self._incarnation, len(self._messages), self.first_sequence, self.last_sequence)
+
+    def expire(self) -> None:
+        """Drops what is too old."""
+        now = self._clock()
+        for sequence in [number for number, stored in self._messages.items() if 0 < stored.expires <= now]:
+            self.remove(sequence)
+        self._ids = {name: entry for name, entry in self._ids.items() if now - entry[1] < self.spec.duplicate_window}

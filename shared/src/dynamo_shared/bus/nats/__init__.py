@@ -1,0 +1,8 @@
+"""The bus over NATS JetStream."""
+
+from __future__ import annotations
+
+from dynamo_shared.bus.nats.bus import NatsBus
+from dynamo_shared.bus.nats.options import NatsOptions
+
+__all__ = ["NatsBus", "NatsOptions"]

@@ -1,0 +1,164 @@
+"""The bus over NATS JetStream: composition of the session keeper, publishing, reading and consuming."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dynamo_shared.bus import metrics
+from dynamo_shared.bus.errors import BusError, BusUnavailableError
+from dynamo_shared.bus.nats import management
+from dynamo_shared.bus.nats.consumer import NatsConsumer
+from dynamo_shared.bus.nats.keeper import Keeper
+from dynamo_shared.bus.nats.options import NatsOptions
+from dynamo_shared.bus.nats.subscription import NatsSubscription
+from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, ConsumerSpec, Health, Message, Start, StreamState
+from dynamo_shared.bus.streams import StreamSpec
+
+MSG_ID = "Nats-Msg-Id"
+EXPECTED_LAST_SUBJECT_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
+TTL = "Nats-TTL"
+
+
+class NatsBus:
+    """See `Bus` of the protocol."""
+
+    def __init__(self, options: NatsOptions) -> None:
+        self._options = options
+        self._keeper = Keeper(options)
+
+    @classmethod
+    async def connect(cls, options: NatsOptions | None = None, *, wait: float = 5.0, **settings: Any) -> NatsBus:
+        """A bus that connects and stays connected; `settings` are those of `NatsOptions`.
+
+        Waits at most `wait` seconds for the first connection. Without one it returns all the same, with degraded
+        health, and goes on trying: services start also while NATS is away. BusOptionsError where options cannot work.
+        """
+        bus = cls(options or NatsOptions(**settings))
+        bus._keeper.start()
+        try:
+            async with asyncio.timeout(wait):
+                await bus.wait_connected()
+        except TimeoutError:
+            metrics.CONNECTED.set(0)
+        except BaseException:
+            await bus.close()
+            raise
+        return bus
+
+    @property
+    def health(self) -> Health:
+        """Whether the server can be reached now."""
+        return self._keeper.health
+
+    @property
+    def trouble(self) -> str:
+        """Why the server cannot be reached; empty while it can."""
+        return self._keeper.trouble
+
+    def on_health(self, listener: Callable[[Health], None]) -> None:
+        """Calls back at each change of health."""
+        self._keeper.on_health(listener)
+
+    async def wait_connected(self) -> None:
+        """Returns as soon as the server can be reached."""
+        await self._keeper.wait_session()
+
+    async def declare(self, *streams: StreamSpec) -> None:
+        """Makes streams that are missing and brings those that differ in line."""
+        for spec in streams:
+            await self._declare(spec)
+
+    async def publish(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        msg_id: str = "",
+        expected_last_subject_sequence: int | None = None,
+        ttl: float = 0.0,
+        timeout: float = ACK_TIMEOUT,
+    ) -> Ack:
+        """Stores a message and waits until it is stored."""
+        future = await self.send(
+            subject,
+            payload,
+            headers=headers,
+            msg_id=msg_id,
+            expected_last_subject_sequence=expected_last_subject_sequence,
+            ttl=ttl,
+            timeout=timeout,
+        )
+        return await future
+
+    async def send(
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        msg_id: str = "",
+        expected_last_subject_sequence: int | None = None,
+        ttl: float = 0.0,
+        timeout: float = ACK_TIMEOUT,
+    ) -> asyncio.Future[Ack]:
+        """Sends a message; the future is its acknowledgement."""
+        complete = dict(headers) if headers else {}
+        if msg_id:
+            complete[MSG_ID] = msg_id
+        if expected_last_subject_sequence is not None:
+            complete[EXPECTED_LAST_SUBJECT_SEQUENCE] = str(expected_last_subject_sequence)
+        if ttl:
+            complete[TTL] = f"{max(1, round(ttl))}s"
+        return await self._keeper.session().send(subject, payload, complete, timeout)
+
+    async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
+        """The last message of a subject."""
+        return await management.last_message(self._keeper.session(), stream, subject)
+
+    async def stream_state(self, stream: StreamSpec) -> StreamState:
+        """What the stream holds."""
+        return await management.state(self._keeper.session(), stream)
+
+    async def read(self, stream: StreamSpec, sequence: int) -> Message | None:
+        """The message of a sequence number."""
+        return await management.read(self._keeper.session(), stream, sequence)
+
+    async def remove(self, stream: StreamSpec, sequence: int) -> None:
+        """Takes one message out of a stream."""
+        await management.remove(self._keeper.session(), stream, sequence)
+
+    async def subscribe(
+        self, stream: StreamSpec, filters: Sequence[str], *, start: Start, headers_only: bool = False
+    ) -> NatsSubscription:
+        """Messages whose subject matches one of the filters."""
+        subscription = NatsSubscription(
+            self._keeper, self._declare, stream, filters, start=start, headers_only=headers_only
+        )
+        await _try(subscription.establish)
+        return subscription
+
+    async def consume(self, spec: ConsumerSpec, *, prefetch: int = 16) -> NatsConsumer:
+        """Deliveries of a durable consumer."""
+        consumer = NatsConsumer(self._keeper, self._declare, spec, prefetch)
+        await _try(consumer.establish)
+        return consumer
+
+    async def close(self) -> None:
+        """Stops everything."""
+        await self._keeper.close()
+
+    async def _declare(self, spec: StreamSpec) -> None:
+        await management.declare(self._keeper.session(), spec, self._options.replicas)
+
+
+async def _try(establish: Callable[[], Any]) -> None:
+    """Where it cannot be made now, the first reading makes it."""
+    try:
+        await establish()
+    except BusUnavailableError:
+        return
+    except BusError:
+        raise

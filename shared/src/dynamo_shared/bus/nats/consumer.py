@@ -1,0 +1,136 @@
+"""Deliveries of a durable consumer, and the answers to them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable
+
+import structlog
+from nats.aio.msg import Msg
+
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.nats import management
+from dynamo_shared.bus.nats.keeper import Keeper
+from dynamo_shared.bus.nats.pull import Metadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.nats.session import TRANSLATED, Session, translate
+from dynamo_shared.bus.nats.subscription import FIRST_PAUSE, LAST_PAUSE, Declare
+from dynamo_shared.bus.protocol import ACK_TIMEOUT, ConsumerSpec, Message
+
+log = structlog.get_logger("dynamo.bus.nats")
+
+
+class NatsDelivery:
+    """One delivery; see `Delivery` of the protocol."""
+
+    def __init__(self, session: Session, raw: Msg, metadata: Metadata) -> None:
+        self._session = session
+        self._raw = raw
+        self._message = Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
+        self._deliveries = metadata.deliveries
+
+    @property
+    def message(self) -> Message:
+        """What was delivered."""
+        return self._message
+
+    @property
+    def deliveries(self) -> int:
+        """How many times it was delivered, this one included."""
+        return self._deliveries
+
+    async def ack(self) -> None:
+        """Done; waits for the server's confirmation."""
+        await self._answer(self._raw.ack_sync(timeout=ACK_TIMEOUT))
+
+    async def nak(self, delay: float = 0.0) -> None:
+        """Again, after so many seconds."""
+        await self._answer(self._raw.nak(delay or None))
+
+    async def reject(self) -> None:
+        """Never again."""
+        await self._answer(self._raw.term())
+
+    async def in_progress(self) -> None:
+        """The ack wait begins anew."""
+        await self._answer(self._raw.in_progress())
+
+    async def _answer(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except TRANSLATED as error:
+            raise translate(error) from error
+
+
+class NatsConsumer:
+    """See `Consumer` of the protocol."""
+
+    def __init__(self, keeper: Keeper, declare: Declare, spec: ConsumerSpec, prefetch: int) -> None:
+        self._keeper = keeper
+        self._declare = declare
+        self._spec = spec
+        self._prefetch = prefetch
+        self._puller: Puller | None = None
+        self._session: Session | None = None
+        self._closed = False
+
+    def __aiter__(self) -> NatsConsumer:
+        return self
+
+    async def __anext__(self) -> NatsDelivery:
+        pause = FIRST_PAUSE
+        while not self._closed:
+            try:
+                if self._puller is None or self._session is None:
+                    await self._keeper.wait_session()
+                    await self.establish()
+                    continue
+                await self._puller.refill()
+                raw = self._puller.take_ready() or await self._puller.take()
+                return NatsDelivery(self._session, raw, metadata_of(raw.reply))
+            except PullEndedError as error:
+                log.debug("consuming interrupted", consumer=self._spec.name, cause=str(error))
+                await self._drop()
+            except StreamNotFoundError:
+                await self._declare_quietly()
+                await asyncio.sleep(pause)
+            except BusClosedError:
+                break
+            except BusError as error:
+                if not isinstance(error, BusUnavailableError):
+                    log.warning("cannot consume", consumer=self._spec.name, error=str(error))
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+                pause = min(pause * 2, LAST_PAUSE)
+        raise StopAsyncIteration
+
+    async def establish(self) -> None:
+        """Makes the durable consumer if need be, and begins to receive on the current session."""
+        session = self._keeper.session()
+        name = await management.make_durable(session, self._spec)
+        puller = Puller(session, self._spec.stream.name, name, self._prefetch)
+        await puller.start()
+        self._session, self._puller = session, puller
+
+    async def close(self) -> None:
+        """Stops receiving and gives back what was received and not taken."""
+        self._closed = True
+        await self._drop()
+
+    async def _drop(self) -> None:
+        puller, self._puller = self._puller, None
+        if puller is None:
+            return
+        puller.interrupt()
+        await puller.stop()
+        while (raw := puller.take_ready()) is not None:
+            try:
+                await raw.nak()
+            except TRANSLATED:
+                # The ack wait gives it back a little later.
+                break
+
+    async def _declare_quietly(self) -> None:
+        try:
+            await self._declare(self._spec.stream)
+        except BusUnavailableError as error:
+            log.debug("stream not declared", stream=self._spec.stream.name, error=str(error))

@@ -1,0 +1,122 @@
+"""Keeps one session open: connects, waits until it ends, connects again, for ever, with growing pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import structlog
+
+from dynamo_shared.bus import metrics
+from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
+from dynamo_shared.bus.nats.options import NatsOptions
+from dynamo_shared.bus.nats.session import Session
+from dynamo_shared.bus.protocol import Health
+
+FIRST_PAUSE = 0.05
+"""Seconds before the second attempt: a server that restarts is back within a fraction of a second."""
+
+LAST_PAUSE = 5.0
+
+log = structlog.get_logger("dynamo.bus.nats")
+
+
+class Keeper:
+    """Owns the current session."""
+
+    def __init__(self, options: NatsOptions) -> None:
+        self._options = options
+        self._session: Session | None = None
+        self._connected = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._listeners: list[Callable[[Health], None]] = []
+        self._closed = False
+        self.trouble = "not connected yet"
+
+    def start(self) -> None:
+        """Begins to connect."""
+        self._task = asyncio.create_task(self._keep(), name="nats-keeper")
+
+    @property
+    def health(self) -> Health:
+        """Connected or not."""
+        return Health.CONNECTED if self._connected.is_set() else Health.DEGRADED
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def on_health(self, listener: Callable[[Health], None]) -> None:
+        """Calls back at each change."""
+        self._listeners.append(listener)
+
+    def session(self) -> Session:
+        """The current session; BusUnavailableError while there is none."""
+        if self._closed:
+            raise BusClosedError("the bus is closed")
+        if self._session is None or self._session.ended.is_set():
+            raise BusUnavailableError(f"NATS is away: {self.trouble or 'the connection was lost'}")
+        return self._session
+
+    async def wait_session(self) -> Session:
+        """The current session, waiting for one."""
+        while True:
+            if self._closed:
+                raise BusClosedError("the bus is closed")
+            await self._connected.wait()
+            if self._session is not None and not self._session.ended.is_set():
+                return self._session
+            # The session has just ended and the keeper has not noticed yet.
+            await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        """Ends the session and the trying."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._session is not None:
+            self._session.fail_waiting(BusClosedError("the bus is closed"))
+            await self._session.close()
+            self._session = None
+        # Wakes those that wait for a session; they find that there will be none.
+        self._connected.set()
+
+    async def _keep(self) -> None:
+        servers = list(self._options.servers)
+        # Clients that start together must not all choose the first server.
+        random.shuffle(servers)
+        attempt, pause, first = 0, FIRST_PAUSE, True
+        while True:
+            try:
+                session = await Session.open(self._options, servers[attempt % len(servers)])
+            except BusUnavailableError as error:
+                if str(error) != self.trouble:
+                    log.warning("NATS cannot be reached", error=str(error))
+                self.trouble = str(error)
+                attempt += 1
+                if attempt % len(servers) == 0:
+                    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+                    pause = min(pause * 2, LAST_PAUSE)
+                continue
+            if not first:
+                metrics.RECONNECTS.inc()
+            first, pause = False, FIRST_PAUSE
+            self._session, self.trouble = session, ""
+            self._connected.set()
+            metrics.CONNECTED.set(1)
+            self._tell(Health.CONNECTED)
+            log.info("connected to NATS", server=servers[attempt % len(servers)])
+            await session.ended.wait()
+            self._connected.clear()
+            metrics.CONNECTED.set(0)
+            self.trouble = "the connection was lost"
+            log.warning("connection to NATS lost")
+            self._tell(Health.DEGRADED)
+            await session.close()
+
+    def _tell(self, health: Health) -> None:
+        for listener in self._listeners:
+            listener(health)

@@ -1,0 +1,204 @@
+"""Streams and consumers on the server: making them, comparing them, reading single messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from nats.js import api
+from nats.js.errors import APIError, NotFoundError
+
+from dynamo_shared.bus.errors import BusError, StreamNotFoundError
+from dynamo_shared.bus.nats.session import TRANSLATED, Session, translate
+from dynamo_shared.bus.protocol import ConsumerSpec, Message, Start, StreamState
+from dynamo_shared.bus.streams import StreamSpec
+
+INACTIVE = 300.0
+"""Seconds after which the server forgets a reader's consumer that nobody asks for messages any more."""
+
+NAME_IN_USE = 10058
+
+log = structlog.get_logger("dynamo.bus.nats")
+
+
+def stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
+    """A stream's configuration as the server wants it."""
+    return api.StreamConfig(
+        name=spec.name,
+        subjects=list(spec.subjects),
+        description=spec.description,
+        retention=api.RetentionPolicy(spec.retention.value),
+        discard=api.DiscardPolicy(spec.discard.value),
+        storage=api.StorageType.FILE,
+        max_age=spec.max_age,
+        max_msgs=spec.max_messages or -1,
+        max_msgs_per_subject=spec.max_messages_per_subject or -1,
+        max_bytes=spec.max_bytes or -1,
+        duplicate_window=spec.duplicate_window,
+        allow_direct=True,
+        allow_msg_ttl=spec.message_ttl or None,
+        num_replicas=replicas,
+    )
+
+
+COMPARED = (
+    "subjects",
+    "description",
+    "retention",
+    "discard",
+    "storage",
+    "max_age",
+    "max_msgs",
+    "max_msgs_per_subject",
+    "max_bytes",
+    "duplicate_window",
+    "allow_direct",
+    "num_replicas",
+)
+
+
+def differences(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:
+    """Names of the settings in which a stream differs from what it should be."""
+    names = [name for name in COMPARED if getattr(wanted, name) != getattr(found, name)]
+    if wanted.allow_msg_ttl and not found.allow_msg_ttl:
+        names.append("allow_msg_ttl")
+    return names
+
+
+async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
+    """Makes the stream, or brings it in line. One that cannot be changed that far is used as it is, with a warning."""
+    wanted = stream_config(spec, replicas)
+    try:
+        try:
+            found = (await session.js.stream_info(spec.name)).config
+        except NotFoundError:
+            await session.js.add_stream(wanted)
+            log.info("stream made", stream=spec.name)
+            return
+        names = differences(wanted, found)
+        if not names:
+            return
+        try:
+            await session.js.update_stream(wanted)
+            log.info("stream brought in line", stream=spec.name, settings=names)
+        except APIError as error:
+            log.warning(
+                "stream differs and cannot be changed", stream=spec.name, settings=names, error=error.description
+            )
+    except APIError as error:
+        # Another service has made it a moment ago.
+        if error.err_code != NAME_IN_USE:
+            raise translate(error) from error
+    except TRANSLATED as error:
+        raise translate(error) from error
+
+
+async def state(session: Session, spec: StreamSpec) -> StreamState:
+    """What the stream holds; its incarnation is the time at which it was made."""
+    try:
+        info = await session.js.stream_info(spec.name)
+    except NotFoundError as error:
+        raise StreamNotFoundError(f"there is no stream {spec.name}") from error
+    except TRANSLATED as error:
+        raise translate(error) from error
+    return StreamState(str(info.created), info.state.messages, info.state.first_seq, info.state.last_seq)
+
+
+async def last_message(session: Session, spec: StreamSpec, subject: str) -> Message | None:
+    """Last message of a subject, from the stream's leader."""
+    try:
+        raw = await session.js.get_msg(spec.name, subject=subject, direct=False)
+    except NotFoundError as error:
+        _check_stream(error)
+        return None
+    except TRANSLATED as error:
+        raise translate(error) from error
+    return _message(raw)
+
+
+async def read(session: Session, spec: StreamSpec, sequence: int) -> Message | None:
+    """Message of a sequence number."""
+    try:
+        raw = await session.js.get_msg(spec.name, seq=sequence, direct=False)
+    except NotFoundError as error:
+        _check_stream(error)
+        return None
+    except TRANSLATED as error:
+        raise translate(error) from error
+    return _message(raw)
+
+
+async def remove(session: Session, spec: StreamSpec, sequence: int) -> None:
+    """Takes a message out."""
+    try:
+        await session.js.delete_msg(spec.name, sequence)
+    except NotFoundError:
+        return
+    except APIError as error:
+        # "no message found" comes as a 400 here.
+        if await read(session, spec, sequence) is not None:
+            raise translate(error) from error
+    except TRANSLATED as error:
+        raise translate(error) from error
+
+
+async def make_reader(
+    session: Session, spec: StreamSpec, filters: list[str], start: Start, *, after: int, headers_only: bool
+) -> tuple[str, int]:
+    """A consumer for one reader, forgotten when it is not used. Returns its name and how many messages wait for it.
+
+    `after`: for `Start.NEW`, the sequence after which to begin.
+    """
+    config = api.ConsumerConfig(
+        ack_policy=api.AckPolicy.NONE,
+        deliver_policy={
+            Start.LAST_PER_SUBJECT: api.DeliverPolicy.LAST_PER_SUBJECT,
+            Start.ALL: api.DeliverPolicy.ALL,
+            Start.NEW: api.DeliverPolicy.BY_START_SEQUENCE,
+        }[start],
+        opt_start_seq=after + 1 if start is Start.NEW else None,
+        filter_subjects=filters,
+        headers_only=headers_only or None,
+        inactive_threshold=INACTIVE,
+        mem_storage=True,
+        num_replicas=1,
+    )
+    return await _make(session, spec, config)
+
+
+async def make_durable(session: Session, spec: ConsumerSpec) -> str:
+    """The durable consumer, made or brought in line. Returns its name."""
+    config = api.ConsumerConfig(
+        name=spec.name,
+        durable_name=spec.name,
+        description=spec.description or None,
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=spec.ack_wait,
+        max_deliver=spec.max_deliver,
+        max_ack_pending=spec.max_unacknowledged,
+        filter_subjects=list(spec.subjects),
+    )
+    name, _ = await _make(session, spec.stream, config)
+    return name
+
+
+async def _make(session: Session, spec: StreamSpec, config: api.ConsumerConfig) -> tuple[str, int]:
+    try:
+        info = await session.js.add_consumer(spec.name, config)
+    except NotFoundError as error:
+        raise StreamNotFoundError(f"there is no stream {spec.name}") from error
+    except TRANSLATED as error:
+        raise translate(error) from error
+    return info.name, info.num_pending or 0
+
+
+def _check_stream(error: NotFoundError) -> None:
+    found = translate(error)
+    if isinstance(found, StreamNotFoundError):
+        raise found from error
+
+
+def _message(raw: Any) -> Message:
+    if raw.subject is None or raw.seq is None:
+        raise BusError("the server sent a stored message without subject or sequence")
+    return Message(raw.subject, raw.data or b"", raw.headers or {}, raw.seq)

@@ -1,0 +1,78 @@
+"""How to reach NATS and who to be there. Secrets never appear in a repr, a URL or a log line."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dynamo_shared.bus.errors import BusError
+
+DEFAULT_SERVER = "nats://127.0.0.1:4222"
+
+
+class BusOptionsError(BusError):
+    """The options contradict each other or name a file that cannot be read; the message says which one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NatsOptions:
+    """Servers, TLS and identity. Of user and password, token, nkey seed and credentials file at most one is given.
+
+    `servers`: `nats://` or `tls://` addresses, tried in turn. `replicas`: of the streams (3 on a cluster of three).
+    `connect_timeout`: seconds for one attempt.
+    """
+
+    servers: tuple[str, ...] = (DEFAULT_SERVER,)
+    name: str = "dynamo"
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = field(default=None)
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    nkey_seed_file: Path | None = None
+    credentials_file: Path | None = None
+    replicas: int = 1
+    connect_timeout: float = 5.0
+
+    def __post_init__(self) -> None:
+        for server in self.servers:
+            if "@" in urlsplit(server if "://" in server else f"nats://{server}").netloc:
+                raise BusOptionsError("a NATS server address holds no user name or secret: use user, password or token")
+        if not self.servers:
+            raise BusOptionsError("no NATS server address given")
+        ways = [self.user or self.password, self.token, self.nkey_seed_file, self.credentials_file]
+        if sum(bool(way) for way in ways) > 1:
+            raise BusOptionsError("give one of user and password, token, nkey seed file, credentials file, not several")
+        if bool(self.cert_file) != bool(self.key_file):
+            raise BusOptionsError("a NATS client certificate needs its key, and a key its certificate")
+        for path in (self.ca_file, self.cert_file, self.key_file, self.nkey_seed_file, self.credentials_file):
+            if path is not None and not Path(path).is_file():
+                raise BusOptionsError(f"NATS file not found: {path}")
+
+    def ssl_context(self, server: str) -> ssl.SSLContext | None:
+        """TLS for a server: always verified, with the system's authorities unless a CA file is given."""
+        if not (self.ca_file or self.cert_file or server.startswith("tls://")):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.cert_file:
+                context.load_cert_chain(self.cert_file, self.key_file)
+        except (OSError, ssl.SSLError) as error:
+            raise BusOptionsError(f"NATS TLS files cannot be used: {error}") from error
+        return context
+
+    def identity(self) -> dict[str, Any]:
+        """The arguments of `nats.connect` that say who we are. Files are read anew each time, so rotation works."""
+        if self.credentials_file:
+            return {"user_credentials": str(self.credentials_file)}
+        if self.nkey_seed_file:
+            return {"nkeys_seed": str(self.nkey_seed_file)}
+        if self.token:
+            return {"token": self.token}
+        if self.user or self.password:
+            return {"user": self.user, "password": self.password}
+        return {}

@@ -1,0 +1,265 @@
+"""One connection to NATS, from its handshake to its end. A lost one is never repaired: a new session replaces it.
+
+nats-py can reconnect by itself, but then subscriptions, pull requests and unacknowledged publishes are in states that
+nobody can see (nats.py #504, #898; ordered consumers that wake up only after their idle heartbeats). Here the end of a
+session is one event: everything that hung on it is told at once and starts anew on the next session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import nats.errors
+import nats.js.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.client import JetStreamContext
+
+from dynamo_shared.bus.errors import (
+    BusError,
+    BusUnavailableError,
+    MessageTooLargeError,
+    StreamFullError,
+    StreamNotFoundError,
+    WrongSequenceError,
+)
+from dynamo_shared.bus.nats.options import NatsOptions
+from dynamo_shared.bus.protocol import Ack
+
+PING_INTERVAL = 10
+"""Seconds between pings; after two unanswered ones the connection counts as lost."""
+
+API_TIMEOUT = 5.0
+
+SWEEP_INTERVAL = 0.25
+"""Seconds between looks for acknowledgements that are overdue; time-outs are that much late at most."""
+
+WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
+NO_SPACE = frozenset({10047, 10077, 10122, 10023})
+TOO_LARGE = frozenset({10054})
+STREAM_NOT_FOUND = 10059
+
+log = structlog.get_logger("dynamo.bus.nats")
+
+
+class _AckError(msgspec.Struct):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _AckAnswer(msgspec.Struct):
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    error: _AckError | None = None
+
+
+_decode_answer = msgspec.json.Decoder(_AckAnswer).decode
+
+
+class Session:
+    """A live connection. `ended` is set when it is over, for whatever reason."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.js = JetStreamContext(client, timeout=API_TIMEOUT)
+        self.ended = asyncio.Event()
+        self._prefix = f"{client.new_inbox()}."
+        self._next_token = 0
+        self._waiting: dict[str, tuple[asyncio.Future[Ack], float]] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+        self._on_end: dict[Callable[[], None], None] = {}
+
+    @classmethod
+    async def open(cls, options: NatsOptions, server: str) -> Session:
+        """Connects to one server; BusUnavailableError where that does not work."""
+        client = Client()
+        trouble: list[Exception] = []
+        holder: list[Session] = []
+
+        async def on_error(error: Exception) -> None:
+            trouble.append(error)
+            del trouble[:-1]
+            if holder:
+                log.debug("nats reports", error=_plain(error))
+
+        async def on_closed() -> None:
+            for session in holder:
+                session.end()
+
+        tls = options.ssl_context(server)
+        arguments: dict[str, Any] = options.identity()
+        if tls is not None:
+            arguments["tls"] = tls
+        try:
+            async with asyncio.timeout(options.connect_timeout):
+                await client.connect(
+                    server,
+                    name=options.name,
+                    error_cb=on_error,
+                    closed_cb=on_closed,
+                    disconnected_cb=on_closed,
+                    allow_reconnect=False,
+                    # One attempt: the keeper of the sessions decides when and where to try again.
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
+                    connect_timeout=max(1, int(options.connect_timeout)),
+                    ping_interval=PING_INTERVAL,
+                    max_outstanding_pings=2,
+                    skip_subject_validation=True,
+                    **arguments,
+                )
+        except (TimeoutError, OSError, nats.errors.Error, ValueError) as error:
+            await _close(client)
+            cause = trouble[-1] if trouble and isinstance(error, nats.errors.NoServersError | TimeoutError) else error
+            raise BusUnavailableError(_plain(cause)) from error
+        except BaseException:
+            await _close(client)
+            raise
+        session = cls(client)
+        holder.append(session)
+        try:
+            await client.subscribe(f"{session._prefix}*", cb=session._on_answer)
+        except nats.errors.Error as error:
+            await _close(client)
+            raise BusUnavailableError(_plain(error)) from error
+        session._sweeper = asyncio.create_task(session._sweep(), name="nats-ack-sweeper")
+        if client.is_closed:
+            session.end()
+        return session
+
+    def on_end(self, listener: Callable[[], None]) -> None:
+        """Calls back when the session ends."""
+        self._on_end[listener] = None
+
+    def forget(self, listener: Callable[[], None]) -> None:
+        """Calls back no more."""
+        self._on_end.pop(listener, None)
+
+    def end(self) -> None:
+        """Declares the session over."""
+        self.ended.set()
+        listeners, self._on_end = self._on_end, {}
+        for listener in listeners:
+            listener()
+
+    async def close(self) -> None:
+        """Ends the session; whoever waits for an acknowledgement is told."""
+        self.end()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+        self.fail_waiting(BusUnavailableError("the connection to NATS was lost"))
+        await _close(self.client)
+
+    def fail_waiting(self, error: BusError) -> None:
+        """Gives every publish that waits for its acknowledgement an error."""
+        waiting, self._waiting = self._waiting, {}
+        for future, _ in waiting.values():
+            if not future.done():
+                future.set_exception(error)
+
+    async def send(
+        self, subject: str, payload: bytes, headers: Mapping[str, str] | None, timeout: float
+    ) -> asyncio.Future[Ack]:
+        """Puts a message on the wire; the future is its acknowledgement."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Ack] = loop.create_future()
+        self._next_token += 1
+        reply = f"{self._prefix}{self._next_token}"
+        self._waiting[reply] = (future, loop.time() + timeout)
+        try:
+            await self.client.publish(subject, payload, reply=reply, headers=dict(headers) if headers else None)
+        except nats.errors.MaxPayloadError as error:
+            self._waiting.pop(reply, None)
+            raise MessageTooLargeError(f"{subject}: {len(payload)} bytes are more than the server takes") from error
+        except (nats.errors.Error, OSError) as error:
+            self._waiting.pop(reply, None)
+            raise BusUnavailableError(_plain(error)) from error
+        except BaseException:
+            self._waiting.pop(reply, None)
+            raise
+        return future
+
+    async def _on_answer(self, message: Msg) -> None:
+        entry = self._waiting.pop(message.subject, None)
+        if entry is None or entry[0].done():
+            return
+        result = _ack_of(message)
+        if isinstance(result, Ack):
+            entry[0].set_result(result)
+        else:
+            entry[0].set_exception(result)
+
+    async def _sweep(self) -> None:
+        """Fails publishes whose acknowledgement is overdue. One task for all: a timer each would cost much."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_INTERVAL)
+            now = loop.time()
+            late = [reply for reply, (_, deadline) in self._waiting.items() if deadline <= now]
+            for reply in late:
+                future, _ = self._waiting.pop(reply)
+                if not future.done():
+                    future.set_exception(BusUnavailableError("NATS did not acknowledge in time"))
+
+
+def _ack_of(message: Msg) -> Ack | BusError:
+    if not message.data:
+        # 503: no stream listens on the subject, or JetStream is still starting.
+        return StreamNotFoundError("no stream takes this subject")
+    try:
+        answer = _decode_answer(message.data)
+    except msgspec.DecodeError as error:
+        return BusUnavailableError(f"unreadable acknowledgement: {error}")
+    if answer.error is None:
+        return Ack(answer.stream, answer.seq, answer.duplicate)
+    return error_of(answer.error.code, answer.error.err_code, answer.error.description)
+
+
+def error_of(code: int | None, err_code: int | None, description: str | None) -> BusError:
+    """Our error for one of JetStream's."""
+    text = description or f"JetStream error {code}"
+    if err_code in WRONG_LAST_SEQUENCE:
+        return WrongSequenceError(text)
+    if err_code in NO_SPACE:
+        return StreamFullError(text)
+    if err_code in TOO_LARGE:
+        return MessageTooLargeError(text)
+    if err_code == STREAM_NOT_FOUND:
+        return StreamNotFoundError(text)
+    if code is not None and code >= 500:
+        return BusUnavailableError(text)
+    return BusError(text)
+
+
+def translate(error: Exception) -> BusError:
+    """Our error for one that nats-py raised."""
+    if isinstance(error, nats.js.errors.APIError):
+        return error_of(error.code, error.err_code, error.description)
+    if isinstance(error, nats.js.errors.NoStreamResponseError):
+        return StreamNotFoundError("no stream takes this subject")
+    return BusUnavailableError(_plain(error))
+
+
+TRANSLATED = (nats.errors.Error, TimeoutError, OSError)
+"""What nats-py may raise; give it to `translate`."""
+
+
+def _plain(error: Exception) -> str:
+    text = str(error).removeprefix("nats: ")
+    return text or type(error).__name__
+
+
+async def _close(client: Client) -> None:
+    try:
+        async with asyncio.timeout(1.0):
+            await client.close()
+    except (TimeoutError, nats.errors.Error, OSError, AttributeError, AssertionError) as error:
+        # A connection that is gone cannot be closed politely.
+        log.debug("closing the connection to NATS", error=_plain(error))

@@ -1,0 +1,161 @@
+"""Reading a stream in order, and going on after whatever interrupts it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+from nats.aio.msg import Msg
+
+from dynamo_shared.bus import metrics
+from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.nats import management
+from dynamo_shared.bus.nats.keeper import Keeper
+from dynamo_shared.bus.nats.pull import Metadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Restarted, Start
+from dynamo_shared.bus.streams import StreamSpec
+
+CAPACITY = 512
+"""Messages that one reader holds at most before it has looked at them."""
+
+BREATH = 64
+"""Messages after which a busy reader lets other tasks run, so that one of them waits a few milliseconds at most."""
+
+FIRST_PAUSE = 0.05
+LAST_PAUSE = 2.0
+
+log = structlog.get_logger("dynamo.bus.nats")
+
+Declare = Callable[[StreamSpec], Awaitable[None]]
+
+
+class NatsSubscription:
+    """An ordered reading; see `Subscription` of the protocol."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        declare: Declare,
+        stream: StreamSpec,
+        filters: Sequence[str],
+        *,
+        start: Start,
+        headers_only: bool,
+    ) -> None:
+        self._keeper = keeper
+        self._declare = declare
+        self._stream = stream
+        self._filters = list(filters)
+        self._start = start
+        self._headers_only = headers_only
+        self._puller: Puller | None = None
+        self._signs: deque[CaughtUp | Restarted] = deque()
+        self._incarnation = ""
+        self._position = 0
+        self._consumer_sequence = 0
+        self._to_catch_up = 0
+        self._caught_up = False
+        self._breath = BREATH
+        self._closed = False
+
+    def __aiter__(self) -> NatsSubscription:
+        return self
+
+    async def __anext__(self) -> Item:
+        pause = FIRST_PAUSE
+        while not self._closed:
+            if self._signs:
+                return self._signs.popleft()
+            try:
+                if self._puller is None:
+                    await self._keeper.wait_session()
+                    await self.establish()
+                    continue
+                return await self._next(self._puller)
+            except PullEndedError as error:
+                log.debug("reading interrupted", stream=self._stream.name, cause=str(error))
+                await self._drop()
+            except StreamNotFoundError:
+                await self._declare_quietly()
+                await asyncio.sleep(pause)
+            except BusClosedError:
+                break
+            except BusError as error:
+                if not isinstance(error, BusUnavailableError):
+                    log.warning("cannot read the stream", stream=self._stream.name, error=str(error))
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+                pause = min(pause * 2, LAST_PAUSE)
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """Stops the reading."""
+        self._closed = True
+        await self._drop()
+
+    async def establish(self) -> None:
+        """Begins or goes on with the reading on the current session."""
+        session = self._keeper.session()
+        state = await management.state(session, self._stream)
+        again = bool(self._incarnation)
+        same = state.incarnation == self._incarnation and state.last_sequence >= self._position
+        start, complete = self._start, False
+        if self._start is Start.NEW and not again:
+            self._position = state.last_sequence
+        elif self._start is not Start.LAST_PER_SUBJECT and again and same:
+            start, complete = Start.NEW, self._position + 1 >= state.first_sequence
+        elif again:
+            start = Start.ALL if self._start is Start.NEW else self._start
+            self._position = 0
+        name, pending = await management.make_reader(
+            session, self._stream, self._filters, start, after=self._position, headers_only=self._headers_only
+        )
+        puller = Puller(session, self._stream.name, name, CAPACITY)
+        await puller.start()
+        self._puller, self._incarnation = puller, state.incarnation
+        self._consumer_sequence, self._to_catch_up, self._caught_up = 0, pending, False
+        self._signs.clear()
+        if again:
+            metrics.RESTARTED.labels(self._stream.name).inc()
+            self._signs.append(Restarted(complete))
+        if not pending:
+            self._caught_up = True
+            self._signs.append(CaughtUp())
+
+    async def _next(self, puller: Puller) -> Message:
+        raw = puller.take_ready()
+        if raw is None:
+            raw = await puller.take()
+            self._breath = BREATH
+        else:
+            await puller.refill()
+            self._breath -= 1
+            if not self._breath:
+                self._breath = BREATH
+                await asyncio.sleep(0)
+        return self._accept(raw, metadata_of(raw.reply))
+
+    def _accept(self, raw: Msg, metadata: Metadata) -> Message:
+        if metadata.consumer_sequence != self._consumer_sequence + 1:
+            raise PullEndedError("a message is missing")
+        self._consumer_sequence = metadata.consumer_sequence
+        self._position = metadata.stream_sequence
+        # Messages that were replaced or have expired meanwhile never come, hence the second condition.
+        if not self._caught_up and (self._consumer_sequence >= self._to_catch_up or not metadata.pending):
+            self._caught_up = True
+            self._signs.append(CaughtUp())
+        return Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
+
+    async def _drop(self) -> None:
+        puller, self._puller = self._puller, None
+        if puller is not None:
+            puller.interrupt()
+            await puller.stop()
+
+    async def _declare_quietly(self) -> None:
+        try:
+            await self._declare(self._stream)
+        except BusUnavailableError as error:
+            log.debug("stream not declared", stream=self._stream.name, error=str(error))
