@@ -1,0 +1,94 @@
+# Dynamo Platform: `make` prints what there is. Needs Python 3.11 or newer, git, make, and Go (or Docker) for the local cluster.
+
+PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
+	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$each" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.dynamo-setup
+MEMBERS := shared services/watcher services/pod-builder services/ctl
+INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
+GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate
+N ?= 100
+
+# A venv is no place for the user's --user or --target, and uv knows the certificates and the index that pip is told.
+export PIP_USER := 0
+export PIP_REQUIRE_VIRTUALENV := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PIP_TARGET PIP_PREFIX PYTHONHOME PYTHONPATH
+export UV_HTTP_TIMEOUT ?= 180
+export UV_PYTHON_DOWNLOADS := never
+UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || true); \
+	[ -z "$${PIP_INDEX_URL:-$$index}" ] || export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$index}}"; \
+	[ -z "$${PIP_CERT:-}" ] || export SSL_CERT_FILE="$${SSL_CERT_FILE:-$$PIP_CERT}"; \
+	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus deflake clean
+
+help: ## Print this.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP) ## Make .venv with the locked packages and ours; done again only when its inputs change.
+
+$(STAMP): $(INPUTS)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "Setting up $(VENV) ($$($(PYTHON) --version))"
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
+		{ echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/uv.txt
+	@$(UV_ENVIRONMENT); $(BIN)/uv pip sync --quiet --require-hashes requirements/uv.txt requirements/dev.txt || \
+		{ echo "uv could not install the packages; trying pip" >&2; \
+		  $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt; }
+	@$(BIN)/uv pip install --quiet --offline --python $(BIN)/python --no-deps --no-build-isolation $(addprefix --editable ./,$(MEMBERS))
+	@touch $@
+
+demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live, until Ctrl-C. EXIT=1 ends after success.
+	@$(BIN)/dynamoctl demo $(if $(EXIT),--exit)
+
+test: $(STAMP) ## All tests: unit, contract, and integration against real etcd, NATS and kube-apiserver.
+	@$(BIN)/pytest $(ARGS)
+
+check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/ctl/src tests
+	$(BIN)/lint-imports --no-cache
+	$(MAKE) --no-print-directory verify
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+
+verify: $(STAMP) ## Fail where a generated file is not what its generator makes.
+	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
+
+generate: $(STAMP) ## Write CRDs, registries, JSON Schemas, AsyncAPI document and settings reference.
+	@set -e; for each in $(GENERATORS); do echo "$$each"; $(BIN)/python -m $$each; done
+
+format: $(STAMP) ## Format the code and fix what ruff can fix.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/ (takes the network).
+	$(BIN)/uv lock --upgrade
+	$(BIN)/uv export --quiet --all-packages --all-groups --no-emit-workspace --no-header --no-annotate \
+		--format requirements-txt --output-file requirements/dev.txt
+	$(BIN)/uv export --quiet --all-packages --no-dev --no-emit-workspace --no-header --no-annotate \
+		--format requirements-txt --output-file requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate \
+		requirements/uv.in --output-file requirements/uv.txt
+
+bench: bench-reconcile bench-ready bench-bus ## All benchmarks.
+
+bench-reconcile: $(STAMP) ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
+	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
+
+bench-ready: $(STAMP) ## From creation to successful, twenty times, with KWOK.
+	@$(BIN)/python -m tests.benchmarks.ready
+
+bench-bus: $(STAMP) ## Event latency and objects a second through the watcher.
+	@$(BIN)/python -m tests.benchmarks.bus
+
+deflake: $(STAMP) ## The restart tests ten times in a row.
+	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done
+
+clean: ## Remove what make and the tools made here; the cache of built programs stays.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .dynamo dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
