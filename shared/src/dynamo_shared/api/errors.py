@@ -22,7 +22,7 @@ class FieldError:
 
 
 class InvalidManifest(ValueError):  # noqa: N818 - reads as what happened, and is part of the public API
-    """A manifest is refused; `errors` holds every reason, in the order of the manifest's fields where it is known."""
+    """A manifest is refused; `errors` holds every reason."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__("\n".join(str(error) for error in errors))

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.rules import Location
 
-_PLAIN = {
-    "missing": "required, and missing",
-    "extra_forbidden": "no such field",
-    "model_type": "must be an object",
-    "model_attributes_type": "must be an object",
-    "dict_type": "must be an object",
-    "list_type": "must be a list",
-    "string_type": "must be a string",
-    "int_type": "must be an integer",
-    "int_from_float": "must be an integer",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
+_WRONG_TYPE = {
+    "model_type": "an object",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
 }
 
 
-def field_errors(error: ValidationError) -> list[FieldError]:
-    """Every finding of a validation, in the order of the fields."""
+def field_errors(
+    error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
+) -> list[FieldError]:
+    """Every finding of a validation. `schema`, the kind's, suggests for unknown fields, `moved` explains old ones."""
     return [
-        FieldError(
-            path_of(finding["loc"]), _message(finding["type"], finding["input"], finding.get("ctx", {}), finding)
-        )
+        FieldError(path_of(finding["loc"]), _message(finding, schema or {}, moved or {}))
         for finding in error.errors(include_url=False)
     ]
 
 
-def path_of(location: tuple[int | str, ...]) -> str:
-    """`("spec", "components", 1, "name")` as `spec.components[1].name`; keys that hold dots are quoted."""
+def path_of(location: Location) -> str:
+    """`("spec", "components", 1, "name")` as `spec.components[1].name`; keys with dots or slashes are quoted."""
     path = ""
     for part in location:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif part.isidentifier() or part.replace("-", "_").isidentifier():
+        elif part.replace("-", "_").isidentifier():
             path += f".{part}" if path else part
-        elif part == "[key]":
-            continue
         else:
             path += f'["{part}"]'
     return path
@@ -50,26 +50,43 @@ def path_of(location: tuple[int | str, ...]) -> str:
 
 def shown(value: Any) -> str:
     """A value as a message quotes it: short, and never a whole subtree."""
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    text = "true" if value is True else "false" if value is False else repr(value)
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
+    text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _message(kind: str, value: Any, context: dict[str, Any], finding: Any) -> str:
-    if kind in ("missing", "extra_forbidden"):
-        return _PLAIN[kind]
-    if kind in _PLAIN:
-        return f"{_PLAIN[kind]}, not {shown(value)}"
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean components?`, or nothing where no known word is near."""
+    by_lower = {each.lower(): each for each in known}
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""
+
+
+def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[str, str]) -> str:
+    kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
+    if kind in _WRONG_TYPE:
+        return f"must be {_WRONG_TYPE[kind]}, not {shown(value)}"
     match kind:
+        case "missing":
+            return "required, and missing"
+        case "extra_forbidden":
+            return _unknown_field(finding["loc"], schema, moved)
         case "enum" | "literal_error":
-            return f"{shown(value)} is none of {context['expected'].replace(' or ', ', ')}"
+            return f"{shown(value)} is not allowed; one of {context['expected'].replace(' or ', ', ')}"
         case "string_pattern_mismatch":
             return f"{shown(value)} does not match {context['pattern']}"
         case "string_too_short":
-            return f"must have at least {context['min_length']} character"
+            return (
+                "must not be empty"
+                if context["min_length"] == 1
+                else f"shorter than {context['min_length']} characters"
+            )
         case "string_too_long":
             return f"{len(value)} characters, where at most {context['max_length']} are allowed"
         case "too_long":
@@ -79,4 +96,23 @@ def _message(kind: str, value: Any, context: dict[str, Any], finding: Any) -> st
         case "less_than_equal":
             return f"{shown(value)} is too large; at most {context['le']}"
         case _:
-            return str(finding["msg"])
+            return finding["msg"]
+
+
+def _unknown_field(location: Location, schema: Mapping[str, Any], moved: Mapping[str, str]) -> str:
+    name = str(location[-1])
+    known = _properties(schema, location[:-1])
+    if name in moved:
+        return f"no such field; {moved[name]}"
+    if suggestion := did_you_mean(name, known):
+        return f"no such field{suggestion}"
+    return f"no such field; there are {', '.join(sorted(known))}" if known else "no such field"
+
+
+def _properties(schema: Mapping[str, Any], location: Location) -> list[str]:
+    for part in location:
+        if isinstance(part, int):
+            schema = schema.get("items", {})
+        else:
+            schema = schema.get("properties", {}).get(part) or schema.get("additionalProperties", {})
+    return list(schema.get("properties", {}))

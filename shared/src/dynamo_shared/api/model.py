@@ -110,7 +110,7 @@ Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]
 Int32 = Annotated[int, Strict(), Field(json_schema_extra={"format": "int32"})]
 Int64 = Annotated[int, Strict(), Field(json_schema_extra={"format": "int64"})]
-Number = Annotated[float, Strict()]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 StringMap = dict[str, str]
 

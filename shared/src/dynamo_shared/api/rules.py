@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-Violations = Iterable[tuple[str, str]]
-"""What breaks a rule: path below the place that the rule stands at ("" for the place itself), and what is wrong."""
+Location = tuple[int | str, ...]
+"""Steps to a field: keys and indexes."""
+Violations = Iterable[tuple[Location, str]]
+"""What breaks a rule: where, from the place that the rule stands at (`()` for the place itself), and what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

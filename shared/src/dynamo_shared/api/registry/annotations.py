@@ -7,7 +7,8 @@ from dynamo_shared.api.registry.catalog import Catalog
 CATALOG = Catalog(
     "Annotations",
     "Annotations switch behaviour on and off, and remember what a selector need not find.",
-    "On",
+    "Annotation",
+    "Values",
 )
 _add = CATALOG.add
 

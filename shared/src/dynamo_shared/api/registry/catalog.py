@@ -23,7 +23,8 @@ class Catalog:
 
     title: str
     introduction: str
-    where_title: str
+    name_title: str
+    values_title: str
     entries: list[Entry] = field(default_factory=list)
 
     def add(self, name: str, purpose: str, *, set_by: str, read_by: str, values: str = "", where: str = "") -> str:

@@ -7,7 +7,8 @@ from dynamo_shared.api.registry.catalog import Catalog
 CATALOG = Catalog(
     "Environment variables",
     "A variable that a user sets on a container wins over the one of the platform.",
-    "On",
+    "Variable",
+    "Values",
 )
 _EVERY = "every main container"
 _WORKERS = "workers"

@@ -7,7 +7,8 @@ from dynamo_shared.api.registry.catalog import Catalog
 CATALOG = Catalog(
     "Labels",
     "Labels select: Services, PodMonitors, watches and Dynamo's own discovery find objects by them.",
-    "On",
+    "Label",
+    "Values",
 )
 _add = CATALOG.add
 

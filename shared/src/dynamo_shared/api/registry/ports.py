@@ -9,7 +9,8 @@ from dynamo_shared.api.registry.catalog import Catalog
 CATALOG = Catalog(
     "Ports",
     "All are TCP. Probes, Services and PodMonitors address them by name.",
-    "On",
+    "Port",
+    "Name",
 )
 
 

@@ -57,7 +57,7 @@ class ComponentTopologyConstraint(ApiModel):
 def epp_config_needs_epp(value: dict[str, Any]) -> Violations:
     """Only an endpoint picker takes its configuration."""
     if "eppConfig" in value and value.get("type") != "epp":
-        yield "eppConfig", f"needs type epp; type is {value.get('type') or 'not set'}"
+        yield ("eppConfig",), f"needs type epp; type is {value.get('type') or 'not set'}"
 
 
 class ComponentSpec(ApiModel):

@@ -93,7 +93,7 @@ def exactly_one_source(value: dict[str, Any]) -> Violations:
     """A picker has one configuration."""
     if ("configMapRef" in value) == ("config" in value):
         found = "both are set" if "config" in value else "neither is"
-        yield "", f"exactly one of configMapRef and config must be set; {found}"
+        yield (), f"exactly one of configMapRef and config must be set; {found}"
 
 
 class EppConfig(ApiModel):

@@ -39,7 +39,7 @@ class CheckpointIdentity(ApiModel):
 def checkpoint_is_named(value: dict[str, Any]) -> Violations:
     """A component starts from a checkpoint that can be told."""
     if not value.get("checkpointRef") and "identity" not in value:
-        yield "", "checkpointRef or identity must be set"
+        yield (), "checkpointRef or identity must be set"
 
 
 class ComponentCheckpoint(ApiModel):

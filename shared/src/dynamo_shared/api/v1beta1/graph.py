@@ -21,7 +21,7 @@ def at_most_one_epp(value: list[Any]) -> Violations:
     """A graph has one pool of workers, so one picker."""
     pickers = [i for i, each in enumerate(value) if isinstance(each, dict) and each.get("type") == "epp"]
     for index in pickers[1:]:
-        yield f"[{index}].type", f"a graph has at most one component of type epp; [{pickers[0]}] is one already"
+        yield (index, "type"), f"a graph has at most one component of type epp; [{pickers[0]}] is one already"
 
 
 @rule(
@@ -37,7 +37,7 @@ def names_are_unique(value: list[Any]) -> Violations:
         if isinstance(name, str):
             first = seen.setdefault(name.lower(), index)
             if first != index:
-                yield f"[{index}].name", f"{name!r} is the name of [{first}] already; case does not count"
+                yield (index, "name"), f"{name!r} is the name of [{first}] already; case does not count"
 
 
 class RestartStrategy(ApiModel):

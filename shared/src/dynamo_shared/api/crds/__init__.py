@@ -1,0 +1,21 @@
+"""CustomResourceDefinitions of the platform, as packaged files that `python -m dynamo_shared.api.generate` writes."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+__all__ = ["crd_files", "crd_manifests"]
+
+
+def crd_files() -> dict[str, str]:
+    """Text of each packaged CRD by its file name, sorted, as `kubectl apply -f` takes it."""
+    found = [entry for entry in files(__name__).iterdir() if entry.name.endswith(".yaml")]
+    return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
+
+
+def crd_manifests() -> list[dict[str, Any]]:
+    """The packaged CRDs as objects; each call gives its own."""
+    return [yaml.safe_load(text) for text in crd_files().values()]

@@ -1,0 +1,79 @@
+"""From a pydantic model to a structural schema, the form of OpenAPI v3 that CustomResourceDefinitions demand.
+
+References are put in place, a field that may be None simply is optional (the API server prunes nulls), and what
+pydantic says that has no place in a structural schema is dropped or, where it would change the meaning, refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+Schema = dict[str, Any]
+
+_KEPT = (
+    "description",
+    "type",
+    "format",
+    "default",
+    "enum",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "maxProperties",
+    "required",
+)
+_DROPPED = frozenset({"title", "$defs"})
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+
+
+def structural_schema(model: type[BaseModel]) -> Schema:
+    """Schema of a model. ValueError for a construct that the API server would refuse, with the field's path."""
+    raw = model.model_json_schema(by_alias=True, mode="validation")
+    return _convert(raw, raw.get("$defs", {}), model.__name__)
+
+
+def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
+    node = _resolve(node, definitions, path)
+    result: Schema = {key: node[key] for key in _KEPT if key in node and not (key == "default" and node[key] is None)}
+    for key, value in node.items():
+        if key in _KEPT or key in _DROPPED:
+            continue
+        if key.startswith("x-kubernetes-"):
+            result[key] = value
+        elif key == "properties":
+            result[key] = {name: _convert(each, definitions, f"{path}.{name}") for name, each in value.items()}
+        elif key == "items":
+            result[key] = _convert(value, definitions, f"{path}[]")
+        elif key == "additionalProperties":
+            if isinstance(value, dict):
+                result[key] = _convert(value, definitions, f"{path}{{}}")
+            elif value:
+                raise ValueError(f"{path}: a map of anything has no structural schema; preserve unknown fields instead")
+        elif key == "anyOf" and node.get(_INT_OR_STRING):
+            result[key] = value
+        elif key == "const":
+            result["enum"] = [value]
+        else:
+            raise ValueError(f"{path}: {key} has no place in a structural schema")
+    return result
+
+
+def _resolve(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
+    """Put a reference in place and take null out of a choice; what stands beside them wins, such as the description."""
+    while "$ref" in node or ("anyOf" in node and not node.get(_INT_OR_STRING)):
+        beside = dict(node)
+        if "$ref" in beside:
+            target = definitions[beside.pop("$ref").rsplit("/", 1)[-1]]
+        else:
+            choices = [choice for choice in beside.pop("anyOf") if choice.get("type") != "null"]
+            if len(choices) != 1:
+                raise ValueError(f"{path}: a choice between types has no structural schema")
+            target = choices[0]
+        node = {**target, **beside}
+    return node

@@ -1,0 +1,28 @@
+"""Where v1beta1 has what v1alpha1 called otherwise, for people whose manifest is half of each."""
+
+from __future__ import annotations
+
+MOVED = {
+    "services": "v1beta1 has a list, components, each item with its name",
+    "serviceName": "v1beta1 calls it name",
+    "componentType": "v1beta1 calls it type",
+    "subComponentType": "v1beta1 has it in type: prefill or decode",
+    "envs": "v1beta1 calls it env, on the graph; a component has it in podTemplate.spec.containers",
+    "pvcs": "v1beta1 has none: create the claim, and name it in podTemplate.spec.volumes",
+    "extraPodSpec": "v1beta1 has it in podTemplate.spec, mainContainer being the container main",
+    "extraPodMetadata": "v1beta1 has it in podTemplate.metadata",
+    "mainContainer": "v1beta1 has it in podTemplate.spec.containers, under the name main",
+    "resources": "v1beta1 has it in podTemplate.spec.containers, on the container main",
+    "livenessProbe": "v1beta1 has it in podTemplate.spec.containers, on the container main",
+    "readinessProbe": "v1beta1 has it in podTemplate.spec.containers, on the container main",
+    "volumeMounts": "v1beta1 has it in podTemplate.spec.containers, or in compilationCache",
+    "envFromSecret": "v1beta1 has it in podTemplate.spec.containers, as envFrom",
+    "sharedMemory": "v1beta1 calls it sharedMemorySize, a size, or 0 for none",
+    "gpuMemoryService": "v1beta1 has it in experimental",
+    "failover": "v1beta1 has it in experimental",
+    "checkpoint": "v1beta1 has it in experimental",
+    "topologyProfile": "v1beta1 calls it clusterTopologyName",
+    "autoscaling": "gone: write scalingAdapter {} and point an autoscaler at the adapter",
+    "dynamoNamespace": "gone: it follows from the namespace and the name of the graph",
+}
+"""Old name to what to write instead."""
