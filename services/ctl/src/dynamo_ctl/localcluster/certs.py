@@ -56,16 +56,26 @@ class CertificateAuthority:
         """What clients must trust."""
         return self.pair.certificate
 
-    def server(self, name: str, names: Sequence[str] = LOCAL_NAMES) -> KeyPair:
-        """Server certificate for DNS names and IP addresses."""
-        return self._issue(name, name, (), names, ExtendedKeyUsageOID.SERVER_AUTH)
+    def server(self, name: str, names: Sequence[str] = LOCAL_NAMES, *, also_client: bool = False) -> KeyPair:
+        """Server certificate for DNS names and IP addresses.
+
+        With `also_client` it may be shown to servers, too: etcd's JSON gateway does so towards etcd itself, and answers
+        503 without it when etcd asks for client certificates.
+        """
+        uses = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if also_client else [])]
+        return self._issue(name, name, (), names, uses)
 
     def client(self, name: str, user: str | None = None, groups: Sequence[str] = ()) -> KeyPair:
         """Client certificate: common name `user` (default: `name`), organizations `groups`."""
-        return self._issue(name, user if user is not None else name, groups, (), ExtendedKeyUsageOID.CLIENT_AUTH)
+        return self._issue(name, user if user is not None else name, groups, (), [ExtendedKeyUsageOID.CLIENT_AUTH])
 
     def _issue(
-        self, name: str, common_name: str, groups: Sequence[str], names: Sequence[str], use: x509.ObjectIdentifier
+        self,
+        name: str,
+        common_name: str,
+        groups: Sequence[str],
+        names: Sequence[str],
+        uses: list[x509.ObjectIdentifier],
     ) -> KeyPair:
         pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
         if _usable(pair):
@@ -81,7 +91,7 @@ class CertificateAuthority:
             _builder(subject, self._certificate.subject, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(sign_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName([_general(n) for n in names]), critical=False)

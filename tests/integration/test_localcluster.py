@@ -1,0 +1,287 @@
+"""The local cluster with its real programs: pods get ready on GPU nodes, and data outlives every kind of stop."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+import pytest_asyncio
+from dynamo_ctl.localcluster import (
+    CertificateAuthority,
+    ControlPlane,
+    ControlPlaneOptions,
+    EtcdServer,
+    LineProgress,
+    NatsOptions,
+    NatsServer,
+    Programs,
+    ProgramUnavailableError,
+    ServerTls,
+)
+from dynamo_ctl.localcluster.probe import LocalHttp, client_tls
+from nats.errors import Error as NatsError
+
+FAULT = "localcluster.dynamo-platform/fault"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def programs() -> Programs:
+    """All programs, or the reason why these tests cannot run here."""
+    programs = Programs(LineProgress())
+    try:
+        await programs.obtain_all()
+    except ProgramUnavailableError as error:
+        pytest.skip(str(error))
+    return programs
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
+    """One control plane for this module."""
+    options = ControlPlaneOptions(directory=tmp_path_factory.mktemp("cluster"))
+    async with ControlPlane(options, programs) as control_plane:
+        yield control_plane
+
+
+class Api:
+    """Reads and writes objects as JSON."""
+
+    def __init__(self, cluster: ControlPlane) -> None:
+        config = json.loads(cluster.kubeconfig.read_text())
+        assert config["clusters"][0]["cluster"]["server"] == cluster.url
+        pair = cluster.certificates.client("admin")
+        self.http = LocalHttp(int(cluster.url.rsplit(":", 1)[1]), client_tls(cluster.certificates.certificate, pair))
+
+    async def get(self, path: str) -> dict[str, Any]:
+        status, body = await self.http.request("GET", path)
+        assert status == 200, body
+        answer: dict[str, Any] = json.loads(body)
+        return answer
+
+    async def create(self, path: str, document: dict[str, Any]) -> None:
+        status, body = await self.http.request("POST", path, document)
+        assert status == 201, body
+
+
+def deployment(name: str, gpus: int = 1, **labels: str) -> dict[str, Any]:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name, **labels}},
+                "spec": {"containers": [{"name": "main", "image": "worker:1", "resources": resources}]},
+            },
+        },
+    }
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], within: float = 20.0) -> bool:
+    deadline = time.monotonic() + within
+    while not await condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.05)
+    return True
+
+
+def ready(api: Api, name: str, wanted: int = 1) -> Callable[[], Awaitable[bool]]:
+    async def condition() -> bool:
+        status = (await api.get(f"/apis/apps/v1/namespaces/default/deployments/{name}"))["status"]
+        return bool(status.get("readyReplicas", 0) == wanted)
+
+    return condition
+
+
+async def pods(api: Api, name: str) -> list[dict[str, Any]]:
+    found = await api.get(f"/api/v1/namespaces/default/pods?labelSelector=app%3D{name}")
+    items: list[dict[str, Any]] = found["items"]
+    return items
+
+
+async def test_a_deployment_with_a_gpu_gets_ready(cluster: ControlPlane) -> None:
+    api = Api(cluster)
+    assert (await api.get("/version"))["gitVersion"].startswith("v1.35.")
+    nodes = (await api.get("/api/v1/nodes"))["items"]
+    assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
+    assert not any(node["spec"].get("taints") for node in nodes)
+    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("one-gpu"))
+    assert await eventually(ready(api, "one-gpu"))
+    pod = (await pods(api, "one-gpu"))[0]
+    assert pod["spec"]["nodeName"].startswith("kwok-node-")
+    assert pod["status"]["podIP"].startswith("10.128.")
+
+
+async def test_too_many_gpus_stay_pending(cluster: ControlPlane) -> None:
+    api = Api(cluster)
+    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("nine-gpus", gpus=9))
+
+    async def unschedulable() -> bool:
+        conditions = [c for pod in await pods(api, "nine-gpus") for c in pod["status"].get("conditions", [])]
+        return any(c["reason"] == "Unschedulable" for c in conditions if c["type"] == "PodScheduled")
+
+    assert await eventually(unschedulable)
+
+
+async def test_faults_on_demand(cluster: ControlPlane) -> None:
+    api = Api(cluster)
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    await api.create(path, deployment("sleepy", gpus=0, **{FAULT: "never-ready"}))
+    await api.create(path, deployment("crashing", gpus=0, **{FAULT: "crash"}))
+
+    def state(name: str, wanted: str) -> Callable[[], Awaitable[bool]]:
+        async def condition() -> bool:
+            statuses = [s for pod in await pods(api, name) for s in pod["status"].get("containerStatuses", [])]
+            return any(wanted in json.dumps(s["state"]) and not s["ready"] for s in statuses)
+
+        return condition
+
+    assert await eventually(state("sleepy", "running"))
+    assert await eventually(state("crashing", "CrashLoopBackOff"))
+
+
+@pytest.mark.restart
+async def test_stopped_and_killed_api_server_keeps_data(cluster: ControlPlane) -> None:
+    api = Api(cluster)
+    name = "survivor"
+    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment(name, gpus=0))
+    assert await eventually(ready(api, name))
+    uid = (await pods(api, name))[0]["metadata"]["uid"]
+    for end in (cluster.stop_api_server, cluster.kill_api_server):
+        await end()
+        with pytest.raises(OSError):  # noqa: PT011 - refused or reset
+            await api.get("/readyz")
+        await cluster.start_api_server()
+        assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
+    # Scheduler, controllers and KWOK found their way back, too.
+    await api.create("/apis/apps/v1/namespaces/default/deployments", deployment("afterwards"))
+    assert await eventually(ready(api, "afterwards"), within=60)
+
+
+async def test_users_have_only_what_they_are_given(cluster: ControlPlane) -> None:
+    path = cluster.user_kubeconfig("alice", ("dev",))
+    user = json.loads(path.read_text())["users"][0]["user"]
+    assert base64.b64decode(user["client-certificate-data"]).startswith(b"-----BEGIN")
+    pair = cluster.certificates.client("user-alice")
+    alice = LocalHttp(int(cluster.url.rsplit(":", 1)[1]), client_tls(cluster.certificates.certificate, pair))
+    status, body = await alice.request("GET", "/api/v1/namespaces/default/pods")
+    assert status == 403
+    assert b'User \\"alice\\"' in body
+
+
+@pytest.mark.restart
+async def test_second_start_on_the_same_directory(programs: Programs, tmp_path: Path) -> None:
+    options = ControlPlaneOptions(directory=tmp_path, controller_manager=False, scheduler=False, kwok_nodes=0)
+    async with ControlPlane(options, programs) as first:
+        url = first.url
+        await Api(first).create(
+            "/api/v1/namespaces/default/configmaps",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "b"}},
+        )
+    async with ControlPlane(options, programs) as second:
+        assert second.url == url
+        assert (await Api(second).get("/api/v1/namespaces/default/configmaps/kept"))["data"] == {"a": "b"}
+
+
+async def test_temporary_directory_is_removed(programs: Programs) -> None:
+    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
+    control_plane = ControlPlane(options, programs)
+    async with control_plane:
+        assert control_plane.kubeconfig.exists()
+    assert not control_plane.directory.exists()
+
+
+async def test_etcd_with_client_certificates(programs: Programs, tmp_path: Path) -> None:
+    ca = CertificateAuthority(tmp_path / "pki")
+    client = ca.client("root")
+    tls = ServerTls(ca.certificate, ca.server("etcd", also_client=True), client)
+    async with EtcdServer(await programs.obtain("etcd"), tmp_path / "etcd", tls=tls) as etcd:
+        known = LocalHttp(etcd.port, client_tls(ca.certificate, client))
+        assert (await known.request("POST", "/v3/kv/put", {"key": _b64("k"), "value": _b64("v")}))[0] == 200
+        stranger = LocalHttp(etcd.port, client_tls(ca.certificate))
+        with pytest.raises(OSError):  # noqa: PT011 - the kind depends on the TLS version
+            await stranger.request("GET", "/readyz")
+
+
+async def test_etcd_keeps_data_until_wiped_also_with_passwords(programs: Programs, tmp_path: Path) -> None:
+    async with EtcdServer(await programs.obtain("etcd"), tmp_path) as etcd:
+        http = LocalHttp(etcd.port)
+
+        async def call(path: str, **body: Any) -> dict[str, Any]:
+            status, answer = await http.request("POST", f"/v3/{path}", body)
+            assert status == 200, answer
+            parsed: dict[str, Any] = json.loads(answer)
+            return parsed
+
+        await call("kv/put", key=_b64("k"), value=_b64("v"))
+        await etcd.kill()
+        await etcd.start()
+        assert (await call("kv/range", key=_b64("k")))["count"] == "1"
+        await call("auth/role/add", name="root")
+        await call("auth/user/add", name="root", password="secret")
+        await call("auth/user/grant", user="root", role="root")
+        await call("auth/enable")
+        await etcd.restart()
+        assert (await http.request("POST", "/v3/kv/range", {"key": _b64("k")}))[0] != 200, "who asks?"
+        await etcd.wipe()
+        await etcd.start()
+        assert "kvs" not in await call("kv/range", key=_b64("k"))
+
+
+@pytest.mark.parametrize(
+    ("options", "right", "wrong"),
+    [
+        (NatsOptions(), {}, None),
+        (NatsOptions(user="u", password="p"), {"user": "u", "password": "p"}, {"user": "u", "password": "x"}),
+        (NatsOptions(token="t"), {"token": "t"}, {}),
+    ],
+    ids=["open", "password", "token"],
+)
+async def test_nats(
+    programs: Programs, tmp_path: Path, options: NatsOptions, right: dict[str, Any], wrong: dict[str, Any] | None
+) -> None:
+    async with NatsServer(await programs.obtain("nats-server"), tmp_path, options) as server:
+        connection = await nats.connect(server.url, **right)
+        await connection.jetstream().add_stream(name="events", subjects=["events.>"])
+        await connection.jetstream().publish("events.a", b"1")
+        await connection.close()
+        await server.kill()
+        await server.start()
+        connection = await nats.connect(server.url, **right)
+        assert (await connection.jetstream().stream_info("events")).state.messages == 1
+        await connection.close()
+        if wrong is not None:
+            with pytest.raises((NatsError, OSError)):
+                await nats.connect(server.url, allow_reconnect=False, **wrong)
+        await server.wipe()
+        await server.start()
+        connection = await nats.connect(server.url, **right)
+        assert await connection.jetstream().streams_info() == []
+        await connection.close()
+
+
+async def test_nats_with_client_certificates(programs: Programs, tmp_path: Path) -> None:
+    ca = CertificateAuthority(tmp_path / "pki")
+    client = ca.client("platform")
+    options = NatsOptions(tls=ServerTls(ca.certificate, ca.server("nats"), client))
+    async with NatsServer(await programs.obtain("nats-server"), tmp_path / "nats", options) as server:
+        connection = await nats.connect(server.url, tls=client_tls(ca.certificate, client))
+        assert connection.is_connected
+        await connection.close()
+        with pytest.raises((NatsError, OSError)):
+            await nats.connect(server.url, tls=client_tls(ca.certificate), allow_reconnect=False)
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
