@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
+
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+    key_of,
+)
+from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
+from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime import Result, ServiceContext, State, WorkQueue
 
 from dynamo_pod_builder import children
 from dynamo_pod_builder.applying import Applier
@@ -17,50 +28,108 @@ from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
 from dynamo_pod_builder.writing import StatusWriter
-from dynamo_shared.api.resources import (
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    ObjectKey,
-    Resource,
-)
-from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
-from dynamo_shared.kube.events import EventRecorder
-from dynamo_shared.runtime import Result, ServiceContext, WorkQueue
 
 KubeObject = dict[str, Any]
 
 NAME = "pod-builder"
 FIELD_MANAGER = "dynamo-pod-builder"
 READS: tuple[Resource, ...] = (DYNAMO_GRAPH_DEPLOYMENTS, *children.OWNED)
+#: How long news that is still on its way may hold up an orderly end. Seconds.
+FLUSH_WITHIN = 5.0
 
 
 class PodBuilderService:
-    """DynamoGraphDeployments and DynamoComponentDeployments become Kubernetes objects, and their status tells how far."""
+    """DynamoGraphDeployments and DynamoComponentDeployments become Kubernetes objects; their status tells how far."""
 
     name = NAME
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            await _PodBuilder(context).serve(tasks)
+        await _PodBuilder(context).serve()
 
 
 class _PodBuilder:
     def __init__(self, context: ServiceContext) -> None:
-        settings = context.settings
-        kube = context.kube.acting_as(FIELD_MANAGER)
+        settings, kube = context.settings, context.kube.acting_as(FIELD_MANAGER)
         self._context = context
-        self._cache = ObjectCache()
-        children.index(self._cache)
-        self._reader = StateReader(context.bus, settings.platform.cluster_name, READS, self._cache)
+        self._cache = cache = ObjectCache()
+        children.index(cache)
+        self._reader = StateReader(context.bus, settings.platform.cluster_name, READS, cache)
         self._recorder = EventRecorder(kube, FIELD_MANAGER)
         self._publisher = EventPublisher(context.bus, settings.platform.cluster_name)
-        self._queue: WorkQueue[Task] = context.queue(NAME)
         self._reporter = Reporter(self._recorder, self._publisher)
         self._ownership = context.ownership(NAME)
-        applier = Applier(kube, self._cache)
-        statuses = StatusWriter(kube, self._cache, context.clock)
-        config = render_config(settings)
-        self._graphs = GraphReconciler(self._cache, applier, statuses, self._reporter, config, _now)
-        self._components = ComponentReconciler(self._cache, applier, statuses, config, _now)
-        self._namespaces = NamespaceReconciler(self._cache, applier)
+        self._queue: WorkQueue[Task] = context.queue(NAME)
+        applier, config = Applier(kube, cache), render_config(settings)
+        statuses = StatusWriter(kube, cache, context.clock)
+        self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
+            Concern.GRAPH: GraphReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
+            Concern.COMPONENT: ComponentReconciler(cache, applier, statuses, config, _now).reconcile,
+            Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
+        }
+
+    async def serve(self) -> None:
+        """Read, wait until all is read, then work."""
+        platform = self._context.settings.platform
+        try:
+            async with self._recorder, asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._publisher.run(), name="events")
+                tasks.create_task(self._reader.run(), name="state")
+                self._context.health.set(NAME, State.FAILED, "waiting for the watcher's first full list")
+                # Working on half a picture would take what is not yet read for missing.
+                await self._reader.synced()
+                self._cache.on_change(self._changed)
+                self._ownership.on_gain(self._enqueue_all)
+                self._enqueue_all()
+                tasks.create_task(self._queue.run(platform.workers, self._reconcile), name="workers")
+                tasks.create_task(self._resync(platform.resync), name="resync")
+                self._context.health.ok(NAME)
+        finally:
+            await self._publisher.flush(FLUSH_WITHIN)
+
+    def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        for task in tasks_for(resource, key, old, new):
+            if self._ownership.owns(task.key):
+                self._queue.add(task)
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None and self._ownership.owns(key):
+            self._reporter.gone(old)
+
+    async def _reconcile(self, task: Task) -> Result:
+        if not self._ownership.owns(task.key):
+            return Result()
+        metrics, kind = self._context.metrics, task.concern.value
+        namespace = task.key.namespace or task.key.name
+        started = time.perf_counter()
+        try:
+            result = await self._reconcilers[task.concern](task.key)
+        except Exception as error:
+            metrics.failed(kind, namespace, error)
+            metrics.reconciled(kind, namespace, "error", time.perf_counter() - started)
+            raise
+        outcome = "success" if result.requeue_after is None else "requeue"
+        metrics.reconciled(kind, namespace, outcome, time.perf_counter() - started)
+        return result
+
+    def _enqueue_all(self) -> None:
+        for task in self._tasks():
+            if self._ownership.owns(task.key):
+                self._queue.add(task)
+
+    def _tasks(self) -> Iterator[Task]:
+        for graph in self._cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
+            yield Task(Concern.GRAPH, key_of(graph))
+        for component in self._cache.list(DYNAMO_COMPONENT_DEPLOYMENTS):
+            yield Task(Concern.COMPONENT, key_of(component))
+        namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self._cache.list(resource)}
+        for namespace in namespaces:
+            yield Task(Concern.NAMESPACE, ObjectKey("", namespace))
+
+    async def _resync(self, every: float) -> None:
+        """Look at everything now and then, whatever was heard: level, not edge."""
+        while True:
+            await asyncio.sleep(every)
+            self._enqueue_all()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-
 from dynamo_shared.api import resources
 from dynamo_shared.api.registry import annotations, labels
 from dynamo_shared.api.resources import Resource
@@ -88,10 +88,8 @@ class Applier:
         if "deletionTimestamp" in observed["metadata"]:
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
-        try:
+        with contextlib.suppress(NotFound):
             await self._kube.delete(resource, key, uid=uid)
-        except NotFound:
-            pass
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> None:
         """Set `spec.replicas` alone, of a leftover whose full wish is no longer known."""
@@ -118,7 +116,9 @@ def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
     owner = controller_of(desired)
     if owner is None:
         marks = observed["metadata"].get("labels", {})
-        return bool(marks.get(labels.APP_MANAGED_BY) == desired["metadata"].get("labels", {}).get(labels.APP_MANAGED_BY))
+        return bool(
+            marks.get(labels.APP_MANAGED_BY) == desired["metadata"].get("labels", {}).get(labels.APP_MANAGED_BY)
+        )
     holder = controller_of(observed)
     return holder is not None and holder["uid"] == owner["uid"]
 

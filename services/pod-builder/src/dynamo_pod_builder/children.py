@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dynamo_pod_builder.applying import controller_of
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -18,6 +17,8 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.cache import ObjectCache
 
+from dynamo_pod_builder.applying import controller_of
+
 KubeObject = dict[str, Any]
 
 #: What graphs and components own, the resources that are indexed by their controller's uid.
@@ -29,6 +30,8 @@ OWNED: tuple[Resource, ...] = (
     ROLES,
     ROLE_BINDINGS,
 )
+#: What the graphs of a namespace share, without an owner.
+SHARED: tuple[Resource, ...] = (ROLE_BINDINGS, SERVICE_ACCOUNTS)
 OWNER_INDEX = "owner-uid"
 
 

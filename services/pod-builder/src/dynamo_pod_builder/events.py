@@ -32,7 +32,9 @@ class Reporter:
 
     def rollout_started(self, graph: KubeObject, components: list[str]) -> None:
         """A managed rolling update of workers began."""
-        self._normal(graph, "RollingUpdateStarted", "RollingUpdate", f"Rolling update of {', '.join(components)} started")
+        self._normal(
+            graph, "RollingUpdateStarted", "RollingUpdate", f"Rolling update of {', '.join(components)} started"
+        )
 
     def rollout_completed(self, graph: KubeObject, components: list[str]) -> None:
         """A managed rolling update of workers ended."""
@@ -51,9 +53,7 @@ class Reporter:
         if state == "successful":
             self._normal(graph, "Ready", "Reconcile", "All components serve")
         elif state == "failed":
-            self._recorder.record(
-                graph, type_="Warning", reason="Failed", message=ready["message"], action="Reconcile"
-            )
+            self._recorder.record(graph, type_="Warning", reason="Failed", message=ready["message"], action="Reconcile")
         event = {"successful": "ready", "failed": "failed"}.get(state, "progressing")
         self._publish(graph, event, status)
 

@@ -6,7 +6,6 @@ import enum
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dynamo_pod_builder.applying import controller_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -14,6 +13,8 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
+
+from dynamo_pod_builder.applying import controller_of
 
 KubeObject = dict[str, Any]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_shared.api import resources
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient

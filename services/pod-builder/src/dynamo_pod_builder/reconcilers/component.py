@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.v1beta1 import parse_component
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import Forbidden, Invalid
+from dynamo_shared.runtime import Result
 from pydantic import ValidationError
 
 from dynamo_pod_builder import render
@@ -14,12 +20,6 @@ from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import owned_by, surplus
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.writing import StatusWriter
-from dynamo_shared.api import resources
-from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
-from dynamo_shared.api.v1beta1 import parse_component
-from dynamo_shared.bus.cache import ObjectCache
-from dynamo_shared.kube.errors import Forbidden, Invalid
-from dynamo_shared.runtime import Result
 
 KubeObject = dict[str, Any]
 

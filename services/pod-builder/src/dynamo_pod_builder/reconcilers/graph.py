@@ -8,17 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
-
-from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier, Change, NameTaken
-from dynamo_pod_builder.children import children, owned_by, surplus
-from dynamo_pod_builder.events import Reporter
-from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED, where
-from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
-from dynamo_pod_builder.status.component import Failure, failure_of
-from dynamo_pod_builder.status.graph import FAILED, Generation, Outcome, graph_status
-from dynamo_pod_builder.writing import StatusWriter
 from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -32,6 +21,17 @@ from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
+from pydantic import ValidationError
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.applying import Applier, Change, NameTaken
+from dynamo_pod_builder.children import children, owned_by, surplus
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED, where
+from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
+from dynamo_pod_builder.status.component import Failure, failure_of
+from dynamo_pod_builder.status.graph import FAILED, Generation, Outcome, graph_status
+from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
 
@@ -73,7 +73,9 @@ class GraphReconciler:
             return _Made(failure=Failure("InvalidSpec", "; ".join(where(entry) for entry in error.errors())))
         except render.RenderError as error:
             return _Made(failure=Failure("NotDeployable", str(error)))
-        rollout = roll(graph, wanted, children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph), self._deployment, self.now())
+        rollout = roll(
+            graph, wanted, children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph), self._deployment, self.now()
+        )
         try:
             await self._apply(graph, rollout)
         except NameTaken as error:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ROLE_BINDINGS, SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_pod_builder.children import SHARED
 
 KubeObject = dict[str, Any]
 
@@ -26,7 +29,7 @@ class NamespaceReconciler:
         namespace = key.name
         if self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
             return Result()
-        for resource in (ROLE_BINDINGS, SERVICE_ACCOUNTS):
+        for resource in SHARED:
             for obj in self.cache.list(resource, namespace):
                 if _is_shared(obj):
                     await self.applier.delete(resource, obj)
@@ -35,4 +38,4 @@ class NamespaceReconciler:
 
 def _is_shared(obj: KubeObject) -> bool:
     marks = obj["metadata"].get("labels", {})
-    return controller_of(obj) is None and marks.get(labels.APP_MANAGED_BY) == MANAGER
+    return controller_of(obj) is None and marks.get(labels.APP_MANAGED_BY) == render.MANAGED_BY

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dynamo_pod_builder.rollout import Replicas, margins, step
-from dynamo_pod_builder.status.conditions import timestamp
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+
+from dynamo_pod_builder.rollout import Replicas, margins, step
+from dynamo_pod_builder.status.conditions import timestamp
 
 KubeObject = dict[str, Any]
 
@@ -114,9 +115,7 @@ def _ended(previous: dict[str, Any] | None, components: Sequence[str], now: date
     }
 
 
-def _replicas(
-    name: str, dcd: KubeObject | None, deployment_of: Callable[[KubeObject], KubeObject | None]
-) -> Replicas:
+def _replicas(name: str, dcd: KubeObject | None, deployment_of: Callable[[KubeObject], KubeObject | None]) -> Replicas:
     if dcd is None:
         return Replicas(name, 0, 0, 0)
     status = (deployment_of(dcd) or {}).get("status", {})

@@ -18,7 +18,14 @@ def timestamp(now: datetime) -> str:
 
 
 def condition(
-    previous: Sequence[Condition], type_: str, *, status: bool | None, reason: str, message: str, generation: int, now: datetime
+    previous: Sequence[Condition],
+    type_: str,
+    *,
+    status: bool | None,
+    reason: str,
+    message: str,
+    generation: int,
+    now: datetime,
 ) -> Condition:
     """The condition of `type_`; a `status` of None is `Unknown`.
 

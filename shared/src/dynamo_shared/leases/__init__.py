@@ -1,0 +1,10 @@
+"""What may die with a lease: who is there, who leads, and who works on which keys. Kept in etcd.
+
+With one replica none of it is needed: `AllKeys` owns everything and `AlwaysLeader` leads.
+"""
+
+from __future__ import annotations
+
+from dynamo_shared.leases.ownership import AllKeys, AlwaysLeader, Leadership, Ownership
+
+__all__ = ["AllKeys", "AlwaysLeader", "Leadership", "Ownership"]

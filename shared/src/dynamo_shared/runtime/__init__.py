@@ -1,0 +1,26 @@
+"""What a service runs on: settings, life cycle, work queue, health, metrics, traces, logs."""
+
+from __future__ import annotations
+
+from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.lifecycle import Running, run_services, running
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.service import Service, ServiceContext
+from dynamo_shared.runtime.settings import InvalidSettings, Settings, load_settings
+from dynamo_shared.runtime.workqueue import Result, WorkQueue
+
+__all__ = [
+    "Health",
+    "InvalidSettings",
+    "Metrics",
+    "Result",
+    "Running",
+    "Service",
+    "ServiceContext",
+    "Settings",
+    "State",
+    "WorkQueue",
+    "load_settings",
+    "run_services",
+    "running",
+]

@@ -1,0 +1,96 @@
+"""Opening the connections that settings describe, and telling how they are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from dynamo_shared.bus import Bus
+from dynamo_shared.bus import Health as BusHealth
+from dynamo_shared.bus.nats import NatsBus, NatsOptions
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.settings import InvalidSettings, Nats, Settings
+
+#: `/apis/<group>/<version>/namespaces/<ns>/<plural>/...` and `/api/v1/...`: how many parts stand before the resource.
+_GROUP_PREFIX, _CORE_PREFIX = 4, 3
+
+
+@asynccontextmanager
+async def kubernetes(settings: Settings, metrics: Metrics) -> AsyncIterator[KubeClient]:
+    """A client for the configured cluster; its requests are counted."""
+
+    def observe(method: str, path: str, status: int, _: float) -> None:
+        metrics.kube_request(method, resource_in(path), status)
+
+    where = settings.platform.kubernetes
+    client = await KubeClient.open(
+        kubeconfig=where.kubeconfig, context=where.context, field_manager="dynamo-platform", observer=observe
+    )
+    async with client:
+        yield client
+
+
+@asynccontextmanager
+async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[Bus]:
+    """The bus; while NATS is away services go on with what they have, so its loss degrades and does not fail."""
+    bus = await NatsBus.connect(nats_options(settings.platform.nats, name))
+
+    def report(_: BusHealth) -> None:
+        if bus.health is BusHealth.CONNECTED:
+            health.ok("nats")
+        else:
+            health.set("nats", State.DEGRADED, bus.trouble or "cannot be reached")
+
+    bus.on_health(report)
+    report(bus.health)
+    try:
+        yield bus
+    finally:
+        await bus.close()
+
+
+def nats_options(settings: Nats, name: str) -> NatsOptions:
+    """Options of the bus from settings."""
+    return NatsOptions(
+        servers=settings.servers,
+        name=name,
+        ca_file=settings.tls.ca_file,
+        cert_file=settings.tls.cert_file,
+        key_file=settings.tls.key_file,
+        user=settings.user,
+        password=secret(settings.password, settings.password_file),
+        token=settings.token.get_secret_value(),
+        nkey_seed_file=settings.nkey_seed_file,
+        credentials_file=settings.creds_file,
+        replicas=settings.stream_replicas,
+    )
+
+
+def secret(value: SecretStr, file: Path | None) -> str:
+    """A secret given directly or as a file, whose last line break does not belong to it. Raises InvalidSettings."""
+    if file is None:
+        return value.get_secret_value()
+    try:
+        return file.read_text().rstrip("\r\n")
+    except OSError as error:
+        raise InvalidSettings(str(file), [f"cannot be read: {error.strerror or error}"]) from error
+
+
+def resource_in(path: str) -> str:
+    """The group resource that a request path is about, `deployments.apps`, with the subresource after a slash."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "apis" and len(parts) >= _GROUP_PREFIX:
+        group, rest = parts[1], parts[3:]
+    elif parts[0] == "api" and len(parts) >= _CORE_PREFIX:
+        group, rest = "", parts[2:]
+    else:
+        return parts[0]
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    name = f"{rest[0]}.{group}" if group else rest[0]
+    return f"{name}/{rest[2]}" if len(rest) > 2 else name

@@ -1,0 +1,55 @@
+"""The HTTP endpoints of a process: /healthz and /readyz on one port, /metrics on another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from dynamo_shared.runtime.health import Health
+
+
+@asynccontextmanager
+async def serving(app: web.Application, address: str, port: int) -> AsyncIterator[int]:
+    """Serve an application; yields the port, which was picked where 0 was asked for. OSError where it is taken."""
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, address, port)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def health_app(health: Health) -> web.Application:
+    """/healthz says that the process lives, /readyz whether it works, and both tell of each part."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return _json(health, 200)
+
+    async def readyz(_: web.Request) -> web.Response:
+        return _json(health, 200 if health.ready else 503)
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    return app
+
+
+def metrics_app(*registries: CollectorRegistry) -> web.Application:
+    """/metrics of all registries, in Prometheus' text format."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        body = b"".join(generate_latest(registry) for registry in registries)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", metrics)])
+    return app
+
+
+def _json(health: Health, status: int) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(health.report()), content_type="application/json")

@@ -1,0 +1,65 @@
+"""What works and what does not, as told by the parts themselves, for /healthz and /readyz."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass, field
+
+
+class State(enum.Enum):
+    """`DEGRADED` still does its work, on what it knows; `FAILED` does not."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One part's word."""
+
+    state: State
+    message: str = ""
+
+
+@dataclass(slots=True)
+class Health:
+    """Parts by name. A part that has been announced and not yet reported is not ready."""
+
+    _parts: dict[str, Report] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def expect(self, part: str) -> None:
+        """Not ready before this part has reported."""
+        self._parts.setdefault(part, Report(State.FAILED, "starting"))
+
+    def set(self, part: str, state: State, message: str = "") -> None:
+        """A part tells how it is."""
+        self._parts[part] = Report(state, message)
+        self._changed.set()
+
+    def ok(self, part: str) -> None:
+        """A part is well."""
+        self.set(part, State.OK)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every part at least does its work."""
+        return all(report.state is not State.FAILED for report in self._parts.values())
+
+    async def wait_ready(self) -> None:
+        """Return as soon as every part does its work."""
+        while not self.ready:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def report(self) -> dict[str, object]:
+        """For people and probes: `{"ready": bool, "parts": {name: {"state", "message"}}}`."""
+        return {
+            "ready": self.ready,
+            "parts": {
+                name: {"state": report.state.value, "message": report.message}
+                for name, report in sorted(self._parts.items())
+            },
+        }

@@ -1,0 +1,127 @@
+"""The life of a process: connections, services side by side in one loop, endpoints, and an orderly end.
+
+A service that fails is started again after a pause that grows; the others do not notice. What is away at the start
+(NATS, etcd, the API server) is waited for, with /readyz saying so, since in a cluster everything starts at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+from prometheus_client import REGISTRY
+
+from dynamo_shared.runtime import connections, endpoints
+from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.leasing import leasing
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.service import Service, ServiceContext
+from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.tracing import tracing
+
+#: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
+SHUTDOWN_WITHIN = 25.0
+FIRST_RESTART = 0.5
+LAST_RESTART = 30.0
+#: A service that ran this long was well: its next failure is a first one again. Seconds.
+WELL_AFTER = 60.0
+
+log = structlog.get_logger("dynamo.runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A platform, or a part of it, that is running in this process."""
+
+    context: ServiceContext
+    health_port: int
+    metrics_port: int
+
+    async def ready(self, timeout: float = 60.0) -> None:
+        """Return when everything works; TimeoutError, with what does not, after so many seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.context.health.wait_ready()
+        except TimeoutError:
+            raise TimeoutError(f"not ready after {timeout:g} s: {self.context.health.report()}") from None
+
+
+@asynccontextmanager
+async def running(services: Sequence[Service], settings: Settings) -> AsyncIterator[Running]:
+    """Services that run while the block does.
+
+    Raises what makes a start impossible: InvalidSettings, ConfigError (kubeconfig), OSError (a port is taken).
+    """
+    name = services[0].name if len(services) == 1 else "platform"
+    health, metrics = Health(), Metrics()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(tracing(name, settings.platform))
+        probe, scrape = settings.server.health_probe, settings.server.metrics
+        health_port = await stack.enter_async_context(
+            endpoints.serving(endpoints.health_app(health), probe.bind_address, probe.port)
+        )
+        metrics_port = await stack.enter_async_context(
+            endpoints.serving(endpoints.metrics_app(metrics.registry, REGISTRY), scrape.bind_address, scrape.port)
+        )
+        kube = await stack.enter_async_context(connections.kubernetes(settings, metrics))
+        bus = await stack.enter_async_context(connections.nats(settings, name, health))
+        leases = await stack.enter_async_context(leasing(settings, health))
+        context = ServiceContext(settings, kube, bus, health, metrics, leases.ownership, leases.leadership)
+        tasks = [asyncio.create_task(_keep(service, context), name=service.name) for service in services]
+        for service in services:
+            health.expect(service.name)
+        try:
+            yield Running(context, health_port, metrics_port)
+        finally:
+            await _end(tasks)
+
+
+async def run_services(services: Sequence[Service], settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        async with running(services, settings) as platform:
+            log.info("running", services=[service.name for service in services], health_port=platform.health_port)
+            await stop.wait()
+            log.info("stopping")
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    return 0
+
+
+async def _keep(service: Service, context: ServiceContext) -> None:
+    """Run a service, again and again."""
+    restarts = context.metrics.service_restarts.labels(service.name)
+    pause = FIRST_RESTART
+    while True:
+        started = time.monotonic()
+        try:
+            with structlog.contextvars.bound_contextvars(service=service.name):
+                await service.run(context)
+            trouble = "it ended by itself"
+        except Exception as error:
+            trouble = str(error)
+            log.exception("service failed", service=service.name)
+        restarts.inc()
+        context.health.set(service.name, State.FAILED, trouble)
+        if time.monotonic() - started > WELL_AFTER:
+            pause = FIRST_RESTART
+        await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+        pause = min(LAST_RESTART, pause * 2)
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_WITHIN)
+    for task in late:
+        log.error("service did not end in time", service=task.get_name(), seconds=SHUTDOWN_WITHIN)

@@ -1,0 +1,141 @@
+"""Prometheus metrics of a process, under the reference operator's names where the meaning is the same.
+
+There is no global registry: whoever measures is given a `Metrics`, so that tests and several platforms in one process
+do not see each other's figures. Children of labels are bound once: an increment costs 0.3 us, a look-up far more.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from dynamo_shared.kube.errors import KubeError
+
+# Bounds of the reference operator (operator behaviour, section 10).
+RECONCILE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+Outcome = Literal["success", "error", "requeue"]
+
+_ERROR_TYPES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    422: "validation",
+    429: "rate_limited",
+    503: "unavailable",
+    504: "server_timeout",
+}
+
+
+class QueueMetrics:
+    """Figures of one work queue."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._depth = metrics.queue_depth.labels(name)
+        self._adds = metrics.queue_adds.labels(name)
+        self._retries = metrics.queue_retries.labels(name)
+        self._waited = metrics.queue_waited.labels(name)
+
+    def added(self, depth: int) -> None:
+        """A key was added; `depth` keys wait now."""
+        self._adds.inc()
+        self._depth.set(depth)
+
+    def taken(self, waited: float, depth: int) -> None:
+        """A key was taken after so many seconds."""
+        self._waited.observe(waited)
+        self._depth.set(depth)
+
+    def retried(self) -> None:
+        """A key comes back after a failure."""
+        self._retries.inc()
+
+
+class Metrics:
+    """All metrics that more than one service has. Services add their own to `registry`."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._reconcile_seconds = Histogram(
+            "dynamo_operator_reconcile_duration_seconds",
+            "Seconds a look at an object takes.",
+            ["resource_type", "namespace", "result"],
+            buckets=RECONCILE_SECONDS,
+            registry=registry,
+        )
+        self._reconciles = Counter(
+            "dynamo_operator_reconcile_total",
+            "Looks at objects.",
+            ["resource_type", "namespace", "result"],
+            registry=registry,
+        )
+        self._errors = Counter(
+            "dynamo_operator_reconcile_errors_total",
+            "Looks at objects that failed, by kind of error.",
+            ["resource_type", "namespace", "error_type"],
+            registry=registry,
+        )
+        self.resources = Gauge(
+            "dynamo_operator_resources_total",
+            "Objects there are, by state.",
+            ["resource_type", "namespace", "status"],
+            registry=registry,
+        )
+        self.queue_depth = Gauge(
+            "dynamo_platform_queue_depth", "Keys that wait to be looked at.", ["queue"], registry=registry
+        )
+        self.queue_adds = Counter("dynamo_platform_queue_adds", "Keys added.", ["queue"], registry=registry)
+        self.queue_retries = Counter(
+            "dynamo_platform_queue_retries", "Keys that came back after a failure.", ["queue"], registry=registry
+        )
+        self.queue_waited = Histogram(
+            "dynamo_platform_queue_wait_seconds",
+            "Seconds from adding a key to taking it.",
+            ["queue"],
+            buckets=RECONCILE_SECONDS,
+            registry=registry,
+        )
+        self.service_restarts = Counter(
+            "dynamo_platform_service_restarts",
+            "Services that ended with an error and were started again.",
+            ["service"],
+            registry=registry,
+        )
+        self.kube_requests = Counter(
+            "dynamo_platform_kube_requests",
+            "Requests to the API server.",
+            ["method", "resource", "code"],
+            registry=registry,
+        )
+        self._request = cache(self.kube_requests.labels)
+
+    def queue(self, name: str) -> QueueMetrics:
+        """Figures of the work queue of that name."""
+        return QueueMetrics(self, name)
+
+    def reconciled(self, resource_type: str, namespace: str, outcome: Outcome, seconds: float) -> None:
+        """One look at an object ended."""
+        self._reconcile_seconds.labels(resource_type, namespace, outcome).observe(seconds)
+        self._reconciles.labels(resource_type, namespace, outcome).inc()
+
+    def failed(self, resource_type: str, namespace: str, error: BaseException) -> None:
+        """One look at an object raised."""
+        self._errors.labels(resource_type, namespace, error_type(error)).inc()
+
+    def kube_request(self, method: str, resource: str, code: int) -> None:
+        """The API server answered a request; `code` 0 where it did not."""
+        self._request(method, resource, str(code)).inc()
+
+
+def error_type(error: BaseException) -> str:
+    """The reference operator's name for a kind of error."""
+    if isinstance(error, KubeError):
+        if error.reason == "AlreadyExists":
+            return "already_exists"
+        return _ERROR_TYPES.get(error.status, "internal")
+    return "timeout" if isinstance(error, TimeoutError) else "internal"

@@ -1,0 +1,50 @@
+"""What a service is, and what it is given to work with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from dynamo_shared.bus import Bus
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.leases import Leadership, Ownership
+from dynamo_shared.runtime.health import Health
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.workqueue import WorkQueue
+
+
+@runtime_checkable
+class Service(Protocol):
+    """One service. `run` ends only by cancellation or with an error, after which it is started again."""
+
+    @property
+    def name(self) -> str:
+        """The name that `dynamoctl run` knows it by."""
+        ...
+
+    async def run(self, context: ServiceContext) -> None:
+        """Serve."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceContext:
+    """Connections and tools of one process, shared by the services that run in it."""
+
+    settings: Settings
+    kube: KubeClient
+    bus: Bus
+    health: Health
+    metrics: Metrics
+    #: Which keys this replica works on, by the service's name.
+    ownership: Callable[[str], Ownership]
+    #: Whether this replica is the active one, by the service's name.
+    leadership: Callable[[str], Leadership]
+    clock: Callable[[], float] = time.monotonic
+
+    def queue(self, name: str) -> WorkQueue[Any]:
+        """A work queue under a name for its metrics."""
+        return WorkQueue(metrics=self.metrics.queue(name), clock=self.clock)

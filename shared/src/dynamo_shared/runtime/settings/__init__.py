@@ -1,0 +1,10 @@
+"""Settings: one YAML file of kind OperatorConfiguration, overridden by environment variables.
+
+The reference's fields keep their names, types and defaults (operator behaviour, section 10); `platform` is ours.
+"""
+
+from dynamo_shared.runtime.settings.loading import InvalidSettings, load_settings
+from dynamo_shared.runtime.settings.operator import OperatorConfiguration as Settings
+from dynamo_shared.runtime.settings.platform import Etcd, Kubernetes, Nats, Platform, Tls
+
+__all__ = ["Etcd", "InvalidSettings", "Kubernetes", "Nats", "Platform", "Settings", "Tls", "load_settings"]

@@ -1,0 +1,121 @@
+"""Reading the settings: file, then environment, then one message with everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorConfiguration
+
+PREFIX = "DYNAMO_"
+#: A configuration of a mebibyte is a mistake.
+MAX_BYTES = 1 << 20
+
+
+class InvalidSettings(Exception):
+    """The settings cannot be used; the message has a line for each mistake: where, what, what to write instead."""
+
+    def __init__(self, source: str, mistakes: list[str]) -> None:
+        super().__init__("\n".join(f"{source}: {mistake}" for mistake in mistakes))
+        self.mistakes = mistakes
+
+
+def load_settings(file: Path | None = None, environ: Mapping[str, str] | None = None) -> OperatorConfiguration:
+    """Settings of a YAML file (none: all defaults), overridden by `DYNAMO_SECTION__FIELD` variables.
+
+    `environ` is usually `os.environ`; None reads no variables. Raises InvalidSettings.
+    """
+    source = str(file) if file is not None else "settings"
+    document = _read(file) if file is not None else {}
+    overridden = _override(document, environ or {})
+    try:
+        return OperatorConfiguration.model_validate(document)
+    except ValidationError as error:
+        mistakes = []
+        for entry in error.errors(include_url=False):
+            path = ".".join(str(part) for part in entry["loc"])
+            variable = f" (set by {overridden[path]})" if path in overridden else ""
+            mistakes.append(f"{path or 'file'}{variable}: {_advice(entry)}")
+        raise InvalidSettings(source, mistakes) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InvalidSettings(str(file), [f"cannot be read: {error.strerror or error}"]) from error
+    if len(content) > MAX_BYTES:
+        raise InvalidSettings(str(file), [f"has {len(content)} bytes; at most {MAX_BYTES} are read"])
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        raise InvalidSettings(str(file), [f"is not YAML: {' '.join(str(error).split())}"]) from error
+    if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
+        raise InvalidSettings(str(file), [f"must begin with apiVersion: {API_VERSION} and kind: {KIND}"])
+    return document
+
+
+def _override(document: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """Put variables into the document; returns which field came from which variable. Unknown variables are others'."""
+    origin: dict[str, str] = {}
+    for variable, value in sorted(environ.items()):
+        if not variable.startswith(PREFIX):
+            continue
+        resolved = _resolve(variable.removeprefix(PREFIX).split("__"))
+        if resolved is None:
+            continue
+        path, is_list = resolved
+        at = document
+        for part in path[:-1]:
+            at = at.setdefault(part, {}) if isinstance(at.get(part, {}), dict) else {}
+        at[path[-1]] = _value(value, is_list)
+        origin[".".join(path)] = variable
+    return origin
+
+
+def _resolve(parts: list[str]) -> tuple[list[str], bool] | None:
+    """`["PLATFORM", "NATS", "SERVERS"]` -> the fields' names as the file writes them, and whether it is a list.
+
+    None where there is no such field.
+    """
+    model: type[BaseModel] | None = OperatorConfiguration
+    path: list[str] = []
+    is_list = False
+    for part in parts:
+        if model is None:
+            return None
+        wanted = re.sub(r"[^a-z0-9]", "", part.lower())
+        found = next((name for name in model.model_fields if name.replace("_", "") == wanted), None)
+        if found is None:
+            return None
+        field = model.model_fields[found]
+        path.append(field.alias or found)
+        annotation = field.annotation
+        is_list = get_origin(annotation) is tuple
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    return (path, is_list) if model is None else None
+
+
+def _value(text: str, is_list: bool) -> Any:
+    """Lists and maps are JSON, lists also comma separated; everything else is text that the field's type reads."""
+    if text.startswith(("[", "{")):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            return text
+    return [part.strip() for part in text.split(",") if part.strip()] if is_list else text
+
+
+def _advice(entry: Any) -> str:
+    message = str(entry["msg"]).removeprefix("Value error, ")
+    if entry["type"] == "extra_forbidden":
+        return "no such setting; docs/configuration.md lists them"
+    secret = entry["loc"] and str(entry["loc"][-1]).lower() in {"password", "token"}
+    shown = not secret and isinstance(entry["input"], str | int | float | bool)
+    return f"{message}, got {entry['input']!r}" if shown else message

@@ -1,0 +1,252 @@
+"""The fields of the reference's OperatorConfiguration (operator behaviour, section 10)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
+from dynamo_shared.runtime.settings.platform import Platform
+
+API_VERSION: Literal["operator.config.dynamo.nvidia.com/v1alpha1"] = "operator.config.dynamo.nvidia.com/v1alpha1"
+KIND: Literal["OperatorConfiguration"] = "OperatorConfiguration"
+
+
+class MetricsServer(Section):
+    """Where /metrics is served."""
+
+    bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
+    port: PortNumber = Field(8080, description="Port; 0 picks a free one.")
+    secure: bool = Field(True, description="TLS and authorisation, where certificates are given.")
+
+
+class ProbeServer(Section):
+    """Where /healthz and /readyz are served."""
+
+    bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - asked by kubelet
+    port: PortNumber = Field(8081, description="Port; 0 picks a free one.")
+
+
+class CertProvisionMode(StrEnum):
+    """Who makes the webhook's certificates."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class WebhookServer(Section):
+    """The admission and conversion webhooks."""
+
+    host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
+    port: PortNumber = Field(9443, description="Port.")
+    cert_dir: str = Field("/tmp/k8s-webhook-server/serving-certs", description="Folder of the certificate.")  # noqa: S108
+    cert_provision_mode: CertProvisionMode = Field(CertProvisionMode.AUTO, description="Who makes the certificate.")
+    secret_name: str = Field("webhook-server-cert", description="Secret that holds it.")
+    service_name: str = Field("", description="Service that the API server calls.")
+
+
+class Server(Section):
+    """Ports of a process."""
+
+    metrics: MetricsServer = MetricsServer()
+    health_probe: ProbeServer = ProbeServer()
+    webhook: WebhookServer = WebhookServer()
+
+
+class LeaderElection(Section):
+    """Election through Kubernetes leases, as the reference does it; the platform elects through etcd instead."""
+
+    enabled: bool = Field(False, description="Accepted for compatibility.")
+    id: str = Field("", description="Name of the lease; required where enabled.")
+    namespace: str = Field("", description="Namespace of the lease.")
+
+    @model_validator(mode="after")
+    def _has_id(self) -> Self:
+        if self.enabled and not self.id:
+            raise ValueError("leaderElection.id is required where leaderElection.enabled is true")
+        return self
+
+
+class NamespaceScope(Section):
+    """The lease by which a namespace-restricted operator is known."""
+
+    lease_duration: Duration = Field(30.0, description="How long it counts without renewal.")
+    lease_renew_interval: Duration = Field(10.0, description="How often it is renewed.")
+
+    @model_validator(mode="after")
+    def _renewed_in_time(self) -> Self:
+        if self.lease_renew_interval >= self.lease_duration:
+            raise ValueError("namespace.scope.leaseRenewInterval must be shorter than leaseDuration")
+        return self
+
+
+class Namespace(Section):
+    """Whether one namespace or the whole cluster is served."""
+
+    restricted: str = Field("", description="The only namespace served; empty serves all.")
+    scope: NamespaceScope = NamespaceScope()
+
+
+class Grove(Section):
+    """The Grove orchestrator."""
+
+    enabled: bool | None = Field(None, description="Unset: used where its API is served.")
+    termination_delay: Duration = Field(900.0, description="terminationDelay of PodCliqueSets.")
+
+
+class Switch(Section):
+    """An optional part of the cluster."""
+
+    enabled: bool | None = Field(None, description="Unset: used where its API is served.")
+
+
+class Orchestrators(Section):
+    """What can place the pods of several nodes together."""
+
+    grove: Grove = Grove()
+    lws: Switch = Switch()
+    kai_scheduler: Switch = Switch()
+
+
+class Infrastructure(Section):
+    """Addresses that workloads are given; they are never the platform's own NATS and etcd."""
+
+    nats_address: str = Field("", description="NATS_SERVER of workloads.")
+    etcd_address: str = Field("", description="ETCD_ENDPOINTS of workloads.")
+    model_express_url: str = Field("", alias="modelExpressURL", description="MODEL_EXPRESS_URL of workloads.")
+    prometheus_endpoint: str = Field("", description="PROMETHEUS_ENDPOINT of workloads.")
+
+
+class Ingress(Section):
+    """Defaults of frontends' ingress."""
+
+    virtual_service_gateway: str = Field("", description="Istio gateway.")
+    controller_class_name: str = Field("", description="Ingress class.")
+    controller_tls_secret_name: str = Field("", alias="controllerTLSSecretName", description="TLS secret of hosts.")
+    host_suffix: str = Field("", description="Suffix of host names.")
+
+
+class Istio(Section):
+    """How the mesh talks to the endpoint picker."""
+
+    tls_mode: str = Field("SIMPLE", description="TLS mode of DestinationRules.")
+    insecure_skip_verify: bool = Field(True, description="Whether certificates go unverified.")
+
+
+class ServiceMesh(Section):
+    """The service mesh."""
+
+    provider: Literal["", "istio"] = Field("", description="Empty: none.")
+    istio: Istio = Istio()
+
+
+class Rbac(Section):
+    """ClusterRoles that workloads are bound to in their namespace."""
+
+    planner_cluster_role_name: str = Field("", description="Of planner pods.")
+    dgdr_profiling_cluster_role_name: str = Field("", description="Of profiling jobs.")
+    epp_cluster_role_name: str = Field("", description="Of endpoint picker pods.")
+
+
+class Mpi(Section):
+    """The ssh key of TensorRT-LLM over several nodes."""
+
+    ssh_secret_name: str = Field("", description="Name of the secret.")
+    ssh_secret_namespace: str = Field("", description="Where the original is.")
+
+
+class Seccomp(Section):
+    """Seccomp of checkpoint jobs."""
+
+    disabled: bool = Field(False, description="Run without a profile.")
+    profile: str = Field("profiles/block-iouring.json", description="Localhost profile.")
+
+
+class CheckpointPvc(Section):
+    """A claim that holds checkpoints."""
+
+    pvc_name: str = Field("", description="Name of the claim.")
+    base_path: str = Field("", description="Absolute path in it.")
+    create: bool = Field(False, description="Whether to create it.")
+    size: str = Field("", description="Size, where created.")
+    storage_class_name: str = Field("", description="Storage class, where created.")
+    access_mode: Literal["ReadWriteMany", "ReadWriteOnce"] = Field("ReadWriteMany", description="Where created.")
+
+
+class CheckpointStorage(Section):
+    """Where checkpoints are kept."""
+
+    type: Literal["", "pvc", "s3", "oci"] = Field(
+        "", description="Kind of storage; s3 and oci are accepted and unused."
+    )
+    pvc: CheckpointPvc = CheckpointPvc()
+    s3: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
+    oci: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
+
+
+class Checkpoint(Section):
+    """Checkpoint and restore."""
+
+    enabled: bool = Field(False, description="Whether restore is used.")
+    seccomp: Seccomp = Seccomp()
+    storage: CheckpointStorage = CheckpointStorage()
+
+
+class DiscoveryBackend(StrEnum):
+    """How workers find each other."""
+
+    KUBERNETES = "kubernetes"
+    ETCD = "etcd"
+
+
+class Discovery(Section):
+    """Discovery of workers."""
+
+    backend: DiscoveryBackend = Field(DiscoveryBackend.KUBERNETES, description="Where workers register.")
+
+
+class Gpu(Section):
+    """Discovery of hardware."""
+
+    discovery_enabled: bool = Field(True, description="Whether nodes are looked at.")
+
+
+class Logging(Section):
+    """Log lines, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least important lines shown.")
+    format: Literal["json", "console"] = Field("json", description="For programs or for people.")
+
+
+class Security(Section):
+    """Settings of the reference's servers."""
+
+    enable_http2: bool = Field(False, alias="enableHTTP2", description="Accepted for compatibility.")
+
+
+class OperatorConfiguration(Section):
+    """The whole file."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, title=KIND)
+
+    api_version: Literal["operator.config.dynamo.nvidia.com/v1alpha1"] = Field(API_VERSION, description="Version.")
+    kind: Literal["OperatorConfiguration"] = Field(KIND, description="Kind.")
+    server: Server = Server()
+    leader_election: LeaderElection = LeaderElection()
+    namespace: Namespace = Namespace()
+    orchestrators: Orchestrators = Orchestrators()
+    dra: Switch = Switch()
+    infrastructure: Infrastructure = Infrastructure()
+    ingress: Ingress = Ingress()
+    service_mesh: ServiceMesh = ServiceMesh()
+    rbac: Rbac = Rbac()
+    mpi: Mpi = Mpi()
+    checkpoint: Checkpoint = Checkpoint()
+    discovery: Discovery = Discovery()
+    gpu: Gpu = Gpu()
+    logging: Logging = Logging()
+    security: Security = Security()
+    platform: Platform = Platform()

@@ -1,0 +1,88 @@
+"""The `platform` section: how the services reach Kubernetes, NATS and etcd, and how many of them there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from dynamo_shared.runtime.settings.base import Duration, Section
+
+
+def _without_userinfo(address: str) -> str:
+    if "@" in urlsplit(address if "://" in address else f"//{address}").netloc:
+        raise ValueError("an address holds no user name or password: use the fields for them")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_without_userinfo)]
+
+
+class Tls(Section):
+    """TLS of a connection; without a CA file the system's authorities are trusted."""
+
+    ca_file: Path | None = Field(None, description="Authorities to trust, PEM.")
+    cert_file: Path | None = Field(None, description="Client certificate, PEM.")
+    key_file: Path | None = Field(None, description="Its key, PEM.")
+
+    @model_validator(mode="after")
+    def _pair(self) -> Self:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("certFile and keyFile go together")
+        return self
+
+
+class Nats(Section):
+    """The platform's own NATS, which is never given to workloads."""
+
+    servers: tuple[Address, ...] = Field(("nats://127.0.0.1:4222",), min_length=1, description="Tried in turn.")
+    tls: Tls = Tls()
+    user: str = Field("", description="User name.")
+    password: SecretStr = Field(SecretStr(""), description="Password; better given as a file.")
+    password_file: Path | None = Field(None, description="File that holds the password.")
+    token: SecretStr = Field(SecretStr(""), description="Token, instead of user and password.")
+    nkey_seed_file: Path | None = Field(None, description="NKey seed, instead of user and password.")
+    creds_file: Path | None = Field(None, description="Credentials file (JWT), instead of user and password.")
+    stream_replicas: int = Field(1, ge=1, le=5, description="Copies of each stream: 3 on a cluster of three servers.")
+
+
+class Etcd(Section):
+    """The platform's own etcd, for leases. Without endpoints there are none, which is right for one replica."""
+
+    endpoints: tuple[Address, ...] = Field((), description="`https://host:2379`; tried in turn.")
+    tls: Tls = Tls()
+    user: str = Field("", description="User name.")
+    password: SecretStr = Field(SecretStr(""), description="Password; better given as a file.")
+    password_file: Path | None = Field(None, description="File that holds the password.")
+    prefix: str = Field("/dynamo-platform", description="Keys of ours begin with it, followed by the cluster's name.")
+    lease_ttl: Duration = Field(10.0, ge=2, description="How long a silent replica keeps what it holds.")
+
+
+class Kubernetes(Section):
+    """Which API server; without a kubeconfig $KUBECONFIG, ~/.kube/config or the pod's own account."""
+
+    kubeconfig: Path | None = Field(None, description="kubeconfig file.")
+    context: str | None = Field(None, description="Context in it; its current one where unset.")
+    namespaces: tuple[str, ...] = Field((), description="Namespaces that are watched; all where empty.")
+
+
+class Tracing(Section):
+    """OpenTelemetry traces."""
+
+    otlp_endpoint: str = Field("", description="OTLP over HTTP, `http://host:4318`; empty: no traces.")
+    sample_ratio: float = Field(1.0, ge=0, le=1, description="Share of traces that are kept.")
+
+
+class Platform(Section):
+    """What the reference's configuration has no word for."""
+
+    cluster_name: str = Field("local", min_length=1, max_length=63, description="Token of subjects and of etcd keys.")
+    version: str = Field("1.2.0", description="Dynamo version that pods are stamped with (operator origin version).")
+    nats: Nats = Nats()
+    etcd: Etcd = Etcd()
+    kubernetes: Kubernetes = Kubernetes()
+    workers: int = Field(16, ge=1, le=256, description="Objects that one service works on at once.")
+    resync: Duration = Field(600.0, ge=10, description="How often everything is looked at again.")
+    tracing: Tracing = Tracing()

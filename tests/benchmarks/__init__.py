@@ -1,0 +1,1 @@
+"""Benchmarks: each prints one line of figures and judges nothing. `make bench` runs them all."""

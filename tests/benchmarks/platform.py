@@ -1,0 +1,149 @@
+"""The platform as a process of its own, so that its CPU time, memory and API writes are its alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import sys
+import tempfile
+import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.resources import NAMESPACES
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
+
+READY_WITHIN = 60.0
+TICKS = os.sysconf("SC_CLK_TCK")
+NAMESPACE = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the platform has used since it started."""
+
+    cpu_seconds: float
+    writes: float
+    event_writes: float
+
+    def since(self, before: Usage) -> Usage:
+        """The difference to an earlier reading."""
+        return Usage(
+            self.cpu_seconds - before.cpu_seconds, self.writes - before.writes, self.event_writes - before.event_writes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a benchmark works with."""
+
+    kube: KubeClient
+    nats_url: str
+    kubeconfig: Path
+    process: asyncio.subprocess.Process
+    metrics_port: int
+
+    def usage(self) -> Usage:
+        """CPU seconds and API writes of the platform so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        writes = events = 0.0
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        for line in re.finditer(r"^dynamo_platform_kube_requests_total\{(.*)\} ([0-9.e+]+)$", text, re.MULTILINE):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', line[1]))
+            if labels["method"] in {"POST", "PUT", "PATCH", "DELETE"}:
+                writes += float(line[2])
+                events += float(line[2]) if labels["resource"].startswith("events") else 0
+        return Usage((int(fields[11]) + int(fields[12])) / TICKS, writes, events)
+
+    def peak_rss_mib(self) -> float:
+        """Most memory that the platform ever had resident."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+
+@contextlib.asynccontextmanager
+async def bench(*, scheduler: bool, kwok_nodes: int, services: str = "all", start: bool = True) -> AsyncIterator[Bench]:
+    """A control plane, NATS and the platform with all services in one process, ready to be given work."""
+    programs = Programs()
+    options = ControlPlaneOptions(controller_manager=True, scheduler=scheduler, kwok_nodes=kwok_nodes)
+    async with contextlib.AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynamo-bench-")))
+        plane = await stack.enter_async_context(ControlPlane(options, programs))
+        nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), directory / "nats"))
+        kube = await stack.enter_async_context(
+            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-bench")
+        )
+        await install_crds(kube, crd_manifests())
+        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        health, metrics = _free_port(), _free_port()
+        config = directory / "config.yaml"
+        config.write_text(yaml.safe_dump(_configuration(plane.kubeconfig, nats.url, health, metrics)))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "dynamo_ctl", "run", services, "--config", str(config),
+            stderr=(directory / "platform.log").open("wb"),
+        )  # fmt: skip
+        stack.push_async_callback(_stop, process)
+        await _ready(health, process, directory / "platform.log")
+        yield Bench(kube, nats.url, plane.kubeconfig, process, metrics)
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Nearest-rank percentile."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def _configuration(kubeconfig: Path, nats_url: str, health: int, metrics: int) -> dict[str, object]:
+    return {
+        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
+        "kind": "OperatorConfiguration",
+        "server": {
+            "healthProbe": {"bindAddress": "127.0.0.1", "port": health},
+            "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
+        },
+        "rbac": {"plannerClusterRoleName": "dynamo-planner"},
+        "platform": {"kubernetes": {"kubeconfig": str(kubeconfig)}, "nats": {"servers": [nats_url]}},
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _ready(port: int, process: asyncio.subprocess.Process, log: Path) -> None:
+    async with asyncio.timeout(READY_WITHIN):
+        while True:
+            if process.returncode is not None:
+                sys.exit(f"the platform ended with {process.returncode}:\n{log.read_text()[-2000:]}")
+            try:
+                await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/readyz", timeout=2)
+            except OSError:
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), 30)
+        except TimeoutError:
+            process.kill()
+            await process.wait()

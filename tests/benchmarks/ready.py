@@ -1,0 +1,50 @@
+"""`make bench-ready`: seconds from creating a graph to `successful`, with scheduler and KWOK nodes, one graph at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube.reflector import Change, Reflector
+
+from .graphs import graph
+from .platform import NAMESPACE, Bench, bench, percentile
+
+SAMPLES = 20
+
+
+async def run() -> str:
+    """Measure, and return the line."""
+    async with bench(scheduler=True, kwok_nodes=2) as bench_:
+        ready: dict[str, asyncio.Future[float]] = {}
+        watching = asyncio.create_task(_watch(bench_, ready))
+        try:
+            await _until_ready(bench_, ready, "warm-up")
+            samples = [await _until_ready(bench_, ready, f"sample-{number}") for number in range(SAMPLES)]
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        return f"p50_create_to_successful_s={percentile(samples, 0.5):.2f} max_s={max(samples):.2f} n={SAMPLES}"
+
+
+async def _watch(bench_: Bench, ready: dict[str, asyncio.Future[float]]) -> None:
+    async for change in Reflector(bench_.kube, DYNAMO_GRAPH_DEPLOYMENTS, namespace=NAMESPACE).changes():
+        if isinstance(change, Change) and change.obj.get("status", {}).get("state") == "successful":
+            waiting = ready.get(change.obj["metadata"]["name"])
+            if waiting is not None and not waiting.done():
+                waiting.set_result(time.perf_counter())
+
+
+async def _until_ready(bench_: Bench, ready: dict[str, asyncio.Future[float]], name: str) -> float:
+    ready[name] = asyncio.get_running_loop().create_future()
+    started = time.perf_counter()
+    await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(name, NAMESPACE))
+    seconds = await asyncio.wait_for(ready[name], 60) - started
+    # Its GPUs are needed by the next one.
+    await bench_.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(NAMESPACE, name))
+    return seconds
+
+
+if __name__ == "__main__":
+    print(asyncio.run(run()))

@@ -1,0 +1,86 @@
+"""`make bench-reconcile N=100`: how fast graphs become Deployments, and what it costs.
+
+Without scheduler and nodes, so that only the platform and the API server are measured. `p50` and `p99` are of graphs
+created one at a time; `dgd_per_s` is of N created at once, from the first request to the last Deployment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections import defaultdict
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube.reflector import Change, Reflector
+
+from .graphs import COMPONENTS, graph
+from .platform import NAMESPACE, Bench, bench, percentile
+
+IDLE_SAMPLES = 30
+#: Until writes that follow the last Deployment (status, Events) are over. Seconds.
+SETTLE = 10.0
+
+
+class Arrivals:
+    """When the last of a graph's Deployments was seen."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, set[str]] = defaultdict(set)
+        self._complete: dict[str, asyncio.Future[float]] = {}
+
+    def expect(self, name: str) -> asyncio.Future[float]:
+        """Resolves to the time at which all components of a graph have their Deployment."""
+        return self._complete.setdefault(name, asyncio.get_running_loop().create_future())
+
+    async def watch(self, bench_: Bench) -> None:
+        """Follow the Deployments, for ever."""
+        async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
+            if not isinstance(change, Change):
+                continue
+            metadata = change.obj["metadata"]
+            found = self._found[metadata["labels"][labels.GRAPH_DEPLOYMENT_NAME]]
+            found.add(metadata["name"])
+            complete = self._complete.get(metadata["labels"][labels.GRAPH_DEPLOYMENT_NAME])
+            if complete is not None and not complete.done() and len(found) >= len(COMPONENTS):
+                complete.set_result(time.perf_counter())
+
+
+async def run(count: int) -> str:
+    """Measure, and return the line."""
+    async with bench(scheduler=False, kwok_nodes=0) as bench_:
+        arrivals = Arrivals()
+        watching = asyncio.create_task(arrivals.watch(bench_))
+        try:
+            await _create(bench_, arrivals, "warm-up")
+            idle = [await _create(bench_, arrivals, f"idle-{number}") for number in range(IDLE_SAMPLES)]
+            for number in range(IDLE_SAMPLES):
+                await bench_.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(NAMESPACE, f"idle-{number}"))
+            await asyncio.sleep(SETTLE)
+            before, started = bench_.usage(), time.perf_counter()
+            await asyncio.gather(*(_create(bench_, arrivals, f"burst-{number}") for number in range(count)))
+            seconds = time.perf_counter() - started
+            await asyncio.sleep(SETTLE)
+            used = bench_.usage().since(before)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        return (
+            f"dgd_per_s={count / seconds:.2f} p50_create_to_children_s={percentile(idle, 0.5):.3f} "
+            f"p99_create_to_children_s={percentile(idle, 0.99):.3f} api_writes_per_dgd={used.writes / count:.1f} "
+            f"events_per_dgd={used.event_writes / count:.1f} cpu_s_per_dgd={used.cpu_seconds / count:.4f} "
+            f"rss_mib={bench_.peak_rss_mib():.0f} n={count}"
+        )
+
+
+async def _create(bench_: Bench, arrivals: Arrivals, name: str) -> float:
+    complete, started = arrivals.expect(name), time.perf_counter()
+    await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(name, NAMESPACE))
+    return await asyncio.wait_for(complete, 120) - started
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=100, help="graphs created at once")
+    print(asyncio.run(run(parser.parse_args().n)))
