@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LocalClusterError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 async def _fetch(programs: Programs) -> int:
