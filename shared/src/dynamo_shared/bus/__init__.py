@@ -9,6 +9,8 @@ from __future__ import annotations
 from dynamo_shared.bus.cache import KubeObject, ObjectCache
 from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.events import EventPublisher
+from dynamo_shared.bus.memory import MemoryBus
+from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Ack, Bus, Health
 from dynamo_shared.bus.specifications import (
     CommandResult,
@@ -31,6 +33,9 @@ __all__ = [
     "EventPublisher",
     "Health",
     "KubeObject",
+    "MemoryBus",
+    "NatsBus",
+    "NatsOptions",
     "ObjectCache",
     "ResyncData",
     "ScaleData",

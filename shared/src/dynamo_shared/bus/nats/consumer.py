@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable
 
 import structlog
 from nats.aio.msg import Msg
@@ -12,8 +11,8 @@ from nats.aio.msg import Msg
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
-from dynamo_shared.bus.nats.pull import Metadata, PullEndedError, Puller, metadata_of
-from dynamo_shared.bus.nats.session import TRANSLATED, Session, translate
+from dynamo_shared.bus.nats.pull import NANOSECONDS, Metadata, PullEndedError, Puller, metadata_of
+from dynamo_shared.bus.nats.session import TRANSLATED, translate
 from dynamo_shared.bus.nats.subscription import FIRST_PAUSE, LAST_PAUSE, Declare
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, ConsumerSpec, Message
 
@@ -21,11 +20,14 @@ log = structlog.get_logger("dynamo.bus.nats")
 
 
 class NatsDelivery:
-    """One delivery; see `Delivery` of the protocol."""
+    """One delivery; see `Delivery` of the protocol.
 
-    def __init__(self, session: Session, raw: Msg, metadata: Metadata) -> None:
-        self._session = session
-        self._raw = raw
+    An answer is a message to the delivery's reply subject, so it may take another session than the delivery came by.
+    """
+
+    def __init__(self, keeper: Keeper, raw: Msg, metadata: Metadata) -> None:
+        self._keeper = keeper
+        self._reply = raw.reply
         self._message = Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
         self._deliveries = metadata.deliveries
 
@@ -41,23 +43,24 @@ class NatsDelivery:
 
     async def ack(self) -> None:
         """Done; waits for the server's confirmation."""
-        await self._answer(self._raw.ack_sync(timeout=ACK_TIMEOUT))
+        await self._answer(b"+ACK")
 
     async def nak(self, delay: float = 0.0) -> None:
         """Again, after so many seconds."""
-        await self._answer(self._raw.nak(delay or None))
+        await self._answer(b"-NAK" + (b' {"delay": %d}' % int(delay * NANOSECONDS) if delay else b""))
 
     async def reject(self) -> None:
         """Never again."""
-        await self._answer(self._raw.term())
+        await self._answer(b"+TERM")
 
     async def in_progress(self) -> None:
         """The ack wait begins anew."""
-        await self._answer(self._raw.in_progress())
+        await self._answer(b"+WPI")
 
-    async def _answer(self, work: Awaitable[object]) -> None:
+    async def _answer(self, verb: bytes) -> None:
+        client = self._keeper.session().client
         try:
-            await work
+            await client.request(self._reply, verb, timeout=ACK_TIMEOUT)
         except TRANSLATED as error:
             raise translate(error) from error
 
@@ -71,7 +74,6 @@ class NatsConsumer:
         self._spec = spec
         self._prefetch = prefetch
         self._puller: Puller | None = None
-        self._session: Session | None = None
         self._closed = False
 
     def __aiter__(self) -> NatsConsumer:
@@ -81,13 +83,13 @@ class NatsConsumer:
         pause = FIRST_PAUSE
         while not self._closed:
             try:
-                if self._puller is None or self._session is None:
+                if self._puller is None:
                     await self._keeper.wait_session()
                     await self.establish()
                     continue
                 await self._puller.refill()
                 raw = self._puller.take_ready() or await self._puller.take()
-                return NatsDelivery(self._session, raw, metadata_of(raw.reply))
+                return NatsDelivery(self._keeper, raw, metadata_of(raw.reply))
             except PullEndedError as error:
                 log.debug("consuming interrupted", consumer=self._spec.name, cause=str(error))
                 await self._drop()
@@ -109,7 +111,7 @@ class NatsConsumer:
         name = await management.make_durable(session, self._spec)
         puller = Puller(session, self._spec.stream.name, name, self._prefetch)
         await puller.start()
-        self._session, self._puller = session, puller
+        self._puller = puller
 
     async def close(self) -> None:
         """Stops receiving and gives back what was received and not taken."""
@@ -120,7 +122,6 @@ class NatsConsumer:
         puller, self._puller = self._puller, None
         if puller is None:
             return
-        puller.interrupt()
         await puller.stop()
         while (raw := puller.take_ready()) is not None:
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -86,11 +87,12 @@ class Puller:
     async def stop(self) -> None:
         """Stops receiving; what was received can still be taken with `take_ready`."""
         self._session.forget(self.interrupt)
+        self._trouble = self._trouble or "stopped"
+        self._wake.set()
         if self._subscription is not None and not self._session.ended.is_set():
-            try:
+            # Refused only by a connection that is gone, and its subscriptions with it.
+            with suppress(nats.errors.Error):
                 await self._subscription.unsubscribe()
-            except nats.errors.Error:
-                self._trouble = "stopped"
         self._subscription = None
 
     def interrupt(self) -> None:

@@ -151,7 +151,6 @@ class NatsSubscription:
     async def _drop(self) -> None:
         puller, self._puller = self._puller, None
         if puller is not None:
-            puller.interrupt()
             await puller.stop()
 
     async def _declare_quietly(self) -> None:

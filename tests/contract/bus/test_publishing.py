@@ -1,0 +1,184 @@
+"""What every bus does with a message that is published."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from dynamo_shared.bus import Bus
+from dynamo_shared.bus.errors import (
+    BusClosedError,
+    BusUnavailableError,
+    StreamFullError,
+    StreamNotFoundError,
+    WrongSequenceError,
+)
+from dynamo_shared.bus.protocol import Health
+from dynamo_shared.bus.streams import COMMANDS, EVENTS, STATE, Discard, StreamSpec
+
+A = "dynamo.state.v1.c.pods.ns.a"
+B = "dynamo.state.v1.c.pods.ns.b"
+
+
+async def test_a_stored_message_is_acknowledged_with_its_sequence(bus: Bus) -> None:
+    await bus.declare(STATE)
+    first = await bus.publish(A, b"1")
+    second = await bus.publish(B, b"2")
+    assert (first.stream, first.sequence, first.duplicate) == ("DYNAMO_STATE", 1, False)
+    assert second.sequence == 2
+
+
+async def test_declaring_twice_changes_nothing(bus: Bus) -> None:
+    await bus.declare(STATE, EVENTS)
+    await bus.publish(A, b"1")
+    await bus.declare(STATE, EVENTS)
+    assert (await bus.stream_state(STATE)).messages == 1
+
+
+async def test_a_stream_that_differs_is_brought_in_line(bus: Bus) -> None:
+    await bus.declare(StreamSpec(name="DYNAMO_STATE", subjects=STATE.subjects, description="old", message_ttl=True))
+    await bus.publish(A, b"1")
+    await bus.publish(A, b"2")
+    await bus.declare(STATE)
+    await bus.publish(A, b"3")
+    assert (await bus.stream_state(STATE)).messages == 1
+
+
+async def test_no_stream_no_acknowledgement(bus: Bus) -> None:
+    with pytest.raises(StreamNotFoundError):
+        await bus.publish(A, b"1")
+    with pytest.raises(StreamNotFoundError):
+        await bus.stream_state(STATE)
+
+
+async def test_the_same_message_id_is_stored_once(bus: Bus) -> None:
+    await bus.declare(EVENTS)
+    subject = "dynamo.evt.v1.c.ns.kind.name.ready"
+    first = await bus.publish(subject, b"1", msg_id="x")
+    again = await bus.publish(subject, b"1", msg_id="x")
+    assert (again.sequence, again.duplicate) == (first.sequence, True)
+    assert (await bus.stream_state(EVENTS)).messages == 1
+
+
+async def test_a_state_subject_keeps_its_last_message(bus: Bus) -> None:
+    await bus.declare(STATE)
+    await bus.publish(A, b"1", headers={"uid": "u1"})
+    await bus.publish(A, b"2", headers={"uid": "u2", "change": "modified"})
+    last = await bus.last_message(STATE, A)
+    assert last is not None
+    assert (last.subject, last.payload, last.sequence, last.headers["uid"]) == (A, b"2", 2, "u2")
+    assert await bus.last_message(STATE, B) is None
+    assert (await bus.stream_state(STATE)).messages == 1
+
+
+async def test_expected_sequence_fences(bus: Bus) -> None:
+    await bus.declare(STATE)
+    first = await bus.publish(A, b"1", expected_last_subject_sequence=0)
+    with pytest.raises(WrongSequenceError):
+        await bus.publish(A, b"2", expected_last_subject_sequence=0)
+    # Only the subject's own last message counts, not the stream's.
+    await bus.publish(B, b"other")
+    await bus.publish(A, b"2", expected_last_subject_sequence=first.sequence)
+    with pytest.raises(WrongSequenceError):
+        await bus.publish(A, b"3", expected_last_subject_sequence=first.sequence)
+
+
+async def test_sending_many_at_once(bus: Bus) -> None:
+    await bus.declare(STATE)
+    futures = [await bus.send(f"dynamo.state.v1.c.pods.ns.p{n}", b"x") for n in range(500)]
+    acks = await asyncio.gather(*futures)
+    assert [ack.sequence for ack in acks] == list(range(1, 501))
+
+
+async def test_an_error_comes_through_the_future(bus: Bus) -> None:
+    await bus.declare(STATE)
+    good = await bus.send(A, b"1", expected_last_subject_sequence=0)
+    bad = await bus.send(A, b"2", expected_last_subject_sequence=0)
+    assert (await good).sequence == 1
+    with pytest.raises(WrongSequenceError):
+        await bad
+
+
+async def test_a_message_with_a_time_to_live_goes(bus: Bus) -> None:
+    await bus.declare(STATE)
+    await bus.publish(A, b"", ttl=1)
+    await bus.publish(B, b"stays")
+    async with asyncio.timeout(10):
+        while await bus.last_message(STATE, A) is not None:  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.1)
+    # The subject is as if it had never been: a new object of the name starts at zero.
+    await bus.publish(A, b"again", expected_last_subject_sequence=0)
+    assert (await bus.stream_state(STATE)).messages == 2
+
+
+async def test_a_full_work_queue_refuses(bus: Bus) -> None:
+    small = StreamSpec(
+        name=COMMANDS.name,
+        subjects=COMMANDS.subjects,
+        description="small",
+        retention=COMMANDS.retention,
+        discard=Discard.NEW,
+        max_messages=2,
+    )
+    await bus.declare(small)
+    await bus.publish("dynamo.cmd.v1.c.ns.s.a", b"")
+    await bus.publish("dynamo.cmd.v1.c.ns.s.b", b"")
+    with pytest.raises(StreamFullError):
+        await bus.publish("dynamo.cmd.v1.c.ns.s.c", b"")
+
+
+async def test_reading_and_removing_by_sequence(bus: Bus) -> None:
+    await bus.declare(EVENTS)
+    ack = await bus.publish("dynamo.evt.v1.c.ns.kind.name.ready", b"x")
+    message = await bus.read(EVENTS, ack.sequence)
+    assert message is not None
+    assert message.payload == b"x"
+    await bus.remove(EVENTS, ack.sequence)
+    await bus.remove(EVENTS, ack.sequence)
+    assert await bus.read(EVENTS, ack.sequence) is None
+
+
+async def test_health_follows_the_server(rig: Any) -> None:
+    seen: list[Health] = []
+    rig.bus.on_health(seen.append)
+    assert rig.bus.health is Health.CONNECTED
+    assert rig.bus.trouble == ""
+    await rig.stop()
+    await rig.until_degraded()
+    assert rig.bus.trouble
+    with pytest.raises(BusUnavailableError):
+        await rig.bus.publish(A, b"")
+    await rig.start()
+    assert rig.bus.health is Health.CONNECTED
+    assert seen == [Health.DEGRADED, Health.CONNECTED]
+
+
+async def test_data_outlives_a_restart(rig: Any) -> None:
+    await rig.bus.declare(STATE)
+    await rig.bus.publish(A, b"1")
+    before = await rig.bus.stream_state(STATE)
+    await rig.stop()
+    await rig.start()
+    assert await rig.bus.stream_state(STATE) == before
+
+
+async def test_lost_data_shows_in_the_incarnation(rig: Any) -> None:
+    await rig.bus.declare(STATE)
+    before = await rig.bus.stream_state(STATE)
+    await rig.stop()
+    await rig.lose_data()
+    await rig.start()
+    with pytest.raises(StreamNotFoundError):
+        await rig.bus.publish(A, b"1")
+    await rig.bus.declare(STATE)
+    assert (await rig.bus.stream_state(STATE)).incarnation != before.incarnation
+
+
+async def test_a_closed_bus_says_so(rig: Any) -> None:
+    bus = await rig.another()
+    await bus.close()
+    with pytest.raises(BusClosedError):
+        await bus.publish(A, b"")
+    with pytest.raises(BusClosedError):
+        await bus.wait_connected()
