@@ -251,7 +251,9 @@ class KubeClient:
         return _object(content)
 
     def _query(self, *, dry_run: bool) -> str:
-        return f"{self._manager}&dryRun=All" if dry_run else self._manager
+        """Unknown fields are refused, as apply refuses them: dropped in silence, they would be "drift" for ever."""
+        strict = f"{self._manager}&fieldValidation=Strict"
+        return f"{strict}&dryRun=All" if dry_run else strict
 
 
 def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:

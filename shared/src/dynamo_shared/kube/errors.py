@@ -5,7 +5,7 @@ never reached a server (refused connections, resets, time-outs) is `Unavailable`
 decision that belongs here is `retriable`: whether the same request may succeed later without anyone changing anything.
 """
 
-# ruff: noqa: N818 - the names are those of the API server's answers, as people who know Kubernetes read them.
+
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Conflict(KubeError):
 
 
 class Invalid(KubeError):
-    """422, or a body that does not fit the schema: retrying without a change cannot help. `causes` names the fields."""
+    """422, 400, or a body that does not fit the schema: only a change can help. `causes` names the fields."""
 
 
 class Forbidden(KubeError):
@@ -125,6 +125,7 @@ class ResponseTooLarge(KubeError):
 
 
 _BY_STATUS: dict[int, type[KubeError]] = {
+    400: Invalid,
     401: Unauthorized,
     403: Forbidden,
     404: NotFound,

@@ -1,0 +1,199 @@
+"""Does an object as the API server returns it have everything that we asked for? Pure.
+
+Comparing for equality would always find a difference: the server fills in defaults, controllers and people add labels,
+and amounts come back written otherwise. So the question is one-sided: what is asked for must be there.
+
+- Objects: each key that is asked for is covered; others may be there.
+- Lists of plain values: equal. Lists of objects: as many, and covered pairwise, matched by what identifies an entry
+  (`mountPath`, `name`, ...), else by position. The order of identified entries does not count: the server keeps its own.
+- finalizers and ownerReferences are shared by everybody: what is asked for must be among them.
+- None asks for nothing. What is empty, false or zero is the same as absent, because the server leaves it out of its
+  answers, except for the few fields where absent means something else.
+- Amounts (`1000m` and `1`, `1Gi` and `1073741824`) are compared as such where fields hold amounts. A number and its
+  digits as a string are the same (int-or-string), but not in `value`: environment variables are strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from dynamo_shared.api import quantity
+from dynamo_shared.kube.objects import KubeObject
+
+# Below these keys, strings are amounts.
+_AMOUNTS = frozenset({"resources", "sizeLimit", "storage"})
+
+# Lists in metadata that other managers add to, and that must never be cut to what we want.
+_SHARED_LISTS = frozenset({"finalizers", "ownerReferences"})
+
+# Where {}, false or 0 is not the same as absent: pointers in Kubernetes' types that mean something else when nil.
+_EMPTY_COUNTS = frozenset(
+    {
+        "allowPrivilegeEscalation",
+        "automountServiceAccountToken",
+        "emptyDir",
+        "enableServiceLinks",
+        "fsGroup",
+        "hostUsers",
+        "replicas",
+        "runAsGroup",
+        "runAsUser",
+        "terminationGracePeriodSeconds",
+        "tolerationSeconds",
+    }
+)
+
+# What identifies an entry of a list, tried in this order. A volumeMount's `name` is its volume's, so `mountPath` is
+# first; protocol is TCP where it is not given.
+_IDENTITIES: tuple[tuple[str, Callable[[dict[str, Any]], Hashable]], ...] = (
+    ("mountPath", lambda entry: entry.get("mountPath")),
+    ("devicePath", lambda entry: entry.get("devicePath")),
+    ("uid", lambda entry: entry.get("uid")),
+    ("containerPort", lambda entry: _port(entry, "containerPort")),
+    ("port", lambda entry: _port(entry, "port")),
+    ("name", lambda entry: entry.get("name")),
+)
+
+_Index = dict[Hashable, dict[str, Any]]
+
+
+def missing(desired: KubeObject, observed: KubeObject) -> str:
+    """Path of the first thing that `observed` lacks of what `desired` asks for; empty where it has everything.
+
+    Paths read like `spec.template.spec.containers[name=main].image`.
+    """
+    return _missing(desired, observed, "", "", amounts=False)
+
+
+# The name by which reconcilers ask: truthy where something is missing.
+covers = missing
+
+
+def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
+    """A copy of `observed` without the list entries that `desired` does not ask for, in lists that it does ask for.
+
+    For a replace after an apply: another manager's entries in a list that is ours by our wish stay after an apply,
+    because an apply removes only what we added. What is missing is not added, nothing else is changed, and shared
+    lists (finalizers, owner references) are left alone.
+    """
+    result: KubeObject = _drop(desired, observed, "")
+    return result
+
+
+def _missing(desired: Any, observed: Any, path: str, key: str, *, amounts: bool) -> str:
+    if isinstance(desired, dict) and isinstance(observed, dict):
+        return _missing_in_object(desired, observed, path, amounts=amounts)
+    if isinstance(desired, list) and isinstance(observed, list):
+        return _missing_in_list(desired, observed, path, key, amounts=amounts)
+    return "" if _same_value(desired, observed, key, amounts=amounts) else path
+
+
+def _missing_in_object(desired: dict[str, Any], observed: dict[str, Any], path: str, *, amounts: bool) -> str:
+    for key, wanted in desired.items():
+        if wanted is None:
+            continue
+        inner = f"{path}.{key}" if path else key
+        there = observed.get(key)
+        if there is None:
+            if key in _EMPTY_COUNTS or not _is_nothing(wanted):
+                return inner
+        elif found := _missing(wanted, there, inner, key, amounts=amounts or key in _AMOUNTS):
+            return found
+    return ""
+
+
+def _missing_in_list(desired: list[Any], observed: list[Any], path: str, key: str, *, amounts: bool) -> str:
+    shared = _is_shared(path, key)
+    if not shared and len(desired) != len(observed):
+        return path
+    identity = _identity(desired, observed)
+    if identity is None:
+        if shared:
+            return "" if all(entry in observed for entry in desired) else path
+        for number, (wanted, there) in enumerate(zip(desired, observed, strict=True)):
+            if found := _missing(wanted, there, f"{path}[{number}]", key, amounts=amounts):
+                return found
+        return ""
+    name, ours, theirs = identity
+    for mark, wanted in ours.items():
+        inner = f"{path}[{name}={mark[0] if isinstance(mark, tuple) else mark}]"
+        if mark not in theirs:
+            return inner
+        if found := _missing(wanted, theirs[mark], inner, "", amounts=amounts):
+            return found
+    return ""
+
+
+def _drop(desired: Any, observed: Any, path: str) -> Any:
+    if isinstance(desired, dict) and isinstance(observed, dict):
+        return {
+            key: _drop(desired[key], there, f"{path}.{key}" if path else key) if key in desired else there
+            for key, there in observed.items()
+        }
+    if not (isinstance(desired, list) and isinstance(observed, list)) or _is_shared(path, path.rpartition(".")[2]):
+        return observed
+    identity = _identity(desired, observed)
+    if identity is not None:
+        _name, ours, theirs = identity
+        return [_drop(ours[mark], there, f"{path}[]") for mark, there in theirs.items() if mark in ours]
+    if all(isinstance(entry, dict) for entry in (*desired, *observed)):
+        return [_drop(wanted, there, f"{path}[]") for wanted, there in zip(desired, observed, strict=False)]
+    return [entry for entry in observed if entry in desired]
+
+
+def _identity(desired: list[Any], observed: list[Any]) -> tuple[str, _Index, _Index] | None:
+    """What identifies the entries on both sides (its name, and both sides by it); None where nothing does."""
+    if not desired or not all(isinstance(entry, dict) for entry in (*desired, *observed)):
+        return None
+    for name, mark_of in _IDENTITIES:
+        ours = _indexed(desired, mark_of)
+        if ours is None:
+            continue
+        theirs = _indexed(observed, mark_of)
+        if theirs is not None:
+            return name, ours, theirs
+    return None
+
+
+def _indexed(entries: list[dict[str, Any]], mark_of: Callable[[dict[str, Any]], Hashable]) -> _Index | None:
+    """Entries by mark, in their order; None where one has none or two have the same."""
+    index: _Index = {}
+    for entry in entries:
+        mark = mark_of(entry)
+        if mark is None or mark in index:
+            return None
+        index[mark] = entry
+    return index
+
+
+def _port(entry: dict[str, Any], field: str) -> tuple[Any, str] | None:
+    number = entry.get(field)
+    return None if number is None else (number, entry.get("protocol") or "TCP")
+
+
+def _is_shared(path: str, key: str) -> bool:
+    return key in _SHARED_LISTS and path == f"metadata.{key}"
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether the API server leaves it out: empty, false, zero, or made of such."""
+    if isinstance(value, dict):
+        return all(_is_nothing(inner) for inner in value.values())
+    return not value
+
+
+def _same_value(desired: Any, observed: Any, key: str, *, amounts: bool) -> bool:
+    if isinstance(desired, bool) or isinstance(observed, bool):
+        return desired is observed
+    if desired == observed:
+        return True
+    if amounts and isinstance(desired, (str, int, float)) and isinstance(observed, (str, int, float)):
+        try:
+            return quantity.equal(desired, observed)
+        except quantity.InvalidQuantity:
+            return False
+    pair = (desired, observed)
+    if key != "value" and any(isinstance(one, int) for one in pair) and any(isinstance(one, str) for one in pair):
+        return str(desired) == str(observed)
+    return False

@@ -1,0 +1,133 @@
+"""Which Events are worth a write: identical ones are one series, and no object gets more than a few a minute. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from dynamo_shared.kube.objects import KubeObject
+
+EventType = Literal["Normal", "Warning"]
+
+# Per object and type, so that ordinary news cannot use up what a warning needs: four at once, then three a minute.
+BURST = 4
+REFILL_SECONDS = 20.0
+# The same again within this time is the same series (client-go: 6 minutes; the server keeps Events for an hour).
+SERIES_SECONDS = 600.0
+# A series is written again at most this often.
+SERIES_WRITE_SECONDS = 60.0
+# Memory for as many objects and series; the ones not heard of for longest go first.
+REMEMBERED = 4096
+
+# Limits of events.k8s.io/v1 validation, in bytes.
+MAX_NOTE = 1024
+MAX_NAME = 253
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class Identity(NamedTuple):
+    """What makes two occurrences the same."""
+
+    uid: str
+    type_: EventType
+    reason: str
+    action: str
+    message: str
+
+
+class Series:
+    """Occurrences of the same thing, and the Event object that tells of them."""
+
+    __slots__ = ("count", "first_at", "identity", "last_at", "name", "namespace", "queued", "regarding", "written_at")
+
+    def __init__(self, identity: Identity, involved: KubeObject, suffix: str, now: float) -> None:
+        metadata = involved["metadata"]
+        self.identity = identity
+        # Events of cluster-scoped objects live in `default`, where kubectl describe looks for them.
+        self.namespace: str = metadata.get("namespace") or "default"
+        self.name = f"{metadata['name'][: MAX_NAME - len(suffix) - 1]}.{suffix}"
+        self.regarding: dict[str, Any] = {
+            "apiVersion": involved["apiVersion"],
+            "kind": involved["kind"],
+            "name": metadata["name"],
+            "namespace": metadata.get("namespace", ""),
+            "uid": metadata.get("uid", ""),
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        }
+        self.first_at = self.last_at = now
+        self.count = 1
+        self.written_at: float | None = None
+        self.queued = False
+
+
+class Admission:
+    """Decides what is written. Not safe for threads."""
+
+    def __init__(self, clock: Callable[[], float], new_suffix: Callable[[], str]) -> None:
+        self._clock = clock
+        self._new_suffix = new_suffix
+        self._series: _Recent[Identity, Series] = _Recent()
+        self._buckets: _Recent[tuple[str, str], tuple[float, float]] = _Recent()
+
+    def admit(self, involved: KubeObject, identity: Identity) -> Series | None:
+        """The series to be written now; None where the occurrence is only counted, or nobody should hear of it."""
+        now = self._clock()
+        series = self._series.get(identity)
+        if series is not None and now - series.last_at <= SERIES_SECONDS:
+            series.count += 1
+            series.last_at = now
+            due = series.written_at is not None and now - series.written_at >= SERIES_WRITE_SECONDS
+            if series.queued or not due or not self._take(identity, now):
+                return None
+            return series
+        if not self._take(identity, now):
+            return None
+        series = Series(identity, involved, self._new_suffix(), now)
+        self._series.put(identity, series)
+        return series
+
+    def forget(self, series: Series) -> None:
+        """The series was not written: its next occurrence starts a new one."""
+        self._series.remove(series.identity)
+
+    def _take(self, identity: Identity, now: float) -> bool:
+        """One token of the object's bucket."""
+        bucket = (identity.uid, identity.type_)
+        tokens, at = self._buckets.get(bucket) or (float(BURST), now)
+        tokens = min(float(BURST), tokens + max(0.0, now - at) / REFILL_SECONDS)
+        enough = tokens >= 1.0
+        self._buckets.put(bucket, (tokens - 1.0 if enough else tokens, now))
+        return enough
+
+
+class _Recent(Generic[_K, _V]):
+    """A dict of bounded size that forgets what was not asked for the longest."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[_K, _V] = OrderedDict()
+
+    def get(self, key: _K) -> _V | None:
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def put(self, key: _K, value: _V) -> None:
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > REMEMBERED:
+            self._entries.popitem(last=False)
+
+    def remove(self, key: _K) -> None:
+        self._entries.pop(key, None)
+
+
+def clipped(text: str, limit: int = MAX_NOTE) -> str:
+    """Text that fits into so many bytes of UTF-8, its end replaced by an ellipsis where it does not."""
+    encoded = text.encode()
+    if len(encoded) <= limit:
+        return text
+    return encoded[: limit - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,179 @@
+"""Events on objects, as `kubectl describe` shows them. Telling never costs the teller anything but a queue entry.
+
+One API write an Event and no read: the first occurrence is a create under a name of ours, later ones patch its series.
+What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from dynamo_shared.api.resources import EVENTS, ObjectKey
+from dynamo_shared.kube import errors
+from dynamo_shared.kube.client import KubeClient
+from dynamo_shared.kube.event_series import Admission, EventType, Identity, Series, clipped
+from dynamo_shared.kube.objects import KubeObject
+
+logger = logging.getLogger(__name__)
+
+# A thousand waiting Events are a minute of writing; what comes on top is dropped.
+CAPACITY = 1000
+# What a stopping service spends on the Events that still wait.
+FLUSH_SECONDS = 5.0
+
+_ATTEMPTS = 4
+_MAX_WAIT_SECONDS = 10.0
+# Limits of events.k8s.io/v1 validation.
+_MAX_WORD = 128
+
+
+class EventRecorder:
+    """Writes Events of one service. `record` works before, while and after it runs; only a running one writes.
+
+    Run it with `async with recorder:` or `await recorder.run()`; both write what waits when they end, within
+    `FLUSH_SECONDS`.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        reporting_component: str,
+        clock: Callable[[], float] = time.time,
+        *,
+        instance: str = "",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        new_suffix: Callable[[], str] = lambda: uuid.uuid4().hex[:16],
+    ) -> None:
+        self._client = client
+        self._component = reporting_component
+        self._instance = (instance or f"{reporting_component}-{socket.gethostname()}")[:_MAX_WORD]
+        self._sleep = sleep
+        self._admission = Admission(clock, new_suffix)
+        self._clock = clock
+        self._queue: asyncio.Queue[Series] = asyncio.Queue(CAPACITY)
+        self._task: asyncio.Task[None] | None = None
+        self.written = 0
+        self.dropped = 0
+
+    def record(self, involved: KubeObject, *, type_: EventType, reason: str, message: str, action: str) -> None:
+        """Tell what happened to `involved` (an object as read from the API server). Never blocks, never raises.
+
+        `reason` is CamelCase, for machines; `action` is what was being done; `message` is for people.
+        """
+        try:
+            uid = involved["metadata"].get("uid", "")
+            identity = Identity(uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(message))
+            series = self._admission.admit(involved, identity)
+        except Exception:
+            logger.exception("an Event that cannot be written: %s", reason)
+            return
+        if series is None:
+            return
+        try:
+            self._queue.put_nowait(series)
+            series.queued = True
+        except asyncio.QueueFull:
+            self.dropped += 1
+            if series.written_at is None:
+                self._admission.forget(series)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with self:
+            await asyncio.Event().wait()
+
+    async def __aenter__(self) -> Self:
+        if self._task is not None:
+            raise RuntimeError("the recorder runs already")
+        self._task = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task, self._task = self._task, None
+        if task is None:
+            return
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._queue.join()
+        except TimeoutError:
+            logger.warning("%d Events were not written before the end", self._queue.qsize())
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _write_all(self) -> None:
+        while True:
+            series = await self._queue.get()
+            try:
+                await self._write(series)
+            except Exception:
+                logger.exception("an Event was not written: %s", series.identity.reason)
+                self.dropped += 1
+            finally:
+                series.queued = False
+                self._queue.task_done()
+
+    async def _write(self, series: Series) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                await self._write_once(series)
+            except errors.AlreadyExists:
+                # Our name: an earlier attempt arrived, and its answer did not.
+                pass
+            except errors.KubeError as error:
+                if error.retriable and attempt < _ATTEMPTS:
+                    wait = max(error.retry_after or 0.0, min(_MAX_WAIT_SECONDS, 0.5 * 2**attempt))
+                    await self._sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, no secret
+                    continue
+                self.dropped += 1
+                if series.written_at is None or isinstance(error, errors.NotFound):
+                    self._admission.forget(series)
+                # A namespace that is being deleted refuses; that is no news.
+                log = logger.debug if isinstance(error, errors.NotFound | errors.Forbidden) else logger.warning
+                log("Event %s of %s was not written: %s", series.identity.reason, series.regarding["name"], error)
+                return
+            series.written_at = self._clock()
+            self.written += 1
+            return
+
+    async def _write_once(self, series: Series) -> None:
+        if series.written_at is None:
+            await self._client.create(EVENTS, self._event(series))
+        else:
+            patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}}
+            await self._client.merge_patch(EVENTS, ObjectKey(series.namespace, series.name), patch)
+
+    def _event(self, series: Series) -> KubeObject:
+        identity = series.identity
+        event: dict[str, Any] = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": series.name, "namespace": series.namespace},
+            "eventTime": _micro_time(series.first_at),
+            "reportingController": self._component,
+            "reportingInstance": self._instance,
+            "type": identity.type_,
+            "reason": identity.reason,
+            "action": identity.action,
+            "note": identity.message,
+            "regarding": series.regarding,
+        }
+        # Occurrences while it waited.
+        if series.count > 1:
+            event["series"] = {"count": series.count, "lastObservedTime": _micro_time(series.last_at)}
+        return event
+
+
+def _micro_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

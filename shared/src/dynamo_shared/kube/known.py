@@ -1,0 +1,46 @@
+"""Which version of each object was told of last: what lets a relist tell of nothing twice and miss no deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.kube.objects import KubeObject
+
+
+class Known:
+    """Key to (uid, resourceVersion); about 400 bytes an object."""
+
+    def __init__(self) -> None:
+        self._versions: dict[ObjectKey, tuple[str, str]] = {}
+        self.versions: Mapping[ObjectKey, tuple[str, str]] = MappingProxyType(self._versions)
+
+    def has(self, key: ObjectKey, uid: str, resource_version: str) -> bool:
+        """Whether exactly this version was told of."""
+        return self._versions.get(key) == (uid, resource_version)
+
+    def remember(self, key: ObjectKey, uid: str, resource_version: str) -> tuple[str, str] | None:
+        """Note a version; returns what was known before."""
+        before = self._versions.get(key)
+        self._versions[key] = (uid, resource_version)
+        return before
+
+    def forget(self, key: ObjectKey) -> bool:
+        """Note a deletion; False where the object was not known."""
+        return self._versions.pop(key, None) is not None
+
+    def forget_others(self, present: set[ObjectKey]) -> list[tuple[ObjectKey, str]]:
+        """Note that nothing but `present` is left; returns keys and uids of what is gone."""
+        gone = [(key, uid) for key, (uid, _version) in self._versions.items() if key not in present]
+        for key, _uid in gone:
+            del self._versions[key]
+        return gone
+
+
+def vanished(resource: Resource, key: ObjectKey, uid: str, resource_version: str) -> KubeObject:
+    """What can be said of an object whose deletion nobody saw."""
+    metadata = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}

@@ -1,0 +1,318 @@
+"""One resource of the API server, followed without gap and without repetition: list, then watch, for ever.
+
+What can happen, and what is done:
+
+1. The watch ends in time (we ask for 5 to 10 minutes): a new one goes on from the last resourceVersion.
+2. The connection breaks, or is silent longer than bookmarks leave it: the same, after a back-off.
+3. 429 or 5xx: the same; the server's Retry-After counts.
+4. 410, at the start of a watch or in its middle: the server has forgotten; list anew. The list yields only what differs
+   from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
+5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
+6. 404 on list: the type is not installed. 401, 403: it is not ours to read. Wait and try again, and say so.
+
+Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.kube import errors, watch_wire
+from dynamo_shared.kube.client import KubeClient
+from dynamo_shared.kube.known import Known, vanished
+from dynamo_shared.kube.objects import KubeObject
+
+logger = logging.getLogger(__name__)
+
+PAGE_SIZE = 500
+# client-go asks for as much; many watches that start together end apart.
+WATCH_SECONDS = (300.0, 600.0)
+# The API server sends a bookmark a minute. Half a minute more of nothing, and the connection is taken for dead.
+SILENCE_SECONDS = 90.0
+# Back-off after failures: 0.2 s doubling to 15 s, times 0.5 to 1.5. The API server needs 3 s to restart.
+_FIRST_WAIT_SECONDS = 0.2
+_MAX_WAIT_SECONDS = 15.0
+# A type that is not installed, or that we may not read, is asked for this often: people will have to act first.
+_ABSENT_WAIT_SECONDS = (1.0, 30.0)
+# A watch that ends sooner, having said nothing, is a failure and not the end of its time.
+_SHORT_WATCH_SECONDS = 1.0
+# A watch that lasted as long ends a row of failures, even where nothing happened.
+_STABLE_SECONDS = 5.0
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What happened to one object. `obj` has no managedFields.
+
+    A DELETED that was found by a list (`listed`) has no more than apiVersion, kind and in its metadata name, namespace,
+    uid and a resourceVersion by which it was gone.
+    """
+
+    kind: Literal["ADDED", "MODIFIED", "DELETED"]
+    key: ObjectKey
+    obj: KubeObject
+    received_at: float
+    """when the answer or chunk that held it came, on the reflector's clock (seconds since the epoch)"""
+    listed: bool = False
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """A list is complete: all objects there are have been yielded, now or before."""
+
+    resource_version: str
+    versions: Mapping[ObjectKey, tuple[str, str]]
+    """uid and resourceVersion of each object: a live view, valid until the next item is asked for"""
+
+
+class Reflector:
+    """Follows one resource; `changes` may be iterated once at a time.
+
+    `on_health(ok, message)` is called when following starts to fail, with what is wrong and what to do, and when it
+    works again.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        page_size: int = PAGE_SIZE,
+        silence: float = SILENCE_SECONDS,
+        on_health: Callable[[bool, str], None] | None = None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._client = client
+        self.resource = resource
+        self._namespace = namespace
+        self._selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._page_size = page_size
+        self._silence = silence
+        self._on_health = on_health or (lambda _ok, _message: None)
+        self._clock = clock
+        self._sleep = sleep
+        self._uniform = uniform
+        self._known = Known()
+        self._version = ""
+        self._failures = 0
+        self._healthy: bool | None = None
+        self.last_contact = 0.0
+        """when the API server last said anything (a bookmark counts), on the clock; 0 before it did"""
+        self.relists = 0
+        """how many lists were begun"""
+
+    @property
+    def resource_version(self) -> str:
+        """Where a watch would go on; empty where a list is due."""
+        return self._version
+
+    async def changes(self) -> AsyncIterator[Change | Synced]:
+        """All changes, endless. Never raises KubeError."""
+        while True:
+            try:
+                if not self._version:
+                    async for item in self._list():
+                        yield item
+                async for change in self._watch():
+                    yield change
+            except errors.Expired as error:
+                logger.info("%s: listing anew: %s", self.resource.id, error.message)
+                self._version = ""
+                if self._failures:
+                    await self._wait(error)
+                self._failures += 1
+            except errors.KubeError as error:
+                if _is_too_large(error) or isinstance(error, errors.NotFound):
+                    self._version = ""
+                await self._wait(error)
+                self._failures += 1
+
+    async def _list(self) -> AsyncIterator[Change | Synced]:
+        """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
+        self.relists += 1
+        limit, token, expired = self._page_size, "", 0
+        seen: set[ObjectKey] = set()
+        while True:
+            try:
+                page = await self._page(limit, token)
+            except errors.Expired:
+                if not token:
+                    raise
+                expired += 1
+                logger.info("%s: a list expired midway, starting it over", self.resource.id)
+                token = ""
+                limit = 0 if expired > 1 else limit
+                seen.clear()
+                continue
+            except errors.ResponseTooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, (limit or self._page_size) // 8)
+                continue
+            received_at = self.last_contact = self._clock()
+            for item in page.items or ():
+                meta = watch_wire.item_meta(item)
+                key = ObjectKey(meta.namespace, meta.name)
+                seen.add(key)
+                if self._known.has(key, meta.uid, meta.resource_version):
+                    continue
+                for change in self._changed(key, self._item(item), received_at, listed=True):
+                    yield change
+            token = page.metadata.continue_
+            if not token:
+                break
+        version = page.metadata.resource_version
+        for key, uid in self._known.forget_others(seen):
+            yield Change("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+        self._version = version
+        self._well()
+        yield Synced(version, self._known.versions)
+
+    async def _page(self, limit: int, token: str) -> watch_wire.ListPage:
+        query = self._query({"limit": str(limit) if limit else "", "continue": token})
+        content = await self._client.raw_get(f"{self.resource.path(self._namespace)}?{query}")
+        try:
+            return watch_wire.decode_page(content)
+        except msgspec.DecodeError as error:
+            raise errors.Unavailable(0, "Garbled", f"a list that cannot be read: {error}") from error
+
+    def _item(self, item: msgspec.Raw) -> KubeObject:
+        """An item of a list with the apiVersion and kind that built-in resources leave out."""
+        obj = watch_wire.decode_object(item)
+        obj["apiVersion"], obj["kind"] = self.resource.api_version, self.resource.kind
+        return obj
+
+    async def _watch(self) -> AsyncIterator[Change]:
+        """Changes after the known resourceVersion, until the watch ends."""
+        seconds = int(self._uniform(*WATCH_SECONDS))
+        query = self._query(
+            {
+                "watch": "true",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": self._version,
+                "timeoutSeconds": str(seconds),
+            }
+        )
+        loop = asyncio.get_running_loop()
+        started, spoken = loop.time(), False
+        lines = watch_wire.Lines()
+        async with self._client.stream(self.resource, self._namespace, query, silence=self._silence) as stream:
+            self.last_contact = self._clock()
+            self._well()
+            try:
+                while chunk := await stream.readany():
+                    received_at = self.last_contact = self._clock()
+                    for line in lines.feed(chunk):
+                        event = self._event(line)
+                        spoken = True
+                        for change in self._taken(event, received_at):
+                            yield change
+            finally:
+                if loop.time() - started > _STABLE_SECONDS:
+                    self._failures = 0
+        if not spoken and loop.time() - started < _SHORT_WATCH_SECONDS:
+            raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
+
+    def _event(self, line: bytes) -> watch_wire.WatchEvent:
+        try:
+            event = watch_wire.decode_event(line)
+        except msgspec.DecodeError as error:
+            raise errors.Unavailable(0, "Garbled", f"a watch event that cannot be read: {error}") from error
+        if event.type == watch_wire.ERROR:
+            raise errors.from_status(int(event.object.get("code") or 0), event.object, request="watch")
+        return event
+
+    def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> list[Change]:
+        """The changes that an event is, once it counts: the version moves on before its consumer sees them.
+
+        A consumer that is cancelled with a change in its hands has it; a new iteration does not repeat it.
+        """
+        obj = event.object
+        metadata = obj["metadata"]
+        version = metadata["resourceVersion"]
+        if _is_older(version, self._version):
+            # Only a data store that was set back (restored, or another cluster under this address) counts backwards.
+            raise errors.Expired(410, "Expired", f"resourceVersion {version} came after {self._version}")
+        self._version = version
+        self._failures = 0
+        if event.type == watch_wire.BOOKMARK:
+            return []
+        key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
+        if event.type == "DELETED":
+            if not self._known.forget(key):
+                return []
+            metadata.pop("managedFields", None)
+            return [Change("DELETED", key, obj, received_at)]
+        return self._changed(key, obj, received_at)
+
+    def _changed(self, key: ObjectKey, obj: KubeObject, received_at: float, *, listed: bool = False) -> list[Change]:
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        uid, version = metadata.get("uid", ""), metadata["resourceVersion"]
+        before = self._known.remember(key, uid, version)
+        if before is None:
+            return [Change("ADDED", key, obj, received_at, listed)]
+        if before == (uid, version):
+            return []
+        if before[0] == uid:
+            return [Change("MODIFIED", key, obj, received_at, listed)]
+        # Deleted and made again while nobody looked. The old one was gone just before the new one's version.
+        gone_at = str(int(version) - 1) if version.isdigit() else before[1]
+        gone = vanished(self.resource, key, before[0], gone_at)
+        return [
+            Change("DELETED", key, gone, received_at, listed=True),
+            Change("ADDED", key, obj, received_at, listed),
+        ]
+
+    def _query(self, parameters: dict[str, str]) -> str:
+        return urlencode({name: value for name, value in {**self._selectors, **parameters}.items() if value})
+
+    async def _wait(self, error: errors.KubeError) -> None:
+        first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
+        if isinstance(error, errors.NotFound | errors.Forbidden | errors.Unauthorized):
+            first, longest = _ABSENT_WAIT_SECONDS
+        seconds = min(longest, first * 2 ** min(self._failures, 16)) * self._uniform(0.5, 1.5)
+        self._unwell(error)
+        await self._sleep(max(seconds, error.retry_after or 0.0))
+
+    def _unwell(self, error: errors.KubeError) -> None:
+        # One lost connection is everyday life; it is told of when going on failed, too.
+        if error.retriable and not self._failures and self._version:
+            logger.info("%s: watch interrupted, going on from %s: %s", self.resource.id, self._version, error)
+            return
+        if isinstance(error, errors.NotFound):
+            message = f"{self.resource.id} is not served: is its CustomResourceDefinition installed?"
+        elif isinstance(error, errors.Forbidden):
+            message = f"may not list or watch {self.resource.id}: {error.message}"
+        else:
+            message = f"cannot follow {self.resource.id}: {error}"
+        if self._healthy is not False:
+            logger.warning("%s", message)
+        self._healthy = False
+        self._on_health(False, message)
+
+    def _well(self) -> None:
+        if self._healthy is not True:
+            self._healthy = True
+            self._on_health(True, f"following {self.resource.id}")
+
+
+def _is_older(version: str, than: str) -> bool:
+    return version.isdigit() and than.isdigit() and int(version) < int(than)
+
+
+def _is_too_large(error: errors.KubeError) -> bool:
+    """Whether the server does not know a resourceVersion yet that we have: it lags, or its data was set back."""
+    return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
