@@ -21,7 +21,7 @@ class FieldError:
         return ": ".join(part for part in (self.manifest, self.path, self.message) if part)
 
 
-class InvalidManifest(ValueError):  # noqa: N818 - reads as what happened, and is part of the public API
+class InvalidManifest(ValueError):
     """A manifest is refused; `errors` holds every reason."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:

@@ -30,7 +30,7 @@ _MAX_EXPONENT = 64
 _EXACT = Context(prec=160, traps=[Inexact])
 
 
-class InvalidQuantity(ValueError):  # noqa: N818 - named like the other refusals of this package
+class InvalidQuantity(ValueError):
     """A text is no quantity."""
 
     def __init__(self, value: object) -> None:

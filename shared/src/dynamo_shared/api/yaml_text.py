@@ -10,11 +10,15 @@ import yaml
 
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 
-#: More than etcd would store of one object, several times over.
-MAX_CHARACTERS = 2 * 1024 * 1024
+#: Manifests are a few kilobytes, and etcd stores 1.5 MiB of one object at most.
+MAX_CHARACTERS = 1024 * 1024
 #: Values in one text, counted as often as they are referred to: a few lines of anchors can stand for billions.
 MAX_VALUES = 250_000
 MAX_DEPTH = 64
+# Merge keys (`<<`) copy, so they multiply faster than anything else.
+_MAX_MERGED = 16
+_MAX_KEYS = 10_000
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
@@ -23,16 +27,29 @@ class _Loader(yaml.SafeLoader):
     The pure Python one: nested brackets by the million raise RecursionError in it; libyaml's would crash.
     """
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
-        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            key = key_node.value
-            if isinstance(key_node, yaml.ScalarNode) and key in seen and key_node.tag != "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(
-                    "while reading an object", node.start_mark, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(str(key))
+        for key, value in node.value:
+            name = str(key.value)
+            if name in seen:
+                raise _refusal(f"the key {name!r} stands twice", key)
+            if key.tag == _MERGE and isinstance(value, yaml.SequenceNode) and len(value.value) > _MAX_MERGED:
+                raise _refusal(f"more than {_MAX_MERGED} objects merged into one", value)
+            seen.add(name)
+        return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _MAX_KEYS:
+            raise _refusal(f"more than {_MAX_KEYS} keys in one object", node)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         return {_key(key): value for key, value in super().construct_mapping(node, deep=deep).items()}
+
+
+def _refusal(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 _Loader.yaml_implicit_resolvers = {

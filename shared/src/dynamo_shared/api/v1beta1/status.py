@@ -12,11 +12,7 @@ from dynamo_shared.api.v1beta1.enums import ComponentKind, GraphState, RollingUp
 
 Conditions = Annotated[
     list[Condition],
-    Field(
-        default_factory=list,
-        exclude_if=is_empty,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-    ),
+    Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
 ]
 
 
@@ -82,7 +78,7 @@ class GraphStatus(ApiModel):
     """initializing, pending, successful or failed."""
     observed_generation: Int64 | None = None
     """metadata.generation that this status is about."""
-    conditions: Conditions
+    conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
     """Aspects of the state; Ready sums them up."""
     components: dict[str, ComponentReplicas] | None = None
     """Replicas by component."""
@@ -99,7 +95,7 @@ class ComponentStatus(ApiModel):
 
     observed_generation: Int64 | None = None
     """metadata.generation that this status is about."""
-    conditions: Conditions
+    conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
     """Aspects of the state; Available says whether the component serves."""
     component: ComponentReplicas | None = None
     """Replicas of the component."""

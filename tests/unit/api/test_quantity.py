@@ -1,0 +1,112 @@
+"""Quantities: what is one, how much it is, and that no digit is lost."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from dynamo_shared.api import quantity
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+numbers = st.one_of(
+    st.integers(-(10**18), 10**18).map(str),
+    st.decimals(-(10**9), 10**9, places=6, allow_nan=False).map("{:f}".format),
+    st.integers(0, 10**6).map(lambda number: f".{number}"),
+    st.integers(0, 10**6).map(lambda number: f"+{number}."),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("8Gi", 8 * 2**30),
+        ("1Ei", 2**60),
+        ("1E", 10**18),
+        ("1E3", 1000),
+        ("1e-3", Decimal("0.001")),
+        ("500m", Decimal("0.5")),
+        ("100u", Decimal("0.0001")),
+        ("1n", Decimal("1e-9")),
+        (".5Gi", 2**29),
+        ("+2.k", 2000),
+        ("-1", -1),
+        (0, 0),
+        (3, 3),
+        (1.5, Decimal("1.5")),
+        ("0", 0),
+    ],
+)
+def test_amount(text: str | int | float, amount: int | Decimal) -> None:
+    assert quantity.parse(text) == amount
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "1 Gi",
+        "1GB",
+        "Gi",
+        "1gi",
+        "1K",
+        "1mi",
+        "0x10",
+        "1_000",
+        "1e",
+        "1e2.5",
+        "--1",
+        "1,5",
+        "٣",
+        "1e65",
+        "9" * 65,
+    ],
+)
+def test_no_quantity(text: str) -> None:
+    with pytest.raises(quantity.InvalidQuantity, match="is no quantity"):
+        quantity.parse(text)
+
+
+@pytest.mark.parametrize("value", [True, None, [], {}, float("inf"), float("nan")])
+def test_no_number_and_no_text(value: object) -> None:
+    with pytest.raises(quantity.InvalidQuantity):
+        quantity.parse(value)  # type: ignore[arg-type]
+
+
+@settings(derandomize=True)
+@given(numbers, st.sampled_from(SUFFIXES))
+def test_every_quantity_matches_the_pattern_of_the_api_server(number: str, suffix: str) -> None:
+    text = f"{number}{suffix}"
+    assert re.fullmatch(quantity.PATTERN, text)
+    factor = {"i": 1024}.get(suffix[1:], 1000)
+    power = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}[suffix[:1]]
+    assert Fraction(quantity.parse(text)) == Fraction(Decimal(number)) * Fraction(factor) ** power
+
+
+@settings(derandomize=True)
+@given(st.text(max_size=70))
+def test_any_text_is_a_quantity_or_refused(text: str) -> None:
+    try:
+        quantity.parse(text)
+    except quantity.InvalidQuantity:
+        return
+    assert re.fullmatch(quantity.PATTERN, text)
+
+
+@settings(derandomize=True)
+@given(st.integers(0, 2**70))
+def test_large_amounts_lose_no_digit(number: int) -> None:
+    assert quantity.parse(f"{number}Ei") == number * 2**60
+
+
+def test_comparison_is_of_amounts() -> None:
+    assert quantity.equal("1Gi", "1024Mi")
+    assert quantity.equal("0.1", "100m")
+    assert not quantity.equal("1G", "1Gi")
+    assert quantity.is_zero("0Gi")
+    assert quantity.is_zero(0)
+    assert not quantity.is_zero("1n")

@@ -1,0 +1,74 @@
+"""The registries: one meaning a name, names that Kubernetes takes, and a page that lists them."""
+
+# No `from __future__ import annotations`: it would bind the name of a module under test.
+import re
+from types import ModuleType
+
+import pytest
+from dynamo_shared.api.registry import CATALOGS, annotations, env, labels, ports
+from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.api.registry.markdown import page
+
+QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+def constants(module: ModuleType) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if name.isupper() and name[0] != "_" and isinstance(value, str)
+    }
+
+
+@pytest.mark.parametrize("module", [labels, annotations, env], ids=lambda module: module.__name__.rpartition(".")[2])
+def test_every_constant_is_registered_and_a_plain_string(module: ModuleType) -> None:
+    names = constants(module)
+    assert set(names.values()) == module.CATALOG.names()
+    assert all(type(value) is str for value in names.values()), "serialisers know str only"
+
+
+@pytest.mark.parametrize("entry", labels.CATALOG.entries + annotations.CATALOG.entries, ids=lambda entry: entry.name)
+def test_labels_and_annotations_have_valid_keys(entry: object) -> None:
+    assert QUALIFIED_NAME.fullmatch(getattr(entry, "name"))  # noqa: B009
+
+
+def test_variables_have_valid_names() -> None:
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in env.CATALOG.names())
+
+
+def test_ports_are_valid_container_ports() -> None:
+    all_ports = [value for value in vars(ports).values() if isinstance(value, ports.Port)]
+    assert len(all_ports) == len(ports.CATALOG.entries)
+    for port in all_ports:
+        assert 0 < port.number < 65536
+        assert not port.name or re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?", port.name)
+    assert ports.HTTP.container_port() == {"name": "http", "containerPort": 8000, "protocol": "TCP"}
+
+
+@pytest.mark.parametrize("catalog", CATALOGS, ids=lambda catalog: catalog.title)
+def test_every_entry_says_who_and_why(catalog: Catalog) -> None:
+    for entry in catalog.entries:
+        assert entry.purpose.endswith("."), entry.name
+        assert entry.set_by, entry.name
+        assert entry.read_by, entry.name
+        assert entry.where, entry.name
+
+
+def test_one_name_has_one_meaning() -> None:
+    catalog = Catalog("Things", "", "Thing", "Values")
+    catalog.add("a", "It is.", set_by="us", read_by="you")
+    with pytest.raises(ValueError, match="a is registered twice"):
+        catalog.add("a", "It is not.", set_by="us", read_by="you")
+
+
+def test_the_page_lists_every_entry_in_a_table_that_holds() -> None:
+    text = page(CATALOGS)
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert len(rows) == sum(len(catalog.entries) for catalog in CATALOGS)
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
+
+
+def test_a_pipe_in_a_cell_is_escaped() -> None:
+    catalog = Catalog("Things", "Some.", "Thing", "Values")
+    catalog.add("a", "This or that.", set_by="us", read_by="you", values="x|y")
+    assert "x\\|y" in page((catalog,))
