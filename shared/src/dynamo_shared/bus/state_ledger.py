@@ -1,0 +1,96 @@
+"""What a publisher knows of STATE: for each subject the sequence and version of its last message."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.bus import state, streams, subjects
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.versions import Version
+
+REMEMBERED_TOMBSTONES = 10_000
+"""Subjects of deleted objects that are remembered. Forgetting one costs a second question should its name come back."""
+
+
+@dataclass(slots=True)
+class Known:
+    """Last message of a subject."""
+
+    sequence: int
+    version: Version
+    deleted: bool
+
+
+class Ledger:
+    """Last messages by resource and subject."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[str, Known]] = {}
+        self._tombstones: OrderedDict[str, str] = OrderedDict()
+
+    def get(self, resource: Resource, subject: str) -> Known | None:
+        """The last message of a subject, None where STATE is not known to have one."""
+        return self._tables.get(resource.id, {}).get(subject)
+
+    def set(self, resource_id: str, subject: str, known: Known) -> None:
+        """STATE has this message."""
+        self._tables.setdefault(resource_id, {})[subject] = known
+        if not known.deleted:
+            self._tombstones.pop(subject, None)
+            return
+        self._tombstones[subject] = resource_id
+        if len(self._tombstones) > REMEMBERED_TOMBSTONES:
+            oldest, owner = self._tombstones.popitem(last=False)
+            self._tables[owner].pop(oldest, None)
+
+    def drop(self, resource: Resource, subject: str) -> Known | None:
+        """STATE has no message of this subject."""
+        self._tombstones.pop(subject, None)
+        return self._tables.get(resource.id, {}).pop(subject, None)
+
+    def clear(self) -> None:
+        """Nothing is known."""
+        self._tables.clear()
+        self._tombstones.clear()
+
+    def count(self, resource: Resource) -> int:
+        """Objects of a resource."""
+        return sum(not known.deleted for known in self._tables.get(resource.id, {}).values())
+
+    def total(self) -> int:
+        """Objects of all resources."""
+        return sum(len(table) for table in self._tables.values()) - len(self._tombstones)
+
+    def missing(
+        self, cluster: str, resource: Resource, listed: Collection[ObjectKey]
+    ) -> Iterator[tuple[ObjectKey, Version]]:
+        """Objects that STATE has and a list lacks."""
+        kept = {subjects.state_subject(cluster, resource.id, key) for key in listed}
+        for subject, known in list(self._tables.get(resource.id, {}).items()):
+            if subject not in kept and not known.deleted:
+                yield subjects.parse_state(subject).key, known.version
+
+    async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
+        """Reads the headers of all that STATE has of some resources."""
+        ids = {resource.id for resource in resources}
+        filters = [subjects.state_filter(cluster, resource_id) for resource_id in sorted(ids)]
+        found: list[Message] = []
+        subscription = await bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT, headers_only=True)
+        try:
+            async for item in subscription:
+                if isinstance(item, Message):
+                    found.append(item)
+                elif isinstance(item, Restarted):
+                    found.clear()
+                elif isinstance(item, CaughtUp):
+                    break
+        finally:
+            await subscription.close()
+        for message in found:
+            if subjects.parse_synced(message.subject) is None:
+                version, deleted = state.version_in(message.headers), state.is_tombstone(message.headers)
+                resource_id = subjects.parse_state(message.subject).resource_id
+                self.set(resource_id, message.subject, Known(message.sequence, version, deleted))
