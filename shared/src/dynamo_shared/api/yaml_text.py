@@ -75,8 +75,10 @@ def documents(text: str) -> list[Any]:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise InvalidManifest([FieldError("", f"no valid YAML: {where}{error.problem}")]) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidManifest([FieldError("", f"no valid YAML: {str(error) or 'nested too deeply'}")]) from error
+    except RecursionError as error:
+        raise InvalidManifest([FieldError("", "no valid YAML: nested too deeply")]) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise InvalidManifest([FieldError("", f"no valid YAML: {error}")]) from error
     for document in found:
         check_bounds(document)
     return found
@@ -100,4 +102,4 @@ def check_bounds(value: Any) -> None:
         elif not isinstance(current, str | int | float | None) or (
             isinstance(current, float) and not math.isfinite(current)
         ):
-            raise InvalidManifest([FieldError("", f"{str(current)[:80]!r} is no value of JSON")])
+            raise InvalidManifest([FieldError("", f"JSON has no such value: {str(current)[:80]}")])

@@ -1,0 +1,320 @@
+"""Manifests of people: every error at once, where it is, what is wrong, what is allowed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.manifest import load_manifest, load_manifests
+from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoGraphDeployment
+from dynamo_shared.api.yaml_text import MAX_CHARACTERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+HEAD = "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: graph}\n"
+
+
+def refusals(source: str | dict[str, Any]) -> list[str]:
+    with pytest.raises(InvalidManifest) as refused:
+        load_manifest(source)
+    return [str(error) for error in refused.value.errors]
+
+
+def with_components(*components: dict[str, Any]) -> dict[str, Any]:
+    return {**yaml.safe_load(HEAD), "spec": {"components": list(components)}}
+
+
+def test_a_good_manifest_becomes_a_graph() -> None:
+    graph = load_manifest(
+        HEAD
+        + textwrap.dedent(
+            """
+            spec:
+              backendFramework: vllm
+              components:
+              - name: Frontend
+                type: frontend
+                scalingAdapter:
+                podTemplate:
+                  metadata: {creationTimestamp: null}
+                  spec: {containers: [{name: main, image: "x:1", anything: {goes: here}}]}
+              - {name: Worker, type: worker, sharedMemorySize: 0}
+            """
+        )
+    )
+    assert isinstance(graph, DynamoGraphDeployment)
+    frontend, worker = graph.spec.components
+    assert frontend.type is ComponentType.FRONTEND
+    assert frontend.scaling_adapter is None, "null is absent, as for the API server"
+    assert frontend.pod_template == {
+        "metadata": {},
+        "spec": {"containers": [{"name": "main", "image": "x:1", "anything": {"goes": "here"}}]},
+    }
+    assert worker.shared_memory_size == 0
+
+
+def test_a_component_deployment_is_loaded_too() -> None:
+    text = HEAD.replace("DynamoGraphDeployment", "DynamoComponentDeployment") + "spec: {type: worker}\n"
+    loaded = load_manifest(text)
+    assert isinstance(loaded, DynamoComponentDeployment)
+    assert loaded.spec.name is None
+
+
+def test_every_error_is_told_at_once() -> None:
+    text = HEAD.replace("name: graph", "name: My_Graph, label: {a: b}") + textwrap.dedent(
+        """
+        spec:
+          backendFramework: vlm
+          labels: {nvidia.com/x: 3}
+          components:
+          - {name: Frontend, type: Frontend, replicas: "2"}
+          - {name: frontend, sharedmemorysize: 1Gi, sharedMemorySize: 1GB, replicas: -1, multinode: {nodeCount: 1}}
+          - {name: a-, experimental: {checkpoint: {}, failover: {numShadows: 2}}}
+        """
+    )
+    assert refusals(text) == [
+        "metadata.label: no such field; did you mean labels?",
+        "spec.backendFramework: 'vlm' is not allowed; one of 'sglang', 'vllm', 'trtllm'",
+        "spec.components[0].type: 'Frontend' is not allowed; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
+        "spec.components[0].replicas: must be an integer, not '2'",
+        "spec.components[1].replicas: -1 is too small; at least 0",
+        "spec.components[1].multinode.nodeCount: 1 is too small; at least 2",
+        "spec.components[1].sharedMemorySize: '1GB' is no quantity; examples: 8Gi, 500m, 2, 1e9",
+        "spec.components[1].sharedmemorysize: no such field; did you mean sharedMemorySize?",
+        "spec.components[2].experimental.failover.numShadows: 2 is too large; at most 1",
+        "spec.components[2].name: 'a-' does not match ^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$",
+        'spec.labels["nvidia.com/x"]: must be a string, not 3',
+        "metadata.name: 'My_Graph' is no object name, which has lower-case letters, digits, '-' and '.', "
+        "and begins and ends with a letter or digit",
+        "spec.components[1].name: 'frontend' is the name of [0] already; case does not count",
+        "spec.components[2].experimental.checkpoint: checkpointRef or identity must be set",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("components", "problem"),
+    [
+        (
+            [{"name": "a", "type": "epp"}, {"name": "b", "type": "epp"}],
+            "spec.components[1].type: a graph has at most one component of type epp; [0] is one already",
+        ),
+        (
+            [{"name": "Decode"}, {"name": "decode"}],
+            "spec.components[1].name: 'decode' is the name of [0] already; case does not count",
+        ),
+        (
+            [{"name": "a", "type": "worker", "eppConfig": {"configMapRef": {"key": "k"}}}],
+            "spec.components[0].eppConfig: needs type epp; type is worker",
+        ),
+        (
+            [{"name": "a", "eppConfig": {"configMapRef": {"key": "k"}}}],
+            "spec.components[0].eppConfig: needs type epp; type is not set",
+        ),
+        (
+            [{"name": "a", "type": "epp", "eppConfig": {}}],
+            "spec.components[0].eppConfig: exactly one of configMapRef and config must be set; neither is",
+        ),
+        (
+            [
+                {
+                    "name": "a",
+                    "type": "epp",
+                    "eppConfig": {"configMapRef": {"key": "k"}, "config": {"plugins": [], "schedulingProfiles": []}},
+                }
+            ],
+            "spec.components[0].eppConfig: exactly one of configMapRef and config must be set; both are set",
+        ),
+        (
+            [{"name": "a", "experimental": {"checkpoint": {"checkpointRef": ""}}}],
+            "spec.components[0].experimental.checkpoint: checkpointRef or identity must be set",
+        ),
+        (
+            [{"name": f"c{number}"} for number in range(26)],
+            "spec.components: 26 items, where at most 25 are allowed",
+        ),
+    ],
+)
+def test_rules_between_fields(components: list[dict[str, Any]], problem: str) -> None:
+    assert refusals(with_components(*components)) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("extraPodSpec", {}, "v1beta1 has it in podTemplate.spec, mainContainer being the container main"),
+        ("componentType", "worker", "v1beta1 calls it type"),
+        ("sharedMemory", {"size": "1Gi"}, "v1beta1 calls it sharedMemorySize, a size, or 0 for none"),
+        ("Replicas", 1, "did you mean replicas?"),
+        ("podTemplates", {}, "did you mean podTemplate?"),
+    ],
+)
+def test_an_unknown_field_comes_with_advice(name: str, value: Any, problem: str) -> None:
+    manifest = with_components({"name": "a", name: value})
+    assert refusals(manifest) == [f"spec.components[0].{name}: no such field; {problem}"]
+
+
+def test_a_field_like_no_other_is_answered_with_the_list() -> None:
+    assert refusals(with_components({"name": "a", "modelRef": {"name": "m", "qqq": 1}})) == [
+        "spec.components[0].modelRef.qqq: no such field; there are name, revision"
+    ]
+
+
+def test_a_manifest_of_the_older_version_is_told_which_one_there_is() -> None:
+    assert refusals(HEAD.replace("v1beta1", "v1alpha1")) == [
+        "apiVersion: 'nvidia.com/v1alpha1' is not supported; DynamoGraphDeployment has nvidia.com/v1beta1"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "one manifest expected, 0 found"),
+        (HEAD + "---\n" + HEAD, "one manifest expected, 2 found"),
+        ("- a", "a manifest must be an object, not a list"),
+        ("x: 1", "kind: required, and missing; one of DynamoGraphDeployment, DynamoComponentDeployment"),
+        (
+            "kind: DynamoGraphDeploymnt",
+            "kind: 'DynamoGraphDeploymnt' is no kind that is supported here; did you mean DynamoGraphDeployment?",
+        ),
+        (
+            "kind: DynamoGraphDeployment",
+            "apiVersion: required, and missing; DynamoGraphDeployment has nvidia.com/v1beta1",
+        ),
+        ("a: [1, *b]", "no valid YAML: line 1, column 8: found undefined alias 'b'"),
+        ("a: 1\na: 2", "no valid YAML: line 2, column 1: the key 'a' stands twice"),
+        ("a: &a [*a]", "nested more than 64 levels deep"),
+        ("[" * 100_000, "no valid YAML: nested too deeply"),
+        ("a: !!set {b}", "JSON has no such value: {'b'}"),
+        ("a: .inf", "JSON has no such value: inf"),
+        ("a: !!python/object:os.system {}", None),
+        ("a: \x07", None),
+        ("a" * (MAX_CHARACTERS + 1), f"longer than {MAX_CHARACTERS} characters"),
+    ],
+)
+def test_texts_that_are_no_manifest(text: str, problem: str | None) -> None:
+    (found,) = refusals(text)
+    assert found.startswith(problem or "no valid YAML: ")
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_few_lines_that_stand_for_billions_of_values_are_refused_at_once(merged: bool) -> None:
+    lines = ["a0: &a0 {" + ", ".join(f"k{number}: x" for number in range(10)) + "}"]
+    for level in range(1, 12):
+        aliases = ", ".join([f"*a{level - 1}"] * 10)
+        lines.append(f"a{level}: &a{level} {{<<: [{aliases}]}}" if merged else f"a{level}: &a{level} [{aliases}]")
+    (found,) = refusals("\n".join(lines))
+    assert found.endswith(("more than 250000 values", "more than 10000 keys in one object"))
+
+
+def test_many_objects_merged_into_one_are_refused() -> None:
+    (found,) = refusals("a: &a {b: 1}\nc: {<<: [" + ", ".join(["*a"] * 17) + "]}")
+    assert found.endswith("more than 16 objects merged into one")
+
+
+def test_anchors_and_merge_keys_work_as_in_kubectl() -> None:
+    text = HEAD + textwrap.dedent(
+        """
+        spec:
+          components:
+          - &worker {name: a, type: prefill, replicas: 2}
+          - {<<: *worker, name: b, type: decode}
+        """
+    )
+    graph = load_manifest(text)
+    assert isinstance(graph, DynamoGraphDeployment)
+    assert [(each.name, each.type, each.replicas) for each in graph.spec.components] == [
+        ("a", "prefill", 2),
+        ("b", "decode", 2),
+    ]
+
+
+def test_values_are_those_of_json() -> None:
+    text = HEAD + "spec: {annotations: {when: 2026-01-01, on: 'x', 8000: 'y'}}\n"
+    graph = load_manifest(text)
+    assert isinstance(graph, DynamoGraphDeployment)
+    assert graph.spec.annotations == {"when": "2026-01-01", "true": "x", "8000": "y"}
+
+
+def test_several_documents_with_other_kinds_among_them() -> None:
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}
+    found = load_manifests(f"---\n{HEAD}---\n---\n{json.dumps(config_map)}\n")
+    assert isinstance(found[0], DynamoGraphDeployment)
+    assert found[1:] == [config_map]
+
+
+def test_errors_of_several_documents_name_their_object() -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        load_manifests(f"{HEAD}spec: {{x: 1}}\n---\n{HEAD.replace('graph', 'other')}spec: []\n---\n7\n")
+    assert [str(error) for error in refused.value.errors] == [
+        "DynamoGraphDeployment graph: spec.x: no such field; there are annotations, backendFramework, components, env, labels, "
+        "restart, topologyConstraint",
+        "DynamoGraphDeployment other: spec: must be an object, not a list",
+        "document 3: a manifest must be an object, not 7",
+    ]
+
+
+def test_a_text_without_a_manifest_is_an_error() -> None:
+    with pytest.raises(InvalidManifest, match="no manifest found"):
+        load_manifests("---\n# nothing\n")
+
+
+def test_the_callers_object_is_not_touched() -> None:
+    manifest = with_components({"name": "a", "type": None})
+    load_manifest(manifest)
+    assert manifest == with_components({"name": "a", "type": None})
+
+
+KEYS = ["name", "type", "components", "eppConfig", "config", "podTemplate", "spec", "containers", "env", "x"]
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-1, 3) | st.floats() | st.text(max_size=3) | st.binary(max_size=2),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "name",
+                        "type",
+                        "components",
+                        "eppConfig",
+                        "config",
+                        "podTemplate",
+                        "spec",
+                        "containers",
+                        "env",
+                        "x",
+                    ]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_whatever_is_written_is_loaded_or_refused(spec: Any) -> None:
+    with contextlib.suppress(InvalidManifest):
+        load_manifest({**yaml.safe_load(HEAD), "spec": spec})
+
+
+CASES = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "cases"
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the recorded manifests (../shared/conformance/cases) are not here")
+def test_the_references_own_v1beta1_examples_load() -> None:
+    loaded = 0
+    for case in sorted(CASES.glob("*/*.json")):
+        for manifest in json.loads(case.read_text())["input"]:
+            if manifest["apiVersion"] == "nvidia.com/v1beta1" and manifest["kind"] == "DynamoGraphDeployment":
+                load_manifest(manifest)
+                loaded += 1
+    assert loaded > 20
