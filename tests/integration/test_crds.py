@@ -161,6 +161,7 @@ async def test_a_crd_is_accepted_and_established(kube: KubeClient, manifest: dic
     assert conditions["NamesAccepted"] == "True"
     assert "NonStructuralSchema" not in conditions
     assert len(json.dumps(stored)) < 100_000
+    assert stored["spec"]["versions"] == manifest["spec"]["versions"], "or every kubectl apply would find a change"
 
 
 async def test_kubectl_finds_them_by_short_name_and_category(kube: KubeClient) -> None:

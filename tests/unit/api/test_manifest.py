@@ -150,6 +150,7 @@ def test_rules_between_fields(components: list[dict[str, Any]], problem: str) ->
         ("extraPodSpec", {}, "v1beta1 has it in podTemplate.spec, mainContainer being the container main"),
         ("componentType", "worker", "v1beta1 calls it type"),
         ("sharedMemory", {"size": "1Gi"}, "v1beta1 calls it sharedMemorySize, a size, or 0 for none"),
+        ("scalingAdapters", {}, "did you mean scalingAdapter?"),
         ("Replicas", 1, "did you mean replicas?"),
         ("podTemplates", {}, "did you mean podTemplate?"),
     ],
@@ -157,6 +158,13 @@ def test_rules_between_fields(components: list[dict[str, Any]], problem: str) ->
 def test_an_unknown_field_comes_with_advice(name: str, value: Any, problem: str) -> None:
     manifest = with_components({"name": "a", name: value})
     assert refusals(manifest) == [f"spec.components[0].{name}: no such field; {problem}"]
+
+
+def test_the_switch_of_v1alpha1_is_explained() -> None:
+    assert refusals(with_components({"name": "a", "scalingAdapter": {"enabled": True}})) == [
+        "spec.components[0].scalingAdapter.enabled: no such field; "
+        "v1beta1 has no switch: write the object, even if empty, or leave it out"
+    ]
 
 
 def test_a_field_like_no_other_is_answered_with_the_list() -> None:

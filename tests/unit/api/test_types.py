@@ -72,7 +72,8 @@ def values(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:  #
         case "object" if "additionalProperties" in schema:
             return st.dictionaries(st.text(max_size=5), values(schema["additionalProperties"]), min_size=1, max_size=2)
         case "object" if "properties" not in schema:
-            return st.dictionaries(st.text(max_size=5), json_values, max_size=2)
+            free = schema.get("x-kubernetes-preserve-unknown-fields", False)
+            return st.dictionaries(st.text(max_size=5), json_values, max_size=2 if free else 0)
         case "object":
             known = {key: values(child, key) for key, child in schema["properties"].items()}
             always = {

@@ -47,7 +47,9 @@ def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
         if key.startswith("x-kubernetes-"):
             result[key] = value
         elif key == "properties":
-            result[key] = {name: _convert(each, definitions, f"{path}.{name}") for name, each in value.items()}
+            # The server drops an empty one, and every `kubectl apply` would then find a change.
+            if value:
+                result[key] = {name: _convert(each, definitions, f"{path}.{name}") for name, each in value.items()}
         elif key == "items":
             result[key] = _convert(value, definitions, f"{path}[]")
         elif key == "additionalProperties":

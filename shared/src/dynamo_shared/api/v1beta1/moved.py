@@ -21,6 +21,7 @@ MOVED = {
     "gpuMemoryService": "v1beta1 has it in experimental",
     "failover": "v1beta1 has it in experimental",
     "checkpoint": "v1beta1 has it in experimental",
+    "enabled": "v1beta1 has no switch: write the object, even if empty, or leave it out",
     "topologyProfile": "v1beta1 calls it clusterTopologyName",
     "autoscaling": "gone: write scalingAdapter {} and point an autoscaler at the adapter",
     "dynamoNamespace": "gone: it follows from the namespace and the name of the graph",
