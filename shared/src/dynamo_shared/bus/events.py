@@ -64,8 +64,7 @@ class EventPublisher:
         self._now = now
         self._outbox: deque[_Outgoing] = deque()
         self._wake = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._sending = asyncio.Lock()
 
     @property
     def waiting(self) -> int:
@@ -127,36 +126,42 @@ class EventPublisher:
             )
         )
         metrics.EVENTS_WAITING.set(len(self._outbox))
-        self._empty.clear()
         self._wake.set()
 
     async def flush(self, timeout: float) -> bool:
-        """Waits until the outbox is empty, at most so many seconds; says whether it is."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._empty.wait(), timeout)
+        """Sends what is queued, with or without `run`, for so many seconds at most. Says whether all has left."""
+        with suppress(TimeoutError, BusClosedError):
+            async with asyncio.timeout(timeout):
+                pause = FIRST_RETRY
+                while self._outbox:
+                    pause = await self._step(pause)
         return not self._outbox
 
     async def run(self) -> None:
-        """Sends what is queued, for ever; on cancellation what is still queued stays so (`flush` before)."""
-        delay = FIRST_RETRY
+        """Sends what is queued, for ever; on cancellation what is still queued stays so, for `flush`."""
+        pause = FIRST_RETRY
         while True:
             await self._wake.wait()
-            if not self._outbox:
-                self._wake.clear()
-                self._empty.set()
-                continue
+            self._wake.clear()
+            while self._outbox:
+                pause = await self._step(pause)
+
+    async def _step(self, pause: float) -> float:
+        """Sends once; returns how long to wait after the next failure."""
+        async with self._sending:
             try:
                 await self._send_batch(self._batch())
-                delay = FIRST_RETRY
             except StreamNotFoundError:
-                await self._declare()
-                await asyncio.sleep(delay)
+                with suppress(BusUnavailableError):
+                    await self._bus.declare(streams.EVENTS)
             except BusUnavailableError as error:
                 log.debug("events wait", waiting=len(self._outbox), error=str(error))
-                # Equal jitter: replicas that lost the same server do not come back at the same moment.
-                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311
-                delay = min(delay * 2, LAST_RETRY)
                 await self._bus.wait_connected()
+            else:
+                return FIRST_RETRY
+            # Jitter: replicas that lost the same server do not come back at the same moment.
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+            return min(pause * 2, LAST_RETRY)
 
     def _batch(self) -> list[_Outgoing]:
         """The oldest events, no two about the same object: a retry cannot reorder one object's events."""
@@ -194,6 +199,8 @@ class EventPublisher:
                 metrics.EVENTS_DROPPED.labels("refused").inc()
             elif isinstance(result, BaseException):
                 raise result
+            else:
+                metrics.EVENTS_PUBLISHED.inc()
             done.add(id(outgoing))
         if done:
             # While this waited, a full outbox may have dropped its oldest: take out by identity, never by position.
@@ -201,10 +208,6 @@ class EventPublisher:
             metrics.EVENTS_WAITING.set(len(self._outbox))
         if trouble is not None:
             raise trouble
-
-    async def _declare(self) -> None:
-        with suppress(BusUnavailableError):
-            await self._bus.declare(streams.EVENTS)
 
 
 def _identity(spec: EventSpec, uid: str, version: str, causation_id: str, reason: str) -> str:

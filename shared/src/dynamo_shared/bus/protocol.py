@@ -144,8 +144,8 @@ class Bus(Protocol):
     def trouble(self) -> str:
         """Why the server cannot be reached, in words without secrets; empty while it can."""
 
-    def on_health(self, listener: Callable[[Health], None]) -> None:
-        """Calls back at each change of health."""
+    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+        """Calls back at each change of health, until the function that this returns is called."""
 
     async def wait_connected(self) -> None:
         """Returns as soon as the server can be reached."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
@@ -75,7 +76,7 @@ class _Outgoing:
 class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
 
-    `clock` gives seconds that only grow, the event loop's by default; `now` the time of day.
+    `clock` is the one that `received` is read from, in seconds; `now` is the time of day in markers.
     """
 
     def __init__(
@@ -85,14 +86,14 @@ class StatePublisher:
         *,
         window: int = WINDOW,
         audit_interval: float = AUDIT_INTERVAL,
-        clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.time,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._bus = bus
         self._cluster = cluster
         self._window = window
         self._audit_interval = audit_interval
-        self._clock = clock or (lambda: asyncio.get_running_loop().time())
+        self._clock = clock
         self._now = now
         self._ledger = Ledger()
         self._waiting: dict[str, _Outgoing] = {}
@@ -114,22 +115,32 @@ class StatePublisher:
         """Objects that are not acknowledged yet."""
         return sum(self._open.values())
 
+    @property
+    def incarnation(self) -> str:
+        """Which making of the stream is published to."""
+        return self._incarnation
+
     def count(self, resource: Resource) -> int:
         """Objects of a resource that STATE has."""
         return self._ledger.count(resource)
 
-    def put(self, resource: Resource, obj: KubeObject, change: Change = Change.MODIFIED) -> bool:
-        """Queues an object unless STATE has it already; replaces an older version of it that is still waiting."""
+    def put(
+        self, resource: Resource, obj: KubeObject, change: Change = Change.MODIFIED, *, received: float | None = None
+    ) -> bool:
+        """Queues an object unless STATE has it already; replaces an older version of it that is still waiting.
+
+        `received`: when the API server told of it; now by default.
+        """
         subject = subjects.state_subject(self._cluster, resource.id, key_of(obj))
         version = version_of(obj)
         newest = self._newest(resource, subject)
         if newest is not None and not is_newer(version, newest):
             return False
         headers = state.object_headers(obj, change)
-        self._queue(_Outgoing(subject, resource, version, change, self._clock(), headers, obj))
+        self._queue(_Outgoing(subject, resource, version, change, received or self._clock(), headers, obj))
         return True
 
-    def delete(self, resource: Resource, key: ObjectKey, version: Version) -> bool:
+    def delete(self, resource: Resource, key: ObjectKey, version: Version, *, received: float | None = None) -> bool:
         """Queues the tombstone of an object that is gone, unless STATE has none, or a newer one of its name."""
         subject = subjects.state_subject(self._cluster, resource.id, key)
         pending, known = self._pending(subject), self._ledger.get(resource, subject)
@@ -143,7 +154,7 @@ class StatePublisher:
             # The end of a uid is final, also where the list that lacks it does not say at which version it ended.
             version = version._replace(resource_version=max(version.resource_version, newest.resource_version))
         headers = state.tombstone_headers(version)
-        self._queue(_Outgoing(subject, resource, version, Change.DELETED, self._clock(), headers))
+        self._queue(_Outgoing(subject, resource, version, Change.DELETED, received or self._clock(), headers))
         return True
 
     async def load(self, resources: Iterable[Resource]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.memory.consumer import MemoryConsumer, MemoryDelivery
@@ -54,9 +55,10 @@ class MemoryBus:
         """Why it cannot be reached."""
         return "" if self._connected.is_set() else "disconnected"
 
-    def on_health(self, listener: Callable[[Health], None]) -> None:
-        """Calls back at each change of health."""
+    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+        """Calls back at each change of health, until the function that this returns is called."""
         self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
 
     async def wait_connected(self) -> None:
         """Returns as soon as it can be reached."""
@@ -247,7 +249,7 @@ class MemoryBus:
         self.notify()
 
     def _tell(self, health: Health) -> None:
-        for listener in self._listeners:
+        for listener in list(self._listeners):
             listener(health)
 
 

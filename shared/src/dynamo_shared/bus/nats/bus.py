@@ -57,9 +57,9 @@ class NatsBus:
         """Why the server cannot be reached; empty while it can."""
         return self._keeper.trouble
 
-    def on_health(self, listener: Callable[[Health], None]) -> None:
-        """Calls back at each change of health."""
-        self._keeper.on_health(listener)
+    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+        """Calls back at each change of health, until the function that this returns is called."""
+        return self._keeper.on_health(listener)
 
     async def wait_connected(self) -> None:
         """Returns as soon as the server can be reached."""

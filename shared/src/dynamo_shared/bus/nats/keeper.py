@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 
@@ -48,9 +49,10 @@ class Keeper:
         """Whether `close` was called."""
         return self._closed
 
-    def on_health(self, listener: Callable[[Health], None]) -> None:
-        """Calls back at each change."""
+    def on_health(self, listener: Callable[[Health], None]) -> Callable[[], None]:
+        """Calls back at each change, until the function that this returns is called."""
         self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
 
     def session(self) -> Session:
         """The current session; BusUnavailableError while there is none."""
@@ -118,5 +120,5 @@ class Keeper:
             await session.close()
 
     def _tell(self, health: Health) -> None:
-        for listener in self._listeners:
+        for listener in list(self._listeners):
             listener(health)

@@ -1,0 +1,93 @@
+"""Composition root: all that the watcher is made of, on one page."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dynamo_shared.bus import Health as BusHealth
+from dynamo_shared.leases import Leadership
+from dynamo_shared.runtime import ServiceContext, State
+
+from dynamo_watcher.feed import Feed
+from dynamo_watcher.metrics import WatcherMetrics
+from dynamo_watcher.resources import WATCHED
+
+NAME = "watcher"
+FIELD_MANAGER = "dynamo-watcher"
+
+
+class WatcherService:
+    """Publishes the Kubernetes objects that the platform reads to STATE. One replica is active, the others stand by."""
+
+    name = NAME
+
+    async def run(self, context: ServiceContext) -> None:
+        """Serve until cancelled."""
+        await _Watcher(context).serve()
+
+
+class _Watcher:
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._leadership: Leadership = context.leadership(NAME)
+        self._metrics = WatcherMetrics(context.metrics.registry)
+        self._troubles: dict[str, str] = {}
+        self._active = False
+
+    async def serve(self) -> None:
+        """Stand by until elected, feed until no longer elected, and so on."""
+        forget = self._context.bus.on_health(lambda _: self._report())
+        try:
+            while True:
+                self._report()
+                await self._leadership.wait_elected()
+                self._active = True
+                self._metrics.active(True)
+                self._report()
+                await self._feed_while_elected()
+                self._active = False
+                self._troubles.clear()
+                self._metrics.active(False)
+        finally:
+            forget()
+            self._metrics.close()
+
+    async def _feed_while_elected(self) -> None:
+        feeding = asyncio.create_task(self._feed().run(), name="feed")
+        losing = asyncio.create_task(self._leadership.wait_lost(), name="leadership")
+        try:
+            await asyncio.wait([feeding, losing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (feeding, losing):
+                task.cancel()
+            await asyncio.gather(feeding, losing, return_exceptions=True)
+        if not feeding.cancelled():
+            feeding.result()
+
+    def _feed(self) -> Feed:
+        platform = self._context.settings.platform
+        return Feed(
+            self._context.kube.acting_as(FIELD_MANAGER),
+            self._context.bus,
+            platform.cluster_name,
+            WATCHED,
+            self._metrics,
+            namespaces=platform.kubernetes.namespaces,
+            trouble=self._trouble,
+        )
+
+    def _trouble(self, resource: str, message: str) -> None:
+        if message:
+            self._troubles[resource] = message
+        else:
+            self._troubles.pop(resource, None)
+        self._report()
+
+    def _report(self) -> None:
+        troubles = [f"{resource}: {message}" for resource, message in sorted(self._troubles.items())]
+        if self._context.bus.health is not BusHealth.CONNECTED:
+            troubles.append(f"NATS: {self._context.bus.trouble}")
+        if troubles:
+            self._context.health.set(NAME, State.DEGRADED, "; ".join(troubles))
+        else:
+            self._context.health.set(NAME, State.OK, "active" if self._active else "standing by")

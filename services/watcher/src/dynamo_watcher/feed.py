@@ -1,0 +1,116 @@
+"""The active watcher: all resources, one publisher, and what happens when STATE is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+from dynamo_shared.bus import Bus, EventPublisher, ResyncData
+from dynamo_shared.bus.specifications import PLATFORM
+from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.kube import KubeClient
+
+from dynamo_watcher.follower import Follower
+from dynamo_watcher.metrics import WatcherMetrics
+from dynamo_watcher.resources import Watched
+
+log = structlog.get_logger("dynamo.watcher")
+
+COUNT_INTERVAL = 5.0
+"""Seconds between counts of the objects in STATE, for the metric."""
+
+FLUSH_WITHIN = 2.0
+
+
+class Feed:
+    """Keeps STATE equal to what the API server has of the watched resources. Run it where this replica is the leader.
+
+    1. It learns which versions STATE has, lists everything, publishes what is newer, and tombstones for what is gone.
+    2. It follows every resource.
+    3. Where STATE is found to have lost messages it starts over, then says so by a `resync` event.
+    """
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        bus: Bus,
+        cluster: str,
+        watched: Sequence[Watched],
+        metrics: WatcherMetrics,
+        *,
+        namespaces: Sequence[str] = (),
+        trouble: Callable[[str, str], None] = lambda _resource, _message: None,
+    ) -> None:
+        self._kube = kube
+        self._cluster = cluster
+        self._watched = watched
+        self._metrics = metrics
+        self._namespaces = namespaces
+        self._trouble = trouble
+        self._publisher = StatePublisher(bus, cluster)
+        self._events = EventPublisher(bus, cluster)
+        self._rounds = 0
+
+    async def run(self) -> None:
+        """Feeds for ever."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._publisher.run(), name="state-publisher")
+                tasks.create_task(self._events.run(), name="event-publisher")
+                tasks.create_task(self._count(), name="object-count")
+                await self._publisher.load(entry.resource for entry in self._watched)
+                while True:
+                    await self._until_lost()
+                    log.warning("publishing everything again")
+                    self._publisher.start_over()
+                    self._rounds += 1
+        finally:
+            await self._events.flush(FLUSH_WITHIN)
+
+    async def _until_lost(self) -> None:
+        followers = [self._follower(entry) for entry in self._watched]
+        tasks = [asyncio.create_task(follower.run(), name="follower") for follower in followers]
+        tasks.append(asyncio.create_task(self._announce(followers), name="announce"))
+        lost = asyncio.create_task(self._publisher.lost.wait(), name="lost")
+        try:
+            while not lost.done():
+                done, _ = await asyncio.wait([lost, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                for task in done - {lost}:
+                    tasks.remove(task)
+                    # A follower never ends by itself; its error ends the feed, and the service is started again.
+                    task.result()
+        finally:
+            for task in (lost, *tasks):
+                task.cancel()
+            await asyncio.gather(lost, *tasks, return_exceptions=True)
+
+    def _follower(self, entry: Watched) -> Follower:
+        return Follower(
+            entry, self._kube, self._publisher, self._metrics, namespaces=self._namespaces, trouble=self._trouble
+        )
+
+    async def _announce(self, followers: Sequence[Follower]) -> None:
+        for follower in followers:
+            await follower.synced.wait()
+        log.info("all resources are in STATE", objects={f.watched.resource.id: self._count_of(f) for f in followers})
+        if self._rounds:
+            self._events.publish(kind=PLATFORM, obj=self._platform(), event="resync", data=self._resync(followers))
+
+    def _count_of(self, follower: Follower) -> int:
+        return self._publisher.count(follower.watched.resource)
+
+    def _platform(self) -> dict[str, object]:
+        """The platform as the object that a resync is about; each incarnation of STATE is another version of it."""
+        version = f"{self._publisher.incarnation}-{self._rounds}"
+        return {"metadata": {"name": self._cluster, "uid": self._cluster, "resourceVersion": version}}
+
+    def _resync(self, followers: Sequence[Follower]) -> ResyncData:
+        resources = [follower.watched.resource.id for follower in followers]
+        return ResyncData(reason="STATE was lost and has been filled again", resources=resources)
+
+    async def _count(self) -> None:
+        while True:
+            for entry in self._watched:
+                self._metrics.counted(entry.resource.id, self._publisher.count(entry.resource))
+            await asyncio.sleep(COUNT_INTERVAL)

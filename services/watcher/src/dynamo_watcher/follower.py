@@ -1,0 +1,100 @@
+"""Takes one resource from the API server to STATE."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus import state
+from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.bus.versions import version_of
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.reflector import Change, Reflector, Synced
+from opentelemetry import trace
+
+from dynamo_watcher.metrics import WatcherMetrics
+from dynamo_watcher.resources import Watched
+
+ALL_NAMESPACES = ""
+
+tracer = trace.get_tracer("dynamo.watcher")
+
+
+class Follower:
+    """Publishes every change of one resource, in all namespaces or in some.
+
+    `trouble` is told of each resource that cannot be listed or watched, with an empty message when it can again.
+    """
+
+    def __init__(
+        self,
+        watched: Watched,
+        kube: KubeClient,
+        publisher: StatePublisher,
+        metrics: WatcherMetrics,
+        *,
+        namespaces: Sequence[str] = (),
+        trouble: Callable[[str, str], None] = lambda _resource, _message: None,
+    ) -> None:
+        self.watched = watched
+        self._kube = kube
+        self._publisher = publisher
+        self._metrics = metrics
+        self._namespaces = tuple(namespaces) or (ALL_NAMESPACES,)
+        self._trouble = trouble
+        self._listed: dict[str, set[ObjectKey]] = {}
+        self._swept = False
+        self.synced = asyncio.Event()
+        """set once a complete list is in STATE"""
+
+    async def run(self) -> None:
+        """Follows for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            for namespace in self._namespaces:
+                tasks.create_task(self._follow(namespace), name=f"follow-{self.watched.resource.id}-{namespace}")
+
+    async def _follow(self, namespace: str) -> None:
+        reflector = Reflector(
+            self._kube,
+            self.watched.resource,
+            namespace=namespace,
+            label_selector=self.watched.label_selector,
+            on_health=partial(self._health, namespace),
+        )
+        async for item in reflector.changes():
+            if isinstance(item, Change):
+                self._publish(item)
+            else:
+                await self._complete(namespace, item)
+
+    def _publish(self, change: Change) -> None:
+        resource = self.watched.resource
+        self._metrics.changed(resource.id, change.kind.lower())
+        with tracer.start_as_current_span(f"watch {resource.kind}", attributes={"key": str(change.key)}):
+            if change.kind == "DELETED":
+                version = version_of(change.obj)
+                self._publisher.delete(resource, change.key, version, received=change.received_at)
+            else:
+                kind = state.Change(change.kind.lower())
+                self._publisher.put(resource, change.obj, kind, received=change.received_at)
+
+    async def _complete(self, namespace: str, synced: Synced) -> None:
+        """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""
+        resource = self.watched.resource
+        # A copy: the view changes as soon as the next item is asked for.
+        self._listed[namespace] = set(synced.versions)
+        if len(self._listed) < len(self._namespaces):
+            return
+        if not self._swept:
+            # Only now: what vanishes later, the reflectors tell of.
+            await self._publisher.sweep(resource, set().union(*self._listed.values()))
+            self._swept = True
+        await self._publisher.mark_synced(resource, synced.resource_version)
+        self._metrics.synced(resource.id, self._publisher.count(resource))
+        self.synced.set()
+
+    def _health(self, namespace: str, ok: bool, message: str) -> None:
+        where = f"{self.watched.resource.id} in {namespace}" if namespace else self.watched.resource.id
+        self._trouble(where, "" if ok else message)
