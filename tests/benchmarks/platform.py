@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import re
-import socket
 import sys
 import tempfile
 import urllib.request
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from dynamo_ctl.localcluster import free_port
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
@@ -50,7 +50,6 @@ class Bench:
 
     kube: KubeClient
     nats_url: str
-    kubeconfig: Path
     process: asyncio.subprocess.Process
     metrics_port: int
 
@@ -74,9 +73,19 @@ class Bench:
         return int(found[1]) / 1024 if found else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Servers on which the platform is about to run."""
+
+    kube: KubeClient
+    nats_url: str
+    kubeconfig: Path
+    directory: Path
+
+
 @contextlib.asynccontextmanager
-async def bench(*, scheduler: bool, kwok_nodes: int, services: str = "all", start: bool = True) -> AsyncIterator[Bench]:
-    """A control plane, NATS and the platform with all services in one process, ready to be given work."""
+async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
+    """A control plane with our CRDs and a namespace, and NATS."""
     programs = Programs()
     options = ControlPlaneOptions(controller_manager=True, scheduler=scheduler, kwok_nodes=kwok_nodes)
     async with contextlib.AsyncExitStack() as stack:
@@ -88,16 +97,25 @@ async def bench(*, scheduler: bool, kwok_nodes: int, services: str = "all", star
         )
         await install_crds(kube, crd_manifests())
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        health, metrics = _free_port(), _free_port()
-        config = directory / "config.yaml"
-        config.write_text(yaml.safe_dump(_configuration(plane.kubeconfig, nats.url, health, metrics)))
+        yield Stage(kube, nats.url, plane.kubeconfig, directory)
+
+
+@contextlib.asynccontextmanager
+async def bench(stage: Stage, *services: str, wait: bool = True) -> AsyncIterator[Bench]:
+    """The platform with the named services in one process; with `wait`, ready to be given work."""
+    health, metrics = free_port(), free_port()
+    config, log = stage.directory / "config.yaml", stage.directory / "platform.log"
+    config.write_text(yaml.safe_dump(_configuration(stage, health, metrics)))
+    with log.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "dynamo_ctl", "run", services, "--config", str(config),
-            stderr=(directory / "platform.log").open("wb"),
-        )  # fmt: skip
-        stack.push_async_callback(_stop, process)
-        await _ready(health, process, directory / "platform.log")
-        yield Bench(kube, nats.url, plane.kubeconfig, process, metrics)
+            sys.executable, "-m", "dynamo_ctl", "run", *(services or ("all",)), "--config", str(config), stderr=stderr
+        )
+    try:
+        if wait:
+            await _ready(health, process, log)
+        yield Bench(stage.kube, stage.nats_url, process, metrics)
+    finally:
+        await _stop(process)
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -106,7 +124,7 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _configuration(kubeconfig: Path, nats_url: str, health: int, metrics: int) -> dict[str, object]:
+def _configuration(stage: Stage, health: int, metrics: int) -> dict[str, object]:
     return {
         "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
         "kind": "OperatorConfiguration",
@@ -115,22 +133,16 @@ def _configuration(kubeconfig: Path, nats_url: str, health: int, metrics: int) -
             "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
         },
         "rbac": {"plannerClusterRoleName": "dynamo-planner"},
-        "platform": {"kubernetes": {"kubeconfig": str(kubeconfig)}, "nats": {"servers": [nats_url]}},
+        "platform": {"kubernetes": {"kubeconfig": str(stage.kubeconfig)}, "nats": {"servers": [stage.nats_url]}},
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def _ready(port: int, process: asyncio.subprocess.Process, log: Path) -> None:
     async with asyncio.timeout(READY_WITHIN):
         while True:
             if process.returncode is not None:
-                sys.exit(f"the platform ended with {process.returncode}:\n{log.read_text()[-2000:]}")
+                said = (await asyncio.to_thread(log.read_text))[-2000:]
+                sys.exit(f"the platform ended with {process.returncode}:\n{said}")
             try:
                 await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}/readyz", timeout=2)
             except OSError:

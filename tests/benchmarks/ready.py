@@ -9,14 +9,14 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube.reflector import Change, Reflector
 
 from .graphs import graph
-from .platform import NAMESPACE, Bench, bench, percentile
+from .platform import NAMESPACE, Bench, bench, percentile, servers
 
 SAMPLES = 20
 
 
 async def run() -> str:
     """Measure, and return the line."""
-    async with bench(scheduler=True, kwok_nodes=2) as bench_:
+    async with servers(scheduler=True, kwok_nodes=2) as stage, bench(stage) as bench_:
         ready: dict[str, asyncio.Future[float]] = {}
         watching = asyncio.create_task(_watch(bench_, ready))
         try:

@@ -16,7 +16,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, O
 from dynamo_shared.kube.reflector import Change, Reflector
 
 from .graphs import COMPONENTS, graph
-from .platform import NAMESPACE, Bench, bench, percentile
+from .platform import NAMESPACE, Bench, bench, percentile, servers
 
 IDLE_SAMPLES = 30
 #: Until writes that follow the last Deployment (status, Events) are over. Seconds.
@@ -49,7 +49,7 @@ class Arrivals:
 
 async def run(count: int) -> str:
     """Measure, and return the line."""
-    async with bench(scheduler=False, kwok_nodes=0) as bench_:
+    async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage) as bench_:
         arrivals = Arrivals()
         watching = asyncio.create_task(arrivals.watch(bench_))
         try:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
@@ -45,11 +44,11 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture
-async def namespace(kube: KubeClient) -> AsyncIterator[str]:
+async def namespace(kube: KubeClient) -> str:
     """A fresh namespace; the other tests' objects are not in it."""
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    yield name
+    return name
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_pod_builder.rollout import Replicas, margins, step
-from dynamo_shared.api.registry import annotations
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,8 +24,8 @@ def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unav
     given_annotations = {
         key: value
         for key, value in (
-            (annotations.DEPLOYMENT_MAX_SURGE, surge),
-            (annotations.DEPLOYMENT_MAX_UNAVAILABLE, unavailable),
+            (DEPLOYMENT_MAX_SURGE, surge),
+            (DEPLOYMENT_MAX_UNAVAILABLE, unavailable),
         )
         if value is not None
     }
@@ -35,7 +35,7 @@ def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unav
 @pytest.mark.parametrize("value", ["", "half", "-1", "25 %", "%"])
 def test_margin_that_is_no_number_is_refused(value):
     with pytest.raises(ValueError, match="neither a number of pods nor a percentage"):
-        margins(4, {annotations.DEPLOYMENT_MAX_SURGE: value})
+        margins(4, {DEPLOYMENT_MAX_SURGE: value})
 
 
 def test_a_full_cluster_still_moves():

@@ -41,7 +41,12 @@ def deployment(name="d", *, wanted=2, updated=2, available=2, total=2, generatio
             deployment(
                 available=0,
                 conditions=[
-                    {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+                    {
+                        "type": "ReplicaFailure",
+                        "status": "True",
+                        "reason": "FailedCreate",
+                        "message": "exceeded quota: gpus",
+                    }
                 ],
             ),
             False,
@@ -51,7 +56,12 @@ def deployment(name="d", *, wanted=2, updated=2, available=2, total=2, generatio
             deployment(
                 available=0,
                 conditions=[
-                    {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow"}
+                    {
+                        "type": "Progressing",
+                        "status": "False",
+                        "reason": "ProgressDeadlineExceeded",
+                        "message": "too slow",
+                    }
                 ],
             ),
             False,

@@ -106,7 +106,7 @@ class _PodBuilder:
             metrics.failed(kind, namespace, error)
             metrics.reconciled(kind, namespace, "error", time.perf_counter() - started)
             raise
-        outcome = "success" if result.requeue_after is None else "requeue"
+        outcome: Outcome = "success" if result.requeue_after is None else "requeue"
         metrics.reconciled(kind, namespace, outcome, time.perf_counter() - started)
         return result
 

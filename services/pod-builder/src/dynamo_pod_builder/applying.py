@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 from dynamo_shared.api import resources
-from dynamo_shared.api.registry import annotations, labels
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
@@ -79,7 +80,7 @@ class Applier:
             return Ensured(Change.UNCHANGED, observed)
         await claim_fields(self._kube, resource, key)
         result = await self._kube.apply(resource, wanted)
-        if coverage.covers(wanted, result):
+        if coverage.missing(wanted, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
         return self._remembered(resource, Change.UPDATED, result)
 
@@ -107,7 +108,7 @@ def stamped(desired: KubeObject) -> KubeObject:
     """`desired` with the hash of itself as an annotation."""
     digest = hashlib.sha256(msgspec.json.encode(desired, order="sorted")).hexdigest()[:16]
     metadata = desired["metadata"]
-    marks = {**metadata.get("annotations", {}), annotations.LAST_APPLIED_HASH: digest}
+    marks = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
     return {**desired, "metadata": {**metadata, "annotations": marks}}
 
 
@@ -129,6 +130,6 @@ def controller_of(obj: KubeObject) -> dict[str, Any] | None:
 
 
 def _has_all(wanted: KubeObject, observed: KubeObject) -> bool:
-    mark = annotations.LAST_APPLIED_HASH
-    same_wish = observed["metadata"].get("annotations", {}).get(mark) == wanted["metadata"]["annotations"][mark]
-    return same_wish and not coverage.covers(wanted, observed)
+    last, now = observed["metadata"].get("annotations", {}), wanted["metadata"]["annotations"]
+    same_wish = last.get(LAST_APPLIED_HASH) == now[LAST_APPLIED_HASH]
+    return same_wish and not coverage.missing(wanted, observed)

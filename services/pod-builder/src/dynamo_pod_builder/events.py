@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from dynamo_shared.bus.event_publisher import EventPublisher
-from dynamo_shared.bus.events import GRAPH_DEPLOYMENT, ComponentCounts, DeploymentData
+from dynamo_shared.bus import EventPublisher, deployment_data
+from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.kube.events import EventRecorder
 
 KubeObject = dict[str, Any]
@@ -30,13 +31,13 @@ class Reporter:
         """Children that a graph no longer names were deleted."""
         self._normal(graph, "Deleted", "Delete", f"Deleted {', '.join(deleted)}")
 
-    def rollout_started(self, graph: KubeObject, components: list[str]) -> None:
+    def rollout_started(self, graph: KubeObject, components: Sequence[str]) -> None:
         """A managed rolling update of workers began."""
         self._normal(
             graph, "RollingUpdateStarted", "RollingUpdate", f"Rolling update of {', '.join(components)} started"
         )
 
-    def rollout_completed(self, graph: KubeObject, components: list[str]) -> None:
+    def rollout_completed(self, graph: KubeObject, components: Sequence[str]) -> None:
         """A managed rolling update of workers ended."""
         self._normal(
             graph, "RollingUpdateCompleted", "RollingUpdate", f"Rolling update of {', '.join(components)} completed"
@@ -65,28 +66,5 @@ class Reporter:
         self._recorder.record(graph, type_="Normal", reason=reason, message=message, action=action)
 
     def _publish(self, graph: KubeObject, event: str, status: KubeObject) -> None:
-        ready = next((entry for entry in status.get("conditions", ()) if entry["type"] == "Ready"), {})
-        self._publisher.publish(
-            kind=GRAPH_DEPLOYMENT,
-            obj=graph,
-            event=event,
-            reason=ready.get("reason", ""),
-            data=DeploymentData(
-                name=graph["metadata"]["name"],
-                namespace=graph["metadata"]["namespace"],
-                state=status.get("state", ""),
-                reason=ready.get("reason", ""),
-                message=ready.get("message", ""),
-                generation=str(graph["metadata"].get("generation", 0)),
-                backend_framework=graph.get("spec", {}).get("backendFramework", ""),
-                components={
-                    name: ComponentCounts(
-                        replicas=counts["replicas"],
-                        ready=counts.get("readyReplicas", 0),
-                        updated=counts["updatedReplicas"],
-                        available=counts.get("availableReplicas", 0),
-                    )
-                    for name, counts in status.get("components", {}).items()
-                },
-            ),
-        )
+        data = deployment_data(graph, status)
+        self._publisher.publish(kind=GRAPH_DEPLOYMENT, obj=graph, event=event, reason=data.reason, data=data)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynamo_shared.api.registry import annotations
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE
 
 DEFAULT_MARGIN = "25%"
 
@@ -40,9 +40,9 @@ def margins(desired: int, template_annotations: Mapping[str, str]) -> tuple[int,
 
     Raises ValueError for an annotation that is neither a whole number nor a percentage.
     """
-    surge = _resolve(template_annotations.get(annotations.DEPLOYMENT_MAX_SURGE, DEFAULT_MARGIN), desired, up=True)
+    surge = _resolve(template_annotations.get(DEPLOYMENT_MAX_SURGE, DEFAULT_MARGIN), desired, up=True)
     unavailable = _resolve(
-        template_annotations.get(annotations.DEPLOYMENT_MAX_UNAVAILABLE, DEFAULT_MARGIN), desired, up=False
+        template_annotations.get(DEPLOYMENT_MAX_UNAVAILABLE, DEFAULT_MARGIN), desired, up=False
     )
     return (surge or 1, 0) if unavailable == 0 else (surge, unavailable)
 

@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api import resources
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
-from pydantic import ValidationError
-
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import owned_by, surplus
@@ -54,8 +53,8 @@ class ComponentReconciler:
     async def _make(self, component: KubeObject) -> Failure | None:
         try:
             wanted = render.component_children(parse_component(component), self.config)
-        except ValidationError as error:
-            return Failure("InvalidSpec", "; ".join(where(entry) for entry in error.errors()))
+        except InvalidManifest as error:
+            return Failure("InvalidSpec", str(error))
         except render.RenderError as error:
             return Failure("NotDeployable", str(error))
         try:
@@ -69,7 +68,3 @@ class ComponentReconciler:
             await self.applier.delete(resources.of(leftover), leftover)
         return None
 
-
-def where(error: Any) -> str:
-    """One error of a spec that does not parse, with its path."""
-    return f"{'.'.join(str(part) for part in error['loc'])}: {error['msg']}"

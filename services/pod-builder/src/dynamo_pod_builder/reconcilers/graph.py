@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api import resources
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -21,16 +22,15 @@ from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
-from pydantic import ValidationError
-
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, owned_by, surplus
 from dynamo_pod_builder.events import Reporter
-from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED, where
+from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
 from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
 from dynamo_pod_builder.status.component import Failure, failure_of
-from dynamo_pod_builder.status.graph import FAILED, Generation, Outcome, graph_status
+from dynamo_pod_builder.status.conditions import find
+from dynamo_pod_builder.status.graph import FAILED, READY, Generation, Outcome, graph_status
 from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
@@ -69,8 +69,8 @@ class GraphReconciler:
     async def _make(self, graph: KubeObject) -> _Made:
         try:
             wanted = render.graph_children(parse_graph(graph), self.config)
-        except ValidationError as error:
-            return _Made(failure=Failure("InvalidSpec", "; ".join(where(entry) for entry in error.errors())))
+        except InvalidManifest as error:
+            return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
             return _Made(failure=Failure("NotDeployable", str(error)))
         rollout = roll(
@@ -159,7 +159,7 @@ class _Made:
 
 
 def _verdict(status: KubeObject) -> tuple[object, ...]:
-    ready = next((entry for entry in status.get("conditions", ()) if entry["type"] == "Ready"), {})
+    ready = find(status.get("conditions", ()), READY) or {}
     return (status.get("state"), ready.get("reason"), status.get("observedGeneration"))
 
 

@@ -1,0 +1,101 @@
+"""`make bench-bus`: how fast changes reach subscribers.
+
+`event_p50_ms` and `event_p99_ms`: from sending a write to the API server to the change at a NATS subscriber, one write at
+a time. `objects_per_s`: objects that exist before the watcher starts, from its first to its last message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from typing import Any
+
+import nats
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.kube import KubeClient
+from nats.aio.msg import Msg
+
+from .platform import NAMESPACE, bench, percentile, servers
+
+SAMPLES = 500
+AT_ONCE = 32
+#: Until the first list is over. Seconds.
+SETTLE = 3.0
+MARKED = {labels.APP_MANAGED_BY: "dynamo-operator"}
+
+
+async def run(count: int) -> str:
+    """Measure, and return the line."""
+    async with servers(scheduler=False, kwok_nodes=0) as stage:
+        await _create(stage.kube, count)
+        connection = await nats.connect(stage.nats_url)
+        received: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
+
+        async def take(message: Msg) -> None:
+            received.put_nowait((time.perf_counter(), (message.headers or {}).get("resourceVersion", "")))
+
+        try:
+            await connection.subscribe("dynamo.state.v1.*.serviceaccounts.>", cb=take)
+            await connection.flush()
+            async with bench(stage, "watcher"):
+                seconds = await _rate(received, count)
+                latencies = await _latencies(stage.kube, received)
+        finally:
+            await connection.close()
+    return (
+        f"event_p50_ms={percentile(latencies, 0.5) * 1000:.1f} event_p99_ms={percentile(latencies, 0.99) * 1000:.1f} "
+        f"objects_per_s={count / seconds:.0f} objects={count} events={SAMPLES}"
+    )
+
+
+async def _create(kube: KubeClient, count: int) -> None:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> None:
+        async with gate:
+            await kube.create(SERVICE_ACCOUNTS, _account(f"account-{number}"))
+
+    await asyncio.gather(*(one(number) for number in range(count)))
+
+
+async def _rate(received: asyncio.Queue[tuple[float, str]], count: int) -> float:
+    """Seconds from the first object at the subscriber to the last of the first list."""
+    async with asyncio.timeout(120):
+        first, _ = await received.get()
+        last = first
+        for _ in range(count - 1):
+            last, _ = await received.get()
+    return last - first
+
+
+async def _latencies(kube: KubeClient, received: asyncio.Queue[tuple[float, str]]) -> list[float]:
+    await asyncio.sleep(SETTLE)
+    while not received.empty():
+        received.get_nowait()
+    latencies = []
+    for number in range(SAMPLES):
+        patch = {"metadata": {"annotations": {"bench": str(number)}}}
+        started = time.perf_counter()
+        written = await kube.merge_patch(SERVICE_ACCOUNTS, ObjectKey(NAMESPACE, "account-0"), patch)
+        async with asyncio.timeout(10):
+            arrived, version = await received.get()
+            while version != written["metadata"]["resourceVersion"]:
+                arrived, version = await received.get()
+        latencies.append(arrived - started)
+    return latencies
+
+
+def _account(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": MARKED},
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=5000, help="objects that exist before the watcher starts")
+    print(asyncio.run(run(parser.parse_args().n)))

@@ -1,0 +1,170 @@
+"""The platform in the test's own process, and waiting for what it does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import KubeError, NotFound
+from dynamo_shared.runtime import Service, Settings, load_settings, running
+from dynamo_watcher.app import WatcherService
+
+KubeObject = dict[str, Any]
+
+CHILDREN: tuple[Resource, ...] = (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DEPLOYMENTS,
+    SERVICES,
+    SERVICE_ACCOUNTS,
+    ROLES,
+    ROLE_BINDINGS,
+)
+IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
+#: Generous: the machine may be busy. What is waited for usually comes within a second.
+WITHIN = 60.0
+
+
+def settings(kubeconfig: Path, nats_url: str, etcd_url: str = "", **extra: str) -> Settings:
+    """Settings of a platform on local servers; `extra` are DYNAMO_ variables without their prefix."""
+    environ = {
+        "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(kubeconfig),
+        "DYNAMO_PLATFORM__NATS__SERVERS": nats_url,
+        "DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_url,
+        "DYNAMO_RBAC__PLANNER_CLUSTER_ROLE_NAME": "dynamo-planner",
+        "DYNAMO_SERVER__METRICS__BIND_ADDRESS": "127.0.0.1",
+        "DYNAMO_SERVER__METRICS__PORT": "0",
+        "DYNAMO_SERVER__METRICS__SECURE": "false",
+        "DYNAMO_SERVER__HEALTH_PROBE__BIND_ADDRESS": "127.0.0.1",
+        "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
+        **{f"DYNAMO_{name}": value for name, value in extra.items()},
+    }
+    return load_settings(None, {name: value for name, value in environ.items() if value})
+
+
+def services() -> list[Service]:
+    """All services, new."""
+    return [WatcherService(), PodBuilderService()]
+
+
+@asynccontextmanager
+async def platform(configured: Settings, parts: Sequence[Service] | None = None) -> AsyncIterator[Any]:
+    """Services that run while the block does, ready."""
+    async with running(parts if parts is not None else services(), configured) as up:
+        await up.ready()
+        yield up
+
+
+def graph(namespace: str, name: str = "disagg", **spec: Any) -> KubeObject:
+    """A DynamoGraphDeployment of a frontend, a prefill and a decode worker."""
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "backendFramework": "vllm",
+            "components": [frontend(), worker("Prefill", "prefill"), worker("Decode", "decode")],
+            **spec,
+        },
+    }
+
+
+def frontend() -> KubeObject:
+    """A frontend component."""
+    return {
+        "name": "Frontend",
+        "type": "frontend",
+        "replicas": 1,
+        "podTemplate": {"spec": {"containers": [{"name": "main", "image": IMAGE}]}},
+    }
+
+
+def worker(name: str, type_: str = "worker", *, replicas: int = 1, image: str = IMAGE, **template: Any) -> KubeObject:
+    """A worker component with one GPU."""
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["python3", "-m", "dynamo.vllm"],
+        "args": ["--model", "Qwen/Qwen3-0.6B"],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
+    return {
+        "name": name,
+        "type": type_,
+        "replicas": replicas,
+        "podTemplate": {**template, "spec": {"containers": [container]}},
+    }
+
+
+async def eventually(look: Callable[[], Awaitable[Any]], what: str, within: float = WITHIN) -> Any:
+    """The first true answer of `look`; fails with the last answer if there is none in time.
+
+    An API server that is away answers nothing yet, which is not a failure of a test that restarts it.
+    """
+    last: Any = None
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                try:
+                    last = await look()
+                except KubeError as error:
+                    if not error.retriable:
+                        raise
+                    last = error
+                else:
+                    if last:
+                        return last
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"not within {within:g} s: {what}; last: {last!r}") from None
+
+
+async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: float = WITHIN) -> KubeObject:
+    """The graph once its present generation is in this state."""
+    seen: KubeObject = {}
+
+    async def look() -> KubeObject | None:
+        seen.clear()
+        seen.update(await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))
+        status = seen.get("status", {})
+        current = status.get("observedGeneration") == seen["metadata"]["generation"]
+        return dict(seen) if current and status.get("state") == state else None
+
+    try:
+        return await eventually(look, f"{key} {state}", within)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; status: {seen.get('status')}") from None
+
+
+async def children_of(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
+    """All objects that the platform makes in a namespace, by `kind/name`; Kubernetes' own are left out."""
+    found: dict[str, KubeObject] = {}
+    for resource in CHILDREN:
+        for item in (await kube.list(resource, namespace)).items:
+            if item["metadata"]["name"] not in {"default", "kubernetes"}:
+                found[f"{resource.kind}/{item['metadata']['name']}"] = item
+    return found
+
+
+async def gone(kube: KubeClient, resource: Resource, key: ObjectKey) -> bool:
+    """Whether an object does not exist."""
+    try:
+        await kube.get(resource, key)
+    except NotFound:
+        return True
+    return False

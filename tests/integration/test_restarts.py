@@ -1,0 +1,165 @@
+"""Restarts in the middle of a roll-out end in the same state as none: each part of the platform, and what it stands on.
+
+Pods are held back while the part restarts, so that the roll-out cannot be over before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
+from dynamo_shared.runtime import Settings
+from dynamo_watcher.app import WatcherService
+
+from .platform import IMAGE, children_of, eventually, frontend, graph, platform, settings, until_state, worker
+
+pytestmark = pytest.mark.restart
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class World:
+    """Everything that can be restarted."""
+
+    plane: ControlPlane
+    kube: KubeClient
+    nats: NatsServer
+    etcd: EtcdServer
+    configured: Settings
+    stacks: dict[str, AsyncExitStack]
+
+    async def start(self, name: str) -> None:
+        """Start a service."""
+        service = {"watcher": WatcherService, "pod-builder": PodBuilderService}[name]()
+        self.stacks[name] = AsyncExitStack()
+        await self.stacks[name].enter_async_context(platform(self.configured, [service]))
+
+    async def stop(self, name: str) -> None:
+        """Stop a service."""
+        await self.stacks.pop(name).aclose()
+
+    async def restart(self, name: str) -> None:
+        """Stop and start a service."""
+        await self.stop(name)
+        await self.start(name)
+
+
+@pytest.fixture(scope="module")
+async def own_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
+    """A control plane of this module's own: others must not lose theirs."""
+    async with ControlPlane(ControlPlaneOptions(kwok_nodes=1), programs) as plane:
+        async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube:
+            await install_crds(kube, crd_manifests())
+        yield plane
+
+
+@pytest.fixture
+async def world(own_plane, nats_server, etcd_server) -> AsyncIterator[World]:
+    async with await KubeClient.open(kubeconfig=own_plane.kubeconfig, field_manager="dynamo-tests") as kube:
+        configured = settings(own_plane.kubeconfig, nats_server.url, etcd_server.url)
+        up = World(own_plane, kube, nats_server, etcd_server, configured, {})
+        await up.start("watcher")
+        await up.start("pod-builder")
+        try:
+            yield up
+        finally:
+            for name in list(up.stacks):
+                await up.stop(name)
+
+
+async def restart_nats_empty(world: World) -> None:
+    await world.nats.wipe()
+    await world.nats.start()
+
+
+async def restart_etcd_empty(world: World) -> None:
+    await world.etcd.wipe()
+    await world.etcd.start()
+
+
+RESTARTS: dict[str, Callable[[World], Awaitable[Any]]] = {
+    "watcher": lambda world: world.restart("watcher"),
+    "pod-builder": lambda world: world.restart("pod-builder"),
+    "NATS": lambda world: world.nats.restart(),
+    "NATS crash": lambda world: _crash(world.nats),
+    "NATS without its data": restart_nats_empty,
+    "etcd": lambda world: world.etcd.restart(),
+    "etcd without its data": restart_etcd_empty,
+    "API server": lambda world: world.plane.restart_api_server(),
+}
+
+
+async def _crash(server: NatsServer) -> None:
+    await server.kill()
+    await server.start()
+
+
+async def hold_pods(kube: KubeClient, held: bool) -> None:
+    """Whether new pods find a node."""
+    for node in (await kube.list(NODES)).items:
+        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
+
+
+@pytest.mark.parametrize("part", RESTARTS)
+async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> None:
+    kube = world.kube
+    namespace = f"restart-{next(_numbers)}"
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    key = ObjectKey(namespace, "disagg")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("Worker", replicas=2)]))
+    await until_state(kube, key, "successful")
+    await hold_pods(kube, True)
+    changed = [frontend(), worker("Worker", replicas=2, image=f"{IMAGE}-next")]
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": changed}})
+    await until_state(kube, key, "pending")
+
+    await RESTARTS[part](world)
+
+    # What happens while and after the part is away is seen all the same.
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "second", components=[frontend()]))
+    await hold_pods(kube, False)
+    stored = await until_state(kube, key, "successful")
+    await until_state(kube, ObjectKey(namespace, "second"), "successful")
+
+    async def one_generation() -> bool:
+        deployments = (await kube.list(DEPLOYMENTS, namespace)).items
+        return len(deployments) == 3 and all(
+            item["status"].get("availableReplicas") == item["spec"]["replicas"] for item in deployments
+        )
+
+    await eventually(one_generation, "the old generation gone, all pods available")
+    images = {
+        item["spec"]["template"]["spec"]["containers"][0]["image"]
+        for item in (await kube.list(DEPLOYMENTS, namespace)).items
+        if "worker" in item["metadata"]["name"]
+    }
+    assert images == {f"{IMAGE}-next"}
+    assert stored["status"]["rollingUpdate"]["phase"] == "Completed"
+
+    for name in ("disagg", "second"):
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+
+    async def nothing() -> bool:
+        return not await children_of(kube, namespace)
+
+    await eventually(nothing, "no child left")

@@ -1,0 +1,285 @@
+"""A graph's whole life on a real API server with controllers, scheduler and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    SERVICES,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+
+from .platform import IMAGE, children_of, eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+
+@pytest.fixture
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)) as up:
+        yield up
+
+
+async def made(kube: KubeClient, obj: dict[str, Any], state: str = "successful") -> dict[str, Any]:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, obj)
+    return await until_state(kube, ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"]), state)
+
+
+async def change(kube: KubeClient, namespace: str, spec: dict[str, Any], name: str = "disagg") -> None:
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name), {"spec": spec})
+
+
+async def deployment_of(kube: KubeClient, namespace: str, component: str) -> dict[str, Any]:
+    found = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")
+    (only,) = found.items
+    return only
+
+
+def main_of(deployment: dict[str, Any]) -> dict[str, Any]:
+    return deployment["spec"]["template"]["spec"]["containers"][0]
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_graph_becomes_running_pods(kube, namespace):
+    stored = await made(kube, graph(namespace))
+    assert stored["status"]["conditions"][0] | {"lastTransitionTime": ""} == {
+        "type": "Ready",
+        "status": "True",
+        "reason": "all_resources_are_ready",
+        "message": "All resources are ready",
+        "observedGeneration": 1,
+        "lastTransitionTime": "",
+    }
+    assert set(stored["status"]["components"]) == {"Frontend", "Prefill", "Decode"}
+    for replicas in stored["status"]["components"].values():
+        assert replicas["componentKind"] == "Deployment"
+        assert (replicas["replicas"], replicas["updatedReplicas"], replicas["availableReplicas"]) == (1, 1, 1)
+    kinds = sorted(name.partition("/")[0] for name in await children_of(kube, namespace))
+    assert kinds == sorted(
+        ["DynamoComponentDeployment", "Deployment", "Service"] * 3 + ["ServiceAccount", "RoleBinding"] * 2 + ["Role"]
+    )
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_kubernetes_events_tell_what_happened(kube, namespace):
+    await made(kube, graph(namespace))
+
+    async def reasons() -> bool:
+        items = (await kube.list(EVENTS, namespace)).items
+        told = {item["reason"] for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment"}
+        return told >= {"Created", "Ready"}
+
+    await eventually(reasons, "Events Created and Ready on the graph")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_deleting_a_graph_leaves_nothing(kube, namespace):
+    await made(kube, graph(namespace))
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+
+    async def nothing() -> bool:
+        return not await children_of(kube, namespace)
+
+    await eventually(nothing, "no child left")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_what_two_graphs_share_stays_until_the_second_goes(kube, namespace):
+    await made(kube, graph(namespace, "one", components=[frontend()]))
+    await made(kube, graph(namespace, "two", components=[frontend()]))
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "one"))
+
+    async def first_gone() -> bool:
+        return await gone(kube, SERVICES, ObjectKey(namespace, "one-frontend"))
+
+    await eventually(first_gone, "the first graph's Service gone")
+    assert "ServiceAccount/planner-serviceaccount" in await children_of(kube, namespace)
+
+
+@pytest.mark.usefixtures("running_platform")
+@pytest.mark.parametrize(
+    ("patch", "repaired"),
+    [
+        ({"spec": {"replicas": 5}}, lambda found: found["spec"]["replicas"] == 1),
+        (
+            {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "other:1"}]}}}},
+            lambda found: main_of(found)["image"] == IMAGE and "livenessProbe" in main_of(found),
+        ),
+        (
+            {"metadata": {"labels": {labels.COMPONENT: None}}},
+            lambda found: found["metadata"]["labels"].get(labels.COMPONENT) == "Frontend",
+        ),
+        (
+            {"spec": {"template": {"metadata": {"labels": {labels.METRICS_ENABLED: "no"}}}}},
+            lambda found: found["spec"]["template"]["metadata"]["labels"][labels.METRICS_ENABLED] == "true",
+        ),
+    ],
+    ids=["replicas", "image", "label", "pod label"],
+)
+async def test_drift_is_repaired(kube, namespace, patch, repaired):
+    await made(kube, graph(namespace, components=[frontend()]))
+    key = ObjectKey(namespace, "disagg-frontend")
+    await kube.merge_patch(DEPLOYMENTS, key, patch)
+
+    async def look() -> bool:
+        return repaired(await kube.get(DEPLOYMENTS, key))
+
+    await eventually(look, "drift repaired")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_what_another_manager_adds_to_our_lists_is_taken_out(kube, namespace):
+    await made(kube, graph(namespace, components=[frontend()]))
+    key = ObjectKey(namespace, "disagg-frontend")
+    found = await kube.get(DEPLOYMENTS, key)
+    main_of(found)["env"].append({"name": "FOREIGN", "value": "1"})
+    await kube.replace(DEPLOYMENTS, found)
+
+    async def look() -> bool:
+        names = {entry["name"] for entry in main_of(await kube.get(DEPLOYMENTS, key))["env"]}
+        return "FOREIGN" not in names and "DYN_NAMESPACE" in names
+
+    await eventually(look, "foreign variable gone")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_deleted_child_comes_back(kube, namespace):
+    await made(kube, graph(namespace, components=[frontend()]))
+    key = ObjectKey(namespace, "disagg-frontend")
+    old = await kube.get(SERVICES, key)
+    await kube.delete(SERVICES, key)
+
+    async def look() -> bool:
+        if await gone(kube, SERVICES, key):
+            return False
+        return (await kube.get(SERVICES, key))["metadata"]["uid"] != old["metadata"]["uid"]
+
+    await eventually(look, "Service made anew")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_labels_environment_and_their_removal_reach_children(kube, namespace):
+    await made(
+        kube, graph(namespace, components=[frontend()], labels={"team": "a"}, env=[{"name": "MODE", "value": "x"}])
+    )
+    key = ObjectKey(namespace, "disagg-frontend")
+    found = await kube.get(DEPLOYMENTS, key)
+    assert found["spec"]["template"]["metadata"]["labels"]["team"] == "a"
+    assert {"name": "MODE", "value": "x"} in main_of(found)["env"]
+    await change(kube, namespace, {"labels": None, "env": None})
+
+    async def look() -> bool:
+        now = await kube.get(DEPLOYMENTS, key)
+        without = "team" not in now["spec"]["template"]["metadata"]["labels"]
+        return without and all(entry["name"] != "MODE" for entry in main_of(now)["env"])
+
+    await eventually(look, "label and variable gone")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_foreign_labels_on_children_stay(kube, namespace):
+    await made(kube, graph(namespace, components=[frontend()]))
+    key = ObjectKey(namespace, "disagg-frontend")
+    await kube.merge_patch(DEPLOYMENTS, key, {"metadata": {"labels": {"cost-center": "42"}}})
+    await change(kube, namespace, {"labels": {"team": "b"}})
+
+    async def look() -> bool:
+        now = await kube.get(DEPLOYMENTS, key)
+        return now["spec"]["template"]["metadata"]["labels"].get("team") == "b"
+
+    await eventually(look, "own label there")
+    assert (await kube.get(DEPLOYMENTS, key))["metadata"]["labels"]["cost-center"] == "42"
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, namespace):
+    await made(kube, graph(namespace, components=[frontend(), worker("Worker", replicas=3)]))
+    front = await deployment_of(kube, namespace, "Frontend")
+    old = await deployment_of(kube, namespace, "Worker")
+    await change(kube, namespace, {"components": [frontend(), worker("Worker", replicas=3, image=f"{IMAGE}-next")]})
+    stored = await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    assert stored["status"]["rollingUpdate"]["phase"] == "Completed"
+    assert stored["status"]["rollingUpdate"]["updatedComponents"] == ["Worker"]
+
+    async def old_is_gone() -> bool:
+        return await gone(kube, DEPLOYMENTS, ObjectKey(namespace, old["metadata"]["name"]))
+
+    await eventually(old_is_gone, "old generation gone")
+    new = await deployment_of(kube, namespace, "Worker")
+    assert main_of(new)["image"] == f"{IMAGE}-next"
+    assert new["spec"]["replicas"] == 3
+    assert new["metadata"]["name"] != old["metadata"]["name"]
+    assert (await deployment_of(kube, namespace, "Frontend"))["metadata"]["uid"] == front["metadata"]["uid"]
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_scaling_keeps_the_workers_generation(kube, namespace):
+    await made(kube, graph(namespace, components=[worker("Worker")]))
+    before = await deployment_of(kube, namespace, "Worker")
+    await change(kube, namespace, {"components": [worker("Worker", replicas=2)]})
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    after = await deployment_of(kube, namespace, "Worker")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["readyReplicas"] == 2
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_component_that_is_taken_out_goes(kube, namespace):
+    await made(kube, graph(namespace))
+    await change(kube, namespace, {"components": [frontend(), worker("Decode", "decode")]})
+
+    async def look() -> bool:
+        found = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+        return {item["spec"]["name"] for item in found.items} == {"Frontend", "Decode"}
+
+    await eventually(look, "Prefill gone")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, namespace):
+    broken = worker("Worker")
+    broken["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1.5"}}
+    failed = await made(kube, graph(namespace, "broken", components=[frontend(), broken]), "failed")
+    message = failed["status"]["conditions"][0]["message"]
+    assert "component Worker" in message
+    assert "nvidia.com/gpu" in message
+    await made(kube, graph(namespace, "fine", components=[frontend()]))
+    await change(kube, namespace, {"components": [frontend(), worker("Worker")]}, "broken")
+    await until_state(kube, ObjectKey(namespace, "broken"), "successful")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_graph_without_components_fails(kube, namespace):
+    failed = await made(kube, graph(namespace, components=[]), "failed")
+    assert "components" in failed["status"]["conditions"][0]["message"]
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_an_object_that_is_not_ours_is_never_taken_over(kube, namespace):
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "disagg-frontend", "namespace": namespace, "labels": {"owner": "somebody"}},
+        "spec": {"ports": [{"port": 80}]},
+    }
+    before = await kube.create(SERVICES, theirs)
+    failed = await made(kube, graph(namespace, components=[frontend()]), "failed")
+    message = failed["status"]["conditions"][0]["message"]
+    assert "component Frontend" in message
+    assert "Service" in message
+    assert "exists already" in message
+    key = ObjectKey(namespace, "disagg-frontend")
+    now = await kube.get(SERVICES, key)
+    assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    await kube.delete(SERVICES, key)
+    # Nobody tells us that it is free: any change of the graph, or the slow retry, looks again.
+    await change(kube, namespace, {"labels": {"again": "1"}})
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
