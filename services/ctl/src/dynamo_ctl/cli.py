@@ -1,0 +1,110 @@
+"""The command line: one command a module of `commands/`, and the place where errors become one line and an exit code.
+
+Command modules import what they work with only when they are called, so that --help and completion are quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.crds import crds
+from dynamo_ctl.commands.demo import demo
+from dynamo_ctl.commands.events import events
+from dynamo_ctl.commands.get import get
+from dynamo_ctl.commands.render import render
+from dynamo_ctl.commands.run import run
+from dynamo_ctl.commands.up import up
+from dynamo_ctl.errors import ExitCode, explain
+
+PROGRAM = "dynamoctl"
+
+app = typer.Typer(
+    name=PROGRAM,
+    help="Run, try and look at Dynamo Platform.",
+    epilog="Exit codes: 0 done, 1 refused or not valid, 2 wrong usage, 3 out of reach, 4 not ready in time, 130 Ctrl-C.",
+    no_args_is_help=True,
+    # Help as boxes costs 0.15 s of imports each time.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+#: Command and what the list of commands says of it (a terminal of 80 columns shows 60 characters).
+COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
+    (demo, "A local Kubernetes, the platform, and examples on their way."),
+    (up, "The whole platform on this machine, against a cluster."),
+    (run, "Services in the foreground, as containers run them."),
+    (render, "What manifests become, without any server."),
+    (get, "Graphs and their components."),
+    (events, "Events of the platform, stored and new."),
+    (crds, "Resource definitions: print or install them."),
+)
+for command, summary in COMMANDS:
+    app.command(short_help=summary)(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked for
+
+        typer.echo(f"{PROGRAM} {version('dynamo-ctl')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    version: Annotated[  # noqa: ARG001 - the callback does the work
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Run, try and look at Dynamo Platform."""
+    context.obj = debug
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+DEBUG = "DYNAMOCTL_DEBUG"
+
+
+def main() -> None:
+    """Entry point of `dynamoctl`."""
+    sys.exit(invoke(sys.argv[1:]))
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run a command line; returns the exit code, with errors printed."""
+    try:
+        result = app(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us (head, less) has seen enough; without this Python complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        return _failed(error)
+    return int(result) if isinstance(result, int) else ExitCode.OK
+
+
+def _failed(error: Exception) -> int:
+    if os.environ.get(DEBUG):
+        raise error
+    if hasattr(error, "format_message"):  # typer's own: the command line is wrong
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else PROGRAM
+        message = str(error.format_message()).replace("Value error, ", "")
+        # Without arguments typer asks for the help in place of an error.
+        help_wanted = type(error).__name__ == "NoArgsIsHelpError"
+        line = message if help_wanted else f"{where}: {message.rstrip('.')}; see {where} --help"
+        typer.echo(line, err=not help_wanted)
+        return ExitCode.USAGE
+    code, text = explain(error)
+    for line in text.splitlines():
+        typer.echo(f"{PROGRAM}: {line}", err=True)
+    return code

@@ -1,0 +1,1 @@
+"""One room a command: its options and help. What it does is elsewhere, imported when it is called."""

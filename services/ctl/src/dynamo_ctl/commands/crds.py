@@ -1,0 +1,30 @@
+"""`dynamoctl crds`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Context, Kubeconfig
+
+
+def crds(
+    install: Annotated[bool, typer.Option("--install", help="Install them in the cluster instead.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print the custom resource definitions as YAML, or install them.
+
+    `dynamoctl up` installs them by itself; this is for clusters where services run on their own.
+    """
+    if install:
+        from dynamo_ctl import interrupts, platform  # noqa: PLC0415 - quick help
+
+        for name in interrupts.run(platform.install_definitions(kubeconfig, context)):
+            typer.echo(f"{name} installed")
+        return
+    import yaml  # noqa: PLC0415
+    from dynamo_shared.api.crds import crd_manifests  # noqa: PLC0415
+
+    typer.echo(yaml.safe_dump_all(crd_manifests(), sort_keys=False, width=120), nl=False)

@@ -1,0 +1,54 @@
+"""Options that several commands have, with one meaning and one help text each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="kubeconfig; else $KUBECONFIG, ~/.kube/config or the pod's own account.",
+        show_default=False,
+    ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context", metavar="NAME", help="Context of the kubeconfig; else its current one.", show_default=False
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="OperatorConfiguration (docs/configuration.md); DYNAMO_* variables override it.",
+        show_default=False,
+    ),
+]
+Folder = Annotated[
+    Path,
+    typer.Option("--dir", metavar="FOLDER", help="Where servers of this machine keep their data and logs."),
+]
+
+
+class Output(StrEnum):
+    """For people or for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class LineOutput(StrEnum):
+    """For people or for programs, one line each."""
+
+    TABLE = "table"
+    JSON = "json"

@@ -1,0 +1,50 @@
+"""`dynamoctl render`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Config
+from dynamo_ctl.errors import CtlError
+
+NOTE = "# What {source} becomes. Owner references are left out: they need the uid of an owner that exists."
+
+
+def render(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of graphs that name none.")
+    ] = "default",
+    config: Config = None,
+) -> None:
+    """Print the Kubernetes objects that DynamoGraphDeployments become, without any server.
+
+    The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the resource definitions are installed.
+    """
+    import yaml  # noqa: PLC0415 - quick help
+    from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
+
+    from dynamo_ctl import files as texts  # noqa: PLC0415
+    from dynamo_ctl import offline, settings  # noqa: PLC0415
+
+    rules = render_config(settings.load(config))
+    made: list[tuple[str, list[offline.KubeObject]]] = []
+    wrong: list[str] = []
+    for file in texts.expand(files):
+        source = texts.title(file)
+        try:
+            made.append((source, offline.objects_of(texts.read(file), namespace, rules)))
+        except offline.NotRenderable as error:
+            wrong += [f"{source}: {reason}" for reason in error.reasons]
+    if wrong:
+        raise CtlError("\n".join(wrong))
+    for source, objects in made:
+        typer.echo(NOTE.format(source=source))
+        for obj in objects:
+            typer.echo("---")
+            typer.echo(yaml.safe_dump(obj, sort_keys=False, width=120), nl=False)

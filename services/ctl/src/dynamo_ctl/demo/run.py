@@ -1,0 +1,204 @@
+"""The demonstration, from nothing to running graphs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dynamo_shared.api import resources
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
+from dynamo_shared.api.v1beta1 import to_dict
+from dynamo_shared.kube import AlreadyExists, KubeClient
+from rich.console import Console
+
+from dynamo_ctl import files, progress, tree
+from dynamo_ctl.demo import view
+from dynamo_ctl.demo.waiting import until_successful
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.localcluster import (
+    ControlPlane,
+    ControlPlaneOptions,
+    EtcdServer,
+    ManagedProcess,
+    NatsServer,
+    Programs,
+    Progress,
+    free_port,
+)
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.platform import LOOPBACK, install_definitions
+from dynamo_ctl.running import RunningPlatform, announced, claim
+
+KubeObject = dict[str, Any]
+
+NAMESPACE = "dynamo-demo"
+CLUSTER = "demo"
+EXAMPLES = "examples"
+#: The platform's process answers within a second or two, on a slow and busy machine within ten.
+READY_WITHIN = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to show: `manifests`, state and logs below `folder`, `timeout` seconds, and whether to leave afterwards."""
+
+    manifests: list[Path]
+    folder: Path
+    timeout: float
+    leave: bool = False
+
+
+def find_manifests(given: Sequence[Path]) -> list[Path]:
+    """The files to deploy; without any, those of `examples/` here or in the source tree that we are part of."""
+    if given:
+        return files.expand(given)
+    here = [Path(EXAMPLES), *(parent / EXAMPLES for parent in Path(__file__).parents)]
+    folder = next((each for each in here if any(each.glob("*.yaml"))), None)
+    if folder is None:
+        raise CtlError(f"no {EXAMPLES} folder here; name manifests: dynamoctl demo FILE...")
+    return files.expand([folder])
+
+
+async def demo(plan: Plan, console: Console) -> None:
+    """Show it. CtlError where a graph does not become successful; logs then stay in the folder."""
+    graphs = [graph for file in plan.manifests for graph in _read(file)]
+    claim(plan.folder)
+    state = plan.folder / CLUSTER
+    shutil.rmtree(state, ignore_errors=True)
+    async with AsyncExitStack() as stack:
+        with progress.showing(console) as steps:
+            plane, nats = await _servers(stack, state, steps)
+            async with _step(steps, "starting the platform"):
+                await install_definitions(plane.kubeconfig)
+                await stack.enter_async_context(_platform(state, plane, nats, await _etcd(stack, state, steps)))
+        note = RunningPlatform(os.getpid(), CLUSTER, nats.url, str(plane.kubeconfig))
+        stack.enter_context(announced(plan.folder, note))
+        client = await stack.enter_async_context(
+            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamoctl")
+        )
+        await _apply(client, graphs)
+        names = [graph["metadata"]["name"] for graph in graphs if graph["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind]
+        try:
+            with view.showing(console) as shown:
+                took = await until_successful(client, NAMESPACE, names, shown, plan.timeout)
+        except CtlError as error:
+            raise CtlError(f"{error}\nlogs are in {state}", error.code) from error
+        slowest = max(took.values(), default=0.0)
+        console.print(
+            f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. What was made:\n"
+        )
+        console.print(await tree.read(client, NAMESPACE))
+        _further(console, plane.kubeconfig, nats.url)
+        if not plan.leave:
+            console.print("\nEverything stays until [bold]Ctrl-C[/].")
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+    shutil.rmtree(state, ignore_errors=True)
+
+
+def _read(file: Path) -> list[KubeObject]:
+    try:
+        manifests = load_manifests(files.read(file))
+    except InvalidManifest as error:
+        raise CtlError("\n".join(f"{file}: {each}" for each in error.errors)) from error
+    objects = [manifest if isinstance(manifest, dict) else to_dict(manifest) for manifest in manifests]
+    return [{**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}} for obj in objects]
+
+
+async def _servers(stack: AsyncExitStack, state: Path, steps: Progress) -> tuple[ControlPlane, NatsServer]:
+    programs = Programs(steps)
+    plane = ControlPlane(ControlPlaneOptions(directory=state / "kubernetes"), programs)
+    # Before the start, so that its time is that of starting and not of building.
+    await programs.obtain_all([*plane.options.programs, "nats-server"])
+    async with _step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):
+        await stack.enter_async_context(plane)
+    nats = NatsServer(await programs.obtain("nats-server"), state / "nats")
+    await stack.enter_async_context(nats)
+    return plane, nats
+
+
+async def _etcd(stack: AsyncExitStack, state: Path, steps: Progress) -> EtcdServer:
+    etcd = EtcdServer(await Programs(steps).obtain("etcd"), state / "etcd")
+    return await stack.enter_async_context(etcd)
+
+
+@asynccontextmanager
+async def _step(steps: Progress, name: str) -> AsyncIterator[None]:
+    steps.started(name)
+    begun = time.monotonic()
+    yield
+    steps.finished(name, time.monotonic() - begun)
+
+
+@asynccontextmanager
+async def _platform(state: Path, plane: ControlPlane, nats: NatsServer, etcd: EtcdServer) -> AsyncIterator[None]:
+    """All services in one process of their own, so that their log lines do not end up in the table."""
+    health = free_port()
+    config = state / "config.yaml"
+    config.write_text(yaml.safe_dump(_configuration(plane, nats, etcd, health, free_port()), sort_keys=False))
+    probe = LocalHttp(health)
+    process = ManagedProcess(
+        "platform",
+        [sys.executable, "-m", "dynamo_ctl", "run", "all", "--config", config],
+        state / "platform.log",
+        lambda: probe.ok("/readyz"),
+        ready_within=READY_WITHIN,
+    )
+    await process.start()
+    try:
+        yield
+    finally:
+        await process.stop()
+
+
+def _configuration(
+    plane: ControlPlane, nats: NatsServer, etcd: EtcdServer, health: int, metrics: int
+) -> dict[str, object]:
+    return {
+        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
+        "kind": "OperatorConfiguration",
+        "server": {
+            "healthProbe": {"bindAddress": LOOPBACK, "port": health},
+            "metrics": {"bindAddress": LOOPBACK, "port": metrics, "secure": False},
+        },
+        "logging": {"format": "console"},
+        "platform": {
+            "clusterName": CLUSTER,
+            "kubernetes": {"kubeconfig": str(plane.kubeconfig)},
+            "nats": {"servers": [nats.url]},
+            "etcd": {"endpoints": [etcd.url]},
+        },
+    }
+
+
+async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    with contextlib.suppress(AlreadyExists):
+        await client.create(NAMESPACES, namespace)
+    await asyncio.gather(*(client.apply(resources.of(obj), obj) for obj in objects))
+
+
+def _further(console: Console, kubeconfig: Path, nats: str) -> None:
+    command = "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
+    for line in (
+        "\nTo look further, in another terminal in this folder:",
+        f"  export KUBECONFIG={kubeconfig}",
+        f"  kubectl get dgd,dcd -n {NAMESPACE}",
+        f"  kubectl scale, describe, edit, delete dgd/vllm-agg -n {NAMESPACE}",
+        f"  {command} get -A --watch",
+        f"  {command} events --follow",
+        f"  nats --server {nats} subscribe 'dynamo.evt.v1.>'",
+    ):
+        console.print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,66 @@
+"""What dynamoctl tells people when something does not work, and the exit code it tells programs.
+
+An error is one line: what is wrong, where, and what to do. Exit codes are part of the interface (docs/dynamoctl.md).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command."""
+
+    OK = 0
+    FAILED = 1
+    """What was asked for was refused, is not valid, or is not there."""
+    USAGE = 2
+    """The command line is wrong."""
+    UNREACHABLE = 3
+    """The cluster, NATS or a program that is needed cannot be reached or obtained."""
+    NOT_READY = 4
+    """Graphs did not become successful in time."""
+    INTERNAL = 70
+    """A mistake of ours; `--debug` shows where."""
+    INTERRUPTED = 130
+    """Ctrl-C before the work was done."""
+
+
+class CtlError(Exception):
+    """Ends the command with `code`; every line of the message is printed as an error of its own."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def explain(error: BaseException) -> tuple[ExitCode, str]:
+    """Exit code and message for anything that a command raises."""
+    # Imported here: a command that succeeds has no use for them, and --help must be quick.
+    from dynamo_shared.bus import BusError  # noqa: PLC0415
+    from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable  # noqa: PLC0415
+    from dynamo_shared.runtime.settings import InvalidSettings  # noqa: PLC0415
+
+    from dynamo_ctl.localcluster import LocalClusterError  # noqa: PLC0415
+
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    match error:
+        case CtlError():
+            return error.code, str(error)
+        case InvalidSettings():
+            return ExitCode.FAILED, str(error)
+        case ConfigError():
+            return ExitCode.UNREACHABLE, str(error)
+        case LocalClusterError() | BusError():
+            return ExitCode.UNREACHABLE, str(error)
+        case Unavailable():
+            return ExitCode.UNREACHABLE, f"the cluster does not answer: {error}; is it running, and --kubeconfig right?"
+        case Unauthorized() | Forbidden():
+            return ExitCode.FAILED, f"the cluster refuses: {error}; log in again or ask for the permission"
+        case KubeError():
+            return ExitCode.FAILED, str(error)
+        case OSError():
+            return ExitCode.FAILED, str(error)
+    text = " ".join(str(error).split())
+    return ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {text}; --debug shows where"

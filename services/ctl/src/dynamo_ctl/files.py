@@ -1,0 +1,50 @@
+"""Manifests from files, folders and standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from dynamo_ctl.errors import CtlError
+
+STDIN = "-"
+#: More is no manifest: etcd stores objects of at most 1.5 MiB.
+MAX_BYTES = 16 << 20
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+def title(file: Path) -> str:
+    """What messages call a file."""
+    return "standard input" if str(file) == STDIN else str(file)
+
+
+def read(file: Path) -> str:
+    """Text of a file, `-` for standard input. CtlError where it cannot be read or is far too long."""
+    try:
+        if str(file) == STDIN:
+            content = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with file.open("rb") as opened:
+                content = opened.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CtlError(f"{title(file)}: has more than {MAX_BYTES >> 20} MiB; that is no manifest")
+        return content.decode("utf-8")
+    except OSError as error:
+        raise CtlError(f"{title(file)}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise CtlError(f"{title(file)}: is not UTF-8 text (byte {error.start})") from error
+
+
+def expand(paths: Iterable[Path]) -> list[Path]:
+    """The files, and of folders their YAML and JSON files in order of name. CtlError where a folder has none."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
+            if not inside:
+                raise CtlError(f"{path}: holds no .yaml, .yml or .json file")
+            found += inside
+        else:
+            found.append(path)
+    return found

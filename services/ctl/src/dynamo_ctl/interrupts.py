@@ -1,0 +1,59 @@
+"""Ctrl-C: the first ends in order, the second at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from dynamo_ctl.errors import ExitCode
+
+T = TypeVar("T")
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SHOW_CURSOR = b"\x1b[?25h"
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run until done. The first Ctrl-C (or TERM) cancels the work, which cleans up; the second ends the process.
+
+    KeyboardInterrupt where the work was interrupted. Children of a process that ends without cleaning up are ended by
+    the kernel (localcluster.process).
+    """
+    interrupted = False
+
+    async def main() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def stop() -> None:
+            nonlocal interrupted
+            if interrupted:
+                if sys.stdout.isatty():
+                    os.write(sys.stdout.fileno(), SHOW_CURSOR)
+                os._exit(ExitCode.INTERRUPTED)
+            interrupted = True
+            if sys.stderr.isatty():
+                print("\nstopping; Ctrl-C again to stop at once", file=sys.stderr, flush=True)
+            task.cancel()
+
+        # They stay until the loop is closed: a second Ctrl-C counts during the last steps, too.
+        for number in SIGNALS:
+            loop.add_signal_handler(number, stop)
+        return await work
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
+
+
+def serve(work: Coroutine[Any, Any, Any]) -> None:
+    """Run what has no end of its own: Ctrl-C is how it ends well."""
+    with contextlib.suppress(KeyboardInterrupt):
+        run(work)

@@ -1,0 +1,187 @@
+"""Looking at graphs and components: what `dynamoctl get` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient, NotFound
+
+from dynamo_ctl import running
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import age, columns
+from dynamo_ctl.summary import component_line, graph_line
+
+KubeObject = dict[str, Any]
+Print = Callable[[str], object]
+
+RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
+HEADERS = {
+    "dgd": ("NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"),
+    "dcd": ("NAME", "COMPONENT", "TYPE", "READY", "AVAILABLE", "AGE", "MESSAGE"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to show, and how: `what` is dgd, dcd or all; `output` table, json or yaml."""
+
+    what: str
+    name: str | None = None
+    namespace: str | None = None
+    all_namespaces: bool = False
+    output: str = "table"
+
+    @property
+    def kinds(self) -> list[str]:
+        """Short names of the resources that are asked for."""
+        return list(RESOURCES) if self.what == "all" else [self.what]
+
+
+class Cluster(NamedTuple):
+    """Which cluster to look at; None stands for the usual defaults."""
+
+    kubeconfig: Path | None
+    context: str | None
+
+
+def cluster(kubeconfig: Path | None, context: str | None) -> Cluster:
+    """The cluster of the command line, else that of the platform that runs here, else the usual one."""
+    if kubeconfig is None and context is None and (here := running.find()) is not None:
+        return Cluster(Path(here.kubeconfig) if here.kubeconfig else None, here.context or None)
+    return Cluster(kubeconfig, context)
+
+
+async def show(query: Query, where: Cluster, out: Print) -> None:
+    """Print what there is now. CtlError where an object that is named is not there."""
+    async with await _open(where) as client:
+        found = {kind: await _read(client, RESOURCES[kind], query) for kind in query.kinds}
+        namespace = _namespace(client, query)
+    if query.name and not any(found.values()):
+        raise CtlError(
+            f"no {' or '.join(query.kinds)} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
+        )
+    if query.output != "table":
+        objects = [_plain(obj) for objects in found.values() for obj in objects]
+        out(_encoded(objects[0] if query.name and len(objects) == 1 else _list(objects), query.output))
+        return
+    tables = [(kind, objects) for kind, objects in found.items() if objects]
+    if not tables:
+        out(f"nothing in {f'namespace {namespace}' if namespace else 'any namespace'}")
+    for number, (kind, objects) in enumerate(tables):
+        if number:
+            out("")
+        for line in _table(kind, objects, query):
+            out(line)
+
+
+async def watch(query: Query, where: Cluster, out: Print) -> None:
+    """Print what there is, then a line (or an object) for each change, until cancelled."""
+    from dynamo_ctl.watching import merged  # noqa: PLC0415 - only watching needs it
+
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(await _open(where))
+        namespace = _namespace(client, query)
+        widths: dict[str, list[int]] = {}
+        async for kind, obj, deleted in merged(client, {kind: RESOURCES[kind] for kind in query.kinds}, namespace):
+            if query.name and obj["metadata"]["name"] != query.name:
+                continue
+            if query.output != "table":
+                out(_encoded(_plain(obj), query.output, stream=True))
+                continue
+            header, row = _table_cells(kind, [obj], query)
+            if deleted:
+                row[0][_state_column(header)] = "deleted"
+            if kind not in widths:
+                widths[kind] = [len(cell) for cell in header]
+                _grow(widths[kind], row[0])
+                out(_padded(header, widths[kind]))
+            _grow(widths[kind], row[0])
+            out(_padded(row[0], widths[kind]))
+
+
+async def _open(where: Cluster) -> KubeClient:
+    return await KubeClient.open(kubeconfig=where.kubeconfig, context=where.context, field_manager="dynamoctl")
+
+
+def _namespace(client: KubeClient, query: Query) -> str:
+    return "" if query.all_namespaces else query.namespace or client.namespace
+
+
+async def _read(client: KubeClient, resource: Resource, query: Query) -> list[KubeObject]:
+    namespace = _namespace(client, query)
+    try:
+        if query.name and namespace:
+            return [await client.get(resource, ObjectKey(namespace, query.name))]
+        found = (await client.list(resource, namespace)).items
+    except NotFound as error:
+        if not error.resource_missing:
+            return []
+        raise CtlError(
+            f"the cluster does not know {resource.kind}; run dynamoctl up, or dynamoctl crds --install",
+            ExitCode.FAILED,
+        ) from error
+    if query.name:
+        found = [obj for obj in found if obj["metadata"]["name"] == query.name]
+    return sorted(found, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
+
+
+def _table(kind: str, objects: list[KubeObject], query: Query) -> list[str]:
+    header, rows = _table_cells(kind, objects, query)
+    return columns(header, rows)
+
+
+def _table_cells(kind: str, objects: list[KubeObject], query: Query) -> tuple[list[str], list[list[str]]]:
+    header = list(HEADERS[kind])
+    rows = [_graph_cells(obj) if kind == "dgd" else _component_cells(obj) for obj in objects]
+    if query.all_namespaces:
+        header.insert(0, "NAMESPACE")
+        for row, obj in zip(rows, objects, strict=True):
+            row.insert(0, obj["metadata"]["namespace"])
+    return header, rows
+
+
+def _graph_cells(obj: KubeObject) -> list[str]:
+    line = graph_line(obj)
+    return [line.name, line.backend, line.state, line.components, age(line.created), line.message]
+
+
+def _component_cells(obj: KubeObject) -> list[str]:
+    line = component_line(obj)
+    return [line.name, line.component, line.type, line.replicas, line.available, age(line.created), line.message]
+
+
+def _state_column(header: list[str]) -> int:
+    return header.index("STATE" if "STATE" in header else "AVAILABLE")
+
+
+def _grow(widths: list[int], row: list[str]) -> None:
+    widths[:] = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+
+
+def _padded(row: list[str], widths: list[int]) -> str:
+    return "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _plain(obj: KubeObject) -> KubeObject:
+    """Without what is only of use to the API server; kubectl leaves it out, too."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _list(objects: list[KubeObject]) -> KubeObject:
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}
+
+
+def _encoded(obj: KubeObject, output: str, *, stream: bool = False) -> str:
+    if output == "json":
+        return json.dumps(obj, indent=None if stream else 2, ensure_ascii=False)
+    import yaml  # noqa: PLC0415 - only YAML output needs it
+
+    text: str = yaml.safe_dump(obj, sort_keys=False, width=120, allow_unicode=True)
+    return ("---\n" if stream else "") + text.rstrip("\n")

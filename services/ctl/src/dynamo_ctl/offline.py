@@ -1,0 +1,75 @@
+"""What a manifest becomes, without any server: the pod-builder's own rendering, level after level.
+
+Owner references are left out of what is returned: they need the uid of an owner that does not exist yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_pod_builder import render
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import (
+    DynamoComponentDeployment,
+    DynamoGraphDeployment,
+    parse_component,
+    parse_graph,
+    to_dict,
+)
+
+KubeObject = dict[str, Any]
+UID = "00000000-0000-0000-0000-000000000000"
+
+
+class NotRenderable(ValueError):
+    """A text becomes no objects; `reasons` holds one line for each mistake."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
+
+
+def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[KubeObject]:
+    """The objects that all graphs and components of a text become, in the order in which they are made.
+
+    `namespace` is for manifests that name none. Manifests of other kinds become nothing. Raises NotRenderable.
+    """
+    try:
+        manifests = load_manifests(text)
+    except InvalidManifest as error:
+        raise NotRenderable([str(each) for each in error.errors]) from error
+    made: list[KubeObject] = []
+    reasons: list[str] = []
+    for manifest in manifests:
+        if isinstance(manifest, dict):
+            continue
+        try:
+            made += [_clean(obj) for obj in _descendants(manifest, namespace, config)]
+        except render.RenderError as error:
+            reasons.append(f"{manifest.kind} {manifest.metadata.name}: {error}")
+    if reasons:
+        raise NotRenderable(reasons)
+    return made
+
+
+def _descendants(
+    manifest: DynamoGraphDeployment | DynamoComponentDeployment, namespace: str, config: render.RenderConfig
+) -> Iterator[KubeObject]:
+    owner = to_dict(manifest)
+    owner["metadata"] = {"namespace": namespace, **owner["metadata"], "uid": UID, "generation": 1}
+    if isinstance(manifest, DynamoComponentDeployment):
+        yield from render.component_children(parse_component(owner), config)
+        return
+    for child in render.graph_children(parse_graph(owner), config):
+        yield child
+        if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+            component = {**child, "metadata": {**child["metadata"], "uid": UID, "generation": 1}}
+            yield from render.component_children(parse_component(component), config)
+
+
+def _clean(obj: KubeObject) -> KubeObject:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "ownerReferences"}
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,49 @@
+"""Output for people and for programs: aligned columns as kubectl prints them, ages, and consoles that know a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GAP = 3
+#: Width of a console that is no terminal: lines are whole, whoever reads them can cut them.
+UNBOUNDED = 10_000
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, left aligned, without trailing blanks."""
+    table = [header, *rows]
+    widths = [max(len(row[index]) for row in table) for index in range(len(header))]
+    return ["".join(cell.ljust(width + GAP) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def age(since: str, now: datetime | None = None) -> str:
+    """How long ago an RFC 3339 moment was: `12s`, `5m`, `3h`, `2d`; `-` where there is none."""
+    if not since:
+        return "-"
+    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(since)).total_seconds()
+    return span(seconds)
+
+
+def span(seconds: float) -> str:
+    """Seconds as the largest whole unit, as kubectl does it: two minutes are 120s, ten are 10m."""
+    whole = max(0, int(seconds))
+    if whole <= 120:
+        return f"{whole}s"
+    if whole < 3 * 3600:
+        return f"{whole // 60}m"
+    if whole < 2 * 86400:
+        return f"{whole // 3600}h"
+    return f"{whole // 86400}d"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console; one that is no terminal gets no colours and never wraps."""
+    from rich.console import Console as RichConsole  # noqa: PLC0415 - slow, and plain output does without
+
+    made = RichConsole(stderr=stderr, highlight=False)
+    return made if made.is_terminal else RichConsole(stderr=stderr, highlight=False, width=UNBOUNDED, soft_wrap=True)

@@ -1,0 +1,37 @@
+"""The services that dynamoctl can run, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dynamo_ctl.errors import CtlError, ExitCode
+
+if TYPE_CHECKING:
+    from dynamo_shared.runtime import Service
+
+ALL = "all"
+
+#: In the order of the data: what publishes first starts first.
+SERVICES = {
+    "watcher": "dynamo_watcher.app:WatcherService",
+    "pod-builder": "dynamo_pod_builder.app:PodBuilderService",
+}
+
+
+def make(names: Iterable[str] = (ALL,)) -> list[Service]:
+    """The services of these names, each once; `all` stands for every one. CtlError for a name that is none."""
+    wanted = list(names)
+    unknown = [name for name in wanted if name not in SERVICES and name != ALL]
+    if unknown:
+        known = ", ".join([ALL, *SERVICES])
+        raise CtlError(f"no service is called {', '.join(unknown)}; there are {known}", ExitCode.USAGE)
+    chosen = [name for name in SERVICES if ALL in wanted or name in wanted]
+    return [_load(SERVICES[name]) for name in chosen]
+
+
+def _load(target: str) -> Service:
+    module, _, attribute = target.partition(":")
+    service: Service = getattr(import_module(module), attribute)()
+    return service
