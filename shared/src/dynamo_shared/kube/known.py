@@ -16,26 +16,21 @@ class Known:
         self._versions: dict[ObjectKey, tuple[str, str]] = {}
         self.versions: Mapping[ObjectKey, tuple[str, str]] = MappingProxyType(self._versions)
 
-    def has(self, key: ObjectKey, uid: str, resource_version: str) -> bool:
-        """Whether exactly this version was told of."""
-        return self._versions.get(key) == (uid, resource_version)
+    def get(self, key: ObjectKey) -> tuple[str, str] | None:
+        """Uid and resourceVersion that were told of last."""
+        return self._versions.get(key)
 
-    def remember(self, key: ObjectKey, uid: str, resource_version: str) -> tuple[str, str] | None:
-        """Note a version; returns what was known before."""
-        before = self._versions.get(key)
+    def remember(self, key: ObjectKey, uid: str, resource_version: str) -> None:
+        """Note a version."""
         self._versions[key] = (uid, resource_version)
-        return before
 
     def forget(self, key: ObjectKey) -> bool:
         """Note a deletion; False where the object was not known."""
         return self._versions.pop(key, None) is not None
 
-    def forget_others(self, present: set[ObjectKey]) -> list[tuple[ObjectKey, str]]:
-        """Note that nothing but `present` is left; returns keys and uids of what is gone."""
-        gone = [(key, uid) for key, (uid, _version) in self._versions.items() if key not in present]
-        for key, _uid in gone:
-            del self._versions[key]
-        return gone
+    def others(self, present: set[ObjectKey]) -> list[tuple[ObjectKey, str]]:
+        """Keys and uids of what is known and not among `present`."""
+        return [(key, uid) for key, (uid, _version) in self._versions.items() if key not in present]
 
 
 def vanished(resource: Resource, key: ObjectKey, uid: str, resource_version: str) -> KubeObject:

@@ -19,7 +19,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlencode
 
@@ -166,7 +166,7 @@ class Reflector:
                 meta = watch_wire.item_meta(item)
                 key = ObjectKey(meta.namespace, meta.name)
                 seen.add(key)
-                if self._known.has(key, meta.uid, meta.resource_version):
+                if self._known.get(key) == (meta.uid, meta.resource_version):
                     continue
                 for change in self._changed(key, self._item(item), received_at, listed=True):
                     yield change
@@ -174,7 +174,8 @@ class Reflector:
             if not token:
                 break
         version = page.metadata.resource_version
-        for key, uid in self._known.forget_others(seen):
+        for key, uid in self._known.others(seen):
+            self._known.forget(key)
             yield Change("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._version = version
         self._well()
@@ -234,47 +235,50 @@ class Reflector:
             raise errors.from_status(int(event.object.get("code") or 0), event.object, request="watch")
         return event
 
-    def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> list[Change]:
-        """The changes that an event is, once it counts: the version moves on before its consumer sees them.
+    def _taken(self, event: watch_wire.WatchEvent, received_at: float) -> Iterator[Change]:
+        """The changes that an event is.
 
-        A consumer that is cancelled with a change in its hands has it; a new iteration does not repeat it.
+        What is known moves on before a consumer sees a change: one that is cancelled with a change in its hands has
+        it, and a new iteration does not repeat it.
         """
         obj = event.object
-        metadata = obj["metadata"]
-        version = metadata["resourceVersion"]
+        try:
+            metadata = obj["metadata"]
+            version = metadata["resourceVersion"]
+            key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise errors.Unavailable(0, "Garbled", "a watch event without metadata") from error
         if _is_older(version, self._version):
             # Only a data store that was set back (restored, or another cluster under this address) counts backwards.
             raise errors.Expired(410, "Expired", f"resourceVersion {version} came after {self._version}")
         self._version = version
         self._failures = 0
         if event.type == watch_wire.BOOKMARK:
-            return []
-        key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-        if event.type == "DELETED":
-            if not self._known.forget(key):
-                return []
+            return
+        if event.type != "DELETED":
+            yield from self._changed(key, obj, received_at)
+        elif self._known.forget(key):
             metadata.pop("managedFields", None)
-            return [Change("DELETED", key, obj, received_at)]
-        return self._changed(key, obj, received_at)
+            yield Change("DELETED", key, obj, received_at)
 
-    def _changed(self, key: ObjectKey, obj: KubeObject, received_at: float, *, listed: bool = False) -> list[Change]:
+    def _changed(
+        self, key: ObjectKey, obj: KubeObject, received_at: float, *, listed: bool = False
+    ) -> Iterator[Change]:
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         uid, version = metadata.get("uid", ""), metadata["resourceVersion"]
-        before = self._known.remember(key, uid, version)
-        if before is None:
-            return [Change("ADDED", key, obj, received_at, listed)]
+        before = self._known.get(key)
         if before == (uid, version):
-            return []
-        if before[0] == uid:
-            return [Change("MODIFIED", key, obj, received_at, listed)]
-        # Deleted and made again while nobody looked. The old one was gone just before the new one's version.
-        gone_at = str(int(version) - 1) if version.isdigit() else before[1]
-        gone = vanished(self.resource, key, before[0], gone_at)
-        return [
-            Change("DELETED", key, gone, received_at, listed=True),
-            Change("ADDED", key, obj, received_at, listed),
-        ]
+            return
+        kind: Literal["ADDED", "MODIFIED"] = "ADDED" if before is None else "MODIFIED"
+        if before is not None and before[0] != uid:
+            # Deleted and made again while nobody looked. The old one was gone just before the new one's version.
+            self._known.forget(key)
+            gone_at = str(int(version) - 1) if version.isdigit() else before[1]
+            yield Change("DELETED", key, vanished(self.resource, key, before[0], gone_at), received_at, listed=True)
+            kind = "ADDED"
+        self._known.remember(key, uid, version)
+        yield Change(kind, key, obj, received_at, listed)
 
     def _query(self, parameters: dict[str, str]) -> str:
         return urlencode({name: value for name, value in {**self._selectors, **parameters}.items() if value})

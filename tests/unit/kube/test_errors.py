@@ -1,0 +1,82 @@
+"""Which error an answer becomes, and what it keeps of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from dynamo_shared.kube import errors
+
+
+def status(code: int, reason: str = "", message: str = "m", **details: object) -> bytes:
+    return json.dumps(
+        {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.Invalid),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (405, "MethodNotAllowed", errors.KubeError),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (409, "Conflict", errors.Conflict),
+        (410, "Expired", errors.Expired),
+        (410, "Gone", errors.Gone),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.Unavailable),
+        (503, "ServiceUnavailable", errors.Unavailable),
+        (504, "Timeout", errors.Unavailable),
+    ],
+)
+def test_class_of_an_answer(code: int, reason: str, expected: type[errors.KubeError]) -> None:
+    error = errors.from_response(code, status(code, reason))
+    assert type(error) is expected
+    assert (error.status, error.reason, error.message) == (code, reason, "m")
+
+
+def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says_500() -> None:
+    message = (
+        "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"
+    )
+    error = errors.from_response(500, status(500, message=message))
+    assert isinstance(error, errors.Invalid)
+    assert not error.retriable
+
+
+def test_causes_name_the_fields() -> None:
+    causes = [{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.image"}]
+    error = errors.from_response(422, status(422, "Invalid", causes=causes))
+    assert error.causes == [errors.Cause("spec.image", "FieldValueRequired", "Required value")]
+
+
+def test_a_missing_type_is_told_from_a_missing_object() -> None:
+    no_type = errors.from_response(404, b"404 page not found\n")
+    no_object = errors.from_response(404, status(404, "NotFound", name="a", kind="pods"))
+    assert isinstance(no_type, errors.NotFound)
+    assert isinstance(no_object, errors.NotFound)
+    assert (no_type.resource_missing, no_object.resource_missing) == (True, False)
+    assert no_type.message == "404 page not found"
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>" + b"x" * 10_000, b"\xff\xfe", b"[1]", b'{"kind":"Pod"}', b'{"a":'])
+def test_an_answer_that_is_no_status_is_quoted(content: bytes) -> None:
+    error = errors.from_response(502, content)
+    assert isinstance(error, errors.Unavailable)
+    assert len(error.message) <= 300
+    assert "502" in str(error)
+
+
+def test_retry_after_of_header_and_of_status() -> None:
+    assert errors.from_response(429, b"", retry_after="7").retry_after == 7.0
+    assert errors.from_response(429, status(429, retryAfterSeconds=3), retry_after="7").retry_after == 3.0
+    assert errors.from_response(429, b"", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after is None
+
+
+def test_the_text_says_request_code_and_message() -> None:
+    error = errors.from_response(404, status(404, "NotFound", 'pods "a" not found'), request="GET /api/v1/pods/a")
+    assert str(error) == 'GET /api/v1/pods/a: 404 NotFound: pods "a" not found'

@@ -1,0 +1,417 @@
+"""The reflector against everything a server and a network can do to it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from aiohttp import web
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.kube.reflector import Change, Reflector, Synced
+from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines
+
+
+def pod(name: str, version: int, uid: str = "") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    return {"metadata": {**metadata, "managedFields": [{"manager": "x"}]}, "spec": {"v": version}}
+
+
+def listed(version: int, *pods: dict[str, Any], more: str = "") -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": str(version), "continue": more}, "items": list(pods)}
+
+
+def event(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "object": {"apiVersion": "v1", "kind": "Pod", **obj}}
+
+
+def bookmark(version: int) -> dict[str, Any]:
+    return {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": str(version)}}}
+
+
+def failure(code: int, reason: str = "", **more: Any) -> dict[str, Any]:
+    return {"type": "ERROR", "object": {"kind": "Status", "code": code, "reason": reason, "message": reason, **more}}
+
+
+class Followed:
+    """A reflector of the scripted server, and what it told."""
+
+    def __init__(self, server: Any, **options: Any) -> None:
+        self.health: list[tuple[bool, str]] = []
+        self.waits: list[float] = []
+        clock = itertools.count(1000)
+        self.reflector = Reflector(
+            server.client(),
+            PODS,
+            on_health=lambda ok, message: self.health.append((ok, message)),
+            clock=lambda: float(next(clock)),
+            sleep=self._sleep,
+            uniform=lambda low, high: (low + high) / 2,
+            **options,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    async def take(self, count: int) -> list[str]:
+        """The next items, in short: `ADDED a@3`, `SYNCED 5`."""
+        return [short(item) for item in await self.items(count)]
+
+    async def items(self, count: int) -> list[Change | Synced]:
+        found: list[Change | Synced] = []
+        async with asyncio.timeout(10), aclosing(self.reflector.changes()) as changes:
+            async for item in changes:
+                found.append(item)
+                if len(found) == count:
+                    break
+        return found
+
+
+def short(item: Change | Synced) -> str:
+    if isinstance(item, Synced):
+        return f"SYNCED {item.resource_version}"
+    return f"{item.kind} {item.key.name}@{item.obj['metadata']['resourceVersion']}"
+
+
+async def test_list_then_watch(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3), pod("b", 4))),
+        steps.watch(
+            event("MODIFIED", pod("a", 6)), event("DELETED", pod("b", 7)), event("ADDED", pod("c", 8)), then="hang"
+        ),
+    )
+    followed = Followed(server, namespace="ns", label_selector="x=y")
+    items = await followed.items(6)
+    assert [short(item) for item in items] == [
+        *("ADDED a@3", "ADDED b@4", "SYNCED 5"),
+        *("MODIFIED a@6", "DELETED b@7", "ADDED c@8"),
+    ]
+    first, *_, last = items
+    assert isinstance(first, Change)
+    assert isinstance(last, Change)
+    assert (first.listed, last.listed) == (True, False)
+    assert first.key == ObjectKey("ns", "a")
+    assert (first.obj["apiVersion"], first.obj["kind"]) == ("v1", "Pod")
+    assert all("managedFields" not in item.obj["metadata"] for item in items if isinstance(item, Change))
+    assert last.received_at > first.received_at > 0
+    watch = server.seen[1].query
+    assert server.seen[0].query == {"labelSelector": "x=y", "limit": "500"}
+    assert watch == {
+        "labelSelector": "x=y",
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "5",
+        "timeoutSeconds": "450",
+    }
+    assert followed.health == [(True, "following pods")]
+
+
+async def test_synced_carries_what_there_is(server: Any, steps: Any) -> None:
+    server.then(steps.answer(listed(5, pod("a", 3))), steps.watch(then="hang"))
+    *_, synced = await Followed(server).items(2)
+    assert isinstance(synced, Synced)
+    assert dict(synced.versions) == {ObjectKey("ns", "a"): ("uid-a", "3")}
+
+
+async def test_pages(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))), steps.watch(then="hang")
+    )
+    assert await Followed(server, page_size=1).take(3) == ["ADDED a@3", "ADDED b@4", "SYNCED 5"]
+    assert server.seen[1].query == {"limit": "1", "continue": "t"}
+
+
+@pytest.mark.parametrize("end", ["end", "break"])
+async def test_a_watch_goes_on_where_the_last_one_was(server: Any, steps: Any, end: str) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        steps.watch(event("MODIFIED", pod("a", 6)), bookmark(9), then=end),
+        steps.watch(event("MODIFIED", pod("a", 10)), then="hang"),
+    )
+    followed = Followed(server)
+    assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "MODIFIED a@6", "MODIFIED a@10"]
+    assert server.seen[2].query["resourceVersion"] == "9"
+    assert followed.reflector.relists == 1
+    assert followed.health == [(True, "following pods")]
+    assert len(followed.waits) == (0 if end == "end" else 1)
+
+
+async def test_a_half_line_of_a_broken_connection_is_not_an_event(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5)),
+        steps.watch(b'{"type":"ADDED","object":{"metadata":{"name":"a"', then="break"),
+        steps.watch(event("ADDED", pod("a", 6)), then="hang"),
+    )
+    assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
+    assert server.seen[2].query["resourceVersion"] == "5"
+
+
+async def test_a_silent_connection_is_given_up(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5)), steps.watch(then="hang"), steps.watch(event("ADDED", pod("a", 6)), then="hang")
+    )
+    followed = Followed(server, silence=0.05)
+    assert await followed.take(2) == ["SYNCED 5", "ADDED a@6"]
+    assert followed.reflector.relists == 1
+
+
+@pytest.mark.parametrize("how", ["at the start", "in the middle"])
+async def test_410_lists_anew_and_tells_only_what_differs(server: Any, steps: Any, how: str) -> None:
+    gone = steps.refuse(410, "Expired") if how == "at the start" else steps.watch(failure(410, "Expired"))
+    server.then(
+        steps.answer(listed(5, *(pod(name, 3) for name in ("same", "changed", "vanished", "remade")))),
+        gone,
+        steps.answer(listed(20, pod("same", 3), pod("changed", 15), pod("remade", 17, "other"), pod("new", 18))),
+        steps.watch(bookmark(21), then="hang"),
+    )
+    followed = Followed(server)
+    items = await followed.items(11)
+    assert [short(item) for item in items[5:]] == [
+        "MODIFIED changed@15",
+        "DELETED remade@16",
+        "ADDED remade@17",
+        "ADDED new@18",
+        "DELETED vanished@20",
+        "SYNCED 20",
+    ]
+    remade, vanished = items[6], items[9]
+    assert isinstance(remade, Change)
+    assert isinstance(vanished, Change)
+    assert remade.obj["metadata"]["uid"] == "uid-remade"
+    assert vanished.listed
+    assert vanished.obj == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "vanished", "namespace": "ns", "uid": "uid-vanished", "resourceVersion": "20"},
+    }
+    # The first relist is at once; health never suffered.
+    assert followed.waits == []
+    assert followed.health == [(True, "following pods")]
+
+
+async def test_expiring_again_and_again_backs_off(server: Any, steps: Any) -> None:
+    expired = [steps.answer(listed(5)), steps.watch(failure(410, "Expired"))] * 4
+    server.then(*expired, steps.answer(listed(5)), steps.watch(event("ADDED", pod("a", 6)), then="hang"))
+    followed = Followed(server)
+    await followed.take(6)
+    assert followed.waits == pytest.approx([0.4, 0.8, 1.6])
+
+
+async def test_a_list_that_expires_midway_starts_over_and_the_second_time_without_pages(
+    server: Any, steps: Any
+) -> None:
+    first = steps.answer(listed(5, pod("a", 3), pod("b", 3), more="t"))
+    second = steps.answer(listed(7, pod("a", 3), pod("c", 6), more="t"))
+    whole = steps.answer(listed(9, pod("a", 8), pod("d", 8)))
+    expired = steps.refuse(410, "Expired")
+    server.then(first, expired, second, expired, whole, steps.watch(then="hang"))
+    followed = Followed(server, page_size=2)
+    assert await followed.take(8) == [
+        *("ADDED a@3", "ADDED b@3", "ADDED c@6", "MODIFIED a@8", "ADDED d@8"),
+        *("DELETED b@9", "DELETED c@9", "SYNCED 9"),
+    ]
+    assert server.seen[4].query == {}
+
+
+@pytest.mark.parametrize("code", [429, 500, 503, 504])
+async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: Any, steps: Any, code: int) -> None:
+    server.then(
+        steps.answer(listed(5)),
+        *[steps.refuse(code)] * 3,
+        steps.watch(failure(code)),
+        steps.watch(event("ADDED", pod("a", 6)), then="break"),
+        steps.watch(event("ADDED", pod("b", 7)), then="hang"),
+    )
+    followed = Followed(server)
+    assert await followed.take(3) == ["SYNCED 5", "ADDED a@6", "ADDED b@7"]
+    assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 0.2])
+    assert {seen.query["resourceVersion"] for seen in server.seen[1:5]} == {"5"}
+    assert followed.health[0] == (True, "following pods")
+    assert followed.health[1][0] is False
+    assert followed.health[-1] == (True, "following pods")
+
+
+async def test_retry_after_is_waited(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5)),
+        steps.refuse(429, headers={"Retry-After": "9"}),
+        steps.watch(event("ADDED", pod("a", 6)), then="hang"),
+    )
+    followed = Followed(server)
+    await followed.take(2)
+    assert followed.waits == [9.0]
+
+
+async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: Any) -> None:
+    missing = steps.text("404 page not found\n", 404)
+    server.then(missing, missing, steps.answer(listed(5)), steps.watch(then="hang"))
+    followed = Followed(server)
+    assert await followed.take(1) == ["SYNCED 5"]
+    assert followed.waits == pytest.approx([1.0, 2.0])
+    assert [ok for ok, _message in followed.health] == [False, False, True]
+    assert "pods is not served: is its CustomResourceDefinition installed?" in followed.health[0][1]
+
+
+async def test_a_type_that_may_not_be_read_is_waited_for(server: Any, steps: Any) -> None:
+    server.then(steps.refuse(403, "Forbidden", "no"), steps.answer(listed(5)), steps.watch(then="hang"))
+    followed = Followed(server)
+    assert await followed.take(1) == ["SYNCED 5"]
+    assert followed.health[0] == (False, "may not list or watch pods: no")
+
+
+async def test_a_type_that_is_removed_and_comes_back_is_listed_anew(server: Any, steps: Any) -> None:
+    missing = steps.text("404 page not found\n", 404)
+    server.then(
+        steps.answer(listed(5, pod("a", 3))), missing, missing, steps.answer(listed(9)), steps.watch(then="hang")
+    )
+    assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "DELETED a@9", "SYNCED 9"]
+
+
+async def test_watches_that_end_at_once_back_off(server: Any, steps: Any) -> None:
+    server.then(steps.answer(listed(5)), *[steps.watch()] * 3, steps.watch(event("ADDED", pod("a", 6)), then="hang"))
+    followed = Followed(server)
+    await followed.take(2)
+    assert followed.waits == pytest.approx([0.2, 0.4, 0.8])
+
+
+async def test_an_event_told_twice_is_yielded_once(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        steps.watch(
+            event("MODIFIED", pod("a", 6)),
+            event("MODIFIED", pod("a", 6)),
+            event("DELETED", pod("a", 7)),
+            event("DELETED", pod("a", 7)),
+            event("ADDED", pod("b", 8)),
+            then="hang",
+        ),
+    )
+    assert (await Followed(server).take(5))[2:] == ["MODIFIED a@6", "DELETED a@7", "ADDED b@8"]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        event("ADDED", pod("x", 2)),
+        failure(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "too large"}]}),
+    ],
+)
+async def test_a_data_store_that_was_set_back_is_listed_anew(server: Any, steps: Any, sign: dict[str, Any]) -> None:
+    server.then(
+        steps.answer(listed(500, pod("a", 400))),
+        steps.watch(sign),
+        steps.answer(listed(3, pod("x", 2))),
+        steps.watch(then="hang"),
+    )
+    assert await Followed(server).take(5) == ["ADDED a@400", "SYNCED 500", "ADDED x@2", "DELETED a@3", "SYNCED 3"]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"<html>\n",
+        b"[]\n",
+        b"\xff\n",
+        b'{"type":"ADDED"}\n',
+        b'{"type":"ADDED","object":{}}\n',
+        b'{"type":"ADDED","object":{"metadata":[]}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n',
+    ],
+)
+async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, steps: Any, garbage: bytes) -> None:
+    server.then(
+        steps.answer(listed(5)),
+        steps.watch(garbage, then="hang"),
+        steps.watch(event("ADDED", pod("a", 6)), then="hang"),
+    )
+    assert await Followed(server).take(2) == ["SYNCED 5", "ADDED a@6"]
+
+
+async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any, steps: Any) -> None:
+    followed = Followed(server)
+    followed.reflector._client = server.client(max_response_bytes=300)
+    server.then(steps.text("x" * 301), steps.answer(listed(5)), steps.watch(then="hang"))
+    assert await followed.take(1) == ["SYNCED 5"]
+    assert server.seen[1].query["limit"] == "62"
+
+
+async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(5, pod("a", 3))),
+        steps.watch(event("MODIFIED", pod("a", 6)), then="hang"),
+        steps.watch(event("MODIFIED", pod("a", 7)), then="hang"),
+    )
+    followed = Followed(server)
+    assert await followed.take(3) == ["ADDED a@3", "SYNCED 5", "MODIFIED a@6"]
+    assert await followed.take(1) == ["MODIFIED a@7"]
+    assert server.seen[2].query["resourceVersion"] == "6"
+
+
+async def test_deletions_that_were_left_midway_are_told_by_the_next_iteration(server: Any, steps: Any) -> None:
+    before = steps.answer(listed(5, pod("a", 3), pod("b", 3), pod("c", 3)))
+    after = steps.answer(listed(20, pod("c", 17, "other")))
+    server.then(before, steps.refuse(410, "Expired"), after, after, after, steps.watch(then="hang"))
+    followed = Followed(server)
+    assert (await followed.take(5))[4:] == ["DELETED c@16"]
+    assert await followed.take(2) == ["ADDED c@17", "DELETED a@20"]
+    assert await followed.take(2) == ["DELETED b@20", "SYNCED 20"]
+
+
+async def test_a_list_that_was_left_midway_is_completed_by_the_next_iteration(server: Any, steps: Any) -> None:
+    everything = steps.answer(listed(5, pod("a", 3), pod("b", 4)))
+    server.then(everything, everything, steps.watch(then="hang"))
+    followed = Followed(server)
+    assert await followed.take(1) == ["ADDED a@3"]
+    assert await followed.take(2) == ["ADDED b@4", "SYNCED 5"]
+
+
+async def test_a_reader_that_is_slow_makes_the_server_wait(server: Any, steps: Any) -> None:
+    sent = 0
+    total = 400
+    padding = "x" * 65536
+
+    async def endless(request: Any) -> Any:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for number in range(total):
+            line = event("ADDED", {**pod(f"p{number}", 10 + number), "data": padding})
+            await response.write(json.dumps(line).encode() + b"\n")
+            sent += 1
+        await asyncio.Event().wait()
+
+    server.then(steps.answer(listed(5)), endless)
+    changes = Followed(server).reflector.changes()
+    async with asyncio.timeout(20), aclosing(changes):
+        await anext(changes)
+        await anext(changes)
+        before = -1
+        while before != sent:
+            before = sent
+            await asyncio.sleep(0.2)
+        # Buffers of both sides of a local socket hold some MiB; 25 MiB they do not.
+        assert sent < total
+        for _ in range(total - 1):
+            await anext(changes)
+        assert sent == total
+
+
+def test_lines_are_the_same_however_they_are_cut() -> None:
+    text = b'{"a":1}\n\n{"b":2}\n{"c"'
+    expected = [b'{"a":1}', b'{"b":2}']
+    for size in range(1, len(text) + 1):
+        lines = Lines()
+        chunks = [text[start : start + size] for start in range(0, len(text), size)]
+        assert [line for chunk in chunks for line in lines.feed(chunk)] == expected
+        assert list(lines.feed(b":3}\n")) == [b'{"c":3}']
+
+
+def test_a_line_without_end_is_refused() -> None:
+    lines = Lines()
+    list(lines.feed(b"x" * MAX_LINE_BYTES))
+    with pytest.raises(Unavailable):
+        list(lines.feed(b"x"))

@@ -1,0 +1,282 @@
+"""Requests that fail on their way: what is repeated, what is not, and what callers see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
+from dynamo_shared.kube import errors
+
+KEY = ObjectKey("ns", "a")
+OBJECT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"}}
+
+
+async def test_one_apply_is_one_request(server: Any, steps: Any) -> None:
+    server.then(steps.answer(OBJECT))
+    assert await server.client().apply(DEPLOYMENTS, OBJECT) == OBJECT
+    [seen] = server.seen
+    assert (seen.method, seen.path) == ("PATCH", "/apis/apps/v1/namespaces/ns/deployments/a")
+    assert seen.query == {"fieldManager": "tester", "force": "true"}
+    assert seen.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert seen.headers["User-Agent"].startswith("dynamo-platform/")
+    assert "Authorization" not in seen.headers
+    assert seen.json == OBJECT
+
+
+@pytest.mark.parametrize("fault", ["reset", "429", "503"])
+async def test_what_may_arrive_twice_is_repeated(server: Any, steps: Any, fault: str) -> None:
+    bad = steps.reset() if fault == "reset" else steps.refuse(int(fault))
+    client = server.client()
+    for call in (
+        lambda: client.get(DEPLOYMENTS, KEY),
+        lambda: client.apply(DEPLOYMENTS, OBJECT),
+        lambda: client.apply_status(DEPLOYMENTS, OBJECT),
+        lambda: client.delete(DEPLOYMENTS, KEY, uid="u"),
+        lambda: client.list(DEPLOYMENTS),
+    ):
+        server.then(bad, bad, steps.answer({**OBJECT, "items": []}))
+        server.waits.clear()
+        await call()
+        # aiohttp itself repeats a GET or DELETE once on a connection that it kept, so there may be one wait less.
+        assert len(server.waits) in ((1, 2) if fault == "reset" else (2,))
+        server.script.clear()
+
+
+@pytest.mark.parametrize("status", [429, 503, 500])
+async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, steps: Any, status: int) -> None:
+    client = server.client()
+    for call in (
+        lambda: client.create(DEPLOYMENTS, OBJECT),
+        lambda: client.merge_patch(DEPLOYMENTS, KEY, {"a": 1}),
+        lambda: client.replace(DEPLOYMENTS, OBJECT),
+        lambda: client.delete(DEPLOYMENTS, KEY),
+    ):
+        server.then(steps.refuse(status))
+        with pytest.raises(errors.KubeError) as caught:
+            await call()
+        assert caught.value.status == status
+        assert caught.value.retriable
+    assert server.waits == []
+    assert len(server.seen) == 4
+
+
+async def test_retries_end_and_grow(server: Any, steps: Any) -> None:
+    server.then(*[steps.refuse(503)] * 9)
+    with pytest.raises(errors.Unavailable):
+        await server.client().get(DEPLOYMENTS, KEY)
+    assert server.waits == pytest.approx([0.1, 0.2, 0.4, 0.8])
+    assert len(server.seen) == 5
+
+
+async def test_the_servers_wish_counts_and_spreads(server: Any, steps: Any) -> None:
+    server.then(steps.refuse(429, headers={"Retry-After": "2"}), steps.answer(OBJECT))
+    await server.client().get(DEPLOYMENTS, KEY)
+    assert server.waits == pytest.approx([2.1])
+
+
+async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any, steps: Any) -> None:
+    server.then(steps.refuse(429, headers={"Retry-After": "60"}))
+    with pytest.raises(errors.TooManyRequests) as caught:
+        await server.client(timeout=5).get(DEPLOYMENTS, KEY)
+    assert caught.value.retry_after == 60
+    assert server.waits == []
+
+
+async def test_500_is_not_repeated_within_a_call(server: Any, steps: Any) -> None:
+    server.then(steps.refuse(500))
+    with pytest.raises(errors.Unavailable):
+        await server.client().get(DEPLOYMENTS, KEY)
+    assert len(server.seen) == 1
+
+
+async def test_no_answer_is_unavailable_within_the_time_out(server: Any, steps: Any) -> None:
+    server.then(steps.hang())
+    with pytest.raises(errors.Unavailable) as caught:
+        await server.client(timeout=0.05).get(DEPLOYMENTS, KEY)
+    assert (caught.value.status, caught.value.reason) == (0, "Timeout")
+    assert isinstance(caught.value.__cause__, TimeoutError)
+
+
+async def test_nobody_there_is_unavailable_with_its_cause(server: Any) -> None:
+    client = server.client()
+    await server._runner.cleanup()
+    with pytest.raises(errors.Unavailable) as caught:
+        await client.create(DEPLOYMENTS, OBJECT)
+    assert caught.value.status == 0
+    assert isinstance(caught.value.__cause__, aiohttp.ClientConnectionError)
+
+
+async def test_a_cancelled_request_is_cancelled(server: Any, steps: Any) -> None:
+    server.then(steps.hang())
+    task = asyncio.create_task(server.client().get(DEPLOYMENTS, KEY))
+    await server.arrived.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any, steps: Any) -> None:
+    server.then(steps.refuse(503), steps.refuse(404, "NotFound"))
+    await server.client().delete(DEPLOYMENTS, KEY, uid="u")
+    assert server.seen[0].json == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": "u"},
+    }
+
+
+async def test_a_delete_that_finds_nothing_at_first_says_so(server: Any, steps: Any) -> None:
+    server.then(steps.refuse(404, "NotFound"))
+    with pytest.raises(errors.NotFound):
+        await server.client().delete(DEPLOYMENTS, KEY, uid="u")
+
+
+async def test_answers_are_bounded_with_and_without_a_length(server: Any, steps: Any) -> None:
+    client = server.client(max_response_bytes=100)
+    server.then(steps.text("x" * 101), steps.watch(b"x" * 101))
+    for _ in range(2):
+        with pytest.raises(errors.ResponseTooLarge):
+            await client.raw_get("/version")
+    server.then(steps.text("x" * 100), steps.watch(b"x" * 60, b"y" * 40))
+    assert await client.raw_get("/version") == b"x" * 100
+    assert await client.raw_get("/version") == b"x" * 60 + b"y" * 40
+
+
+async def test_an_answer_that_is_no_object_is_unavailable(server: Any, steps: Any) -> None:
+    server.then(steps.text("<html>sign in</html>"))
+    with pytest.raises(errors.Unavailable, match="not a JSON object"):
+        await server.client().get(DEPLOYMENTS, KEY)
+
+
+async def test_redirects_are_not_followed(server: Any, steps: Any) -> None:
+    server.then(steps.answer({}, 302, {"Location": "http://127.0.0.1:1/steal"}))
+    with pytest.raises(errors.KubeError) as caught:
+        await server.client().get(DEPLOYMENTS, KEY)
+    assert caught.value.status == 302
+
+
+class Renewable:
+    """Credentials whose token the server has stopped taking."""
+
+    def __init__(self) -> None:
+        self.authorization: str | None = "Bearer old"
+        self.is_stale = False
+        self.refreshed: list[bool] = []
+
+    def stale(self) -> bool:
+        return self.is_stale
+
+    async def refresh(self, *, force: bool = False) -> bool:
+        self.refreshed.append(force)
+        self.authorization, self.is_stale = "Bearer new", False
+        return True
+
+
+async def test_refused_credentials_are_renewed_once_for_any_request(server: Any, steps: Any) -> None:
+    credentials = Renewable()
+    server.then(steps.refuse(401), steps.answer(OBJECT))
+    await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
+    assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer old", "Bearer new"]
+    server.then(steps.refuse(401), steps.refuse(401))
+    with pytest.raises(errors.Unauthorized):
+        await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
+    assert credentials.refreshed == [True, True]
+
+
+async def test_stale_credentials_are_renewed_before_a_request(server: Any, steps: Any) -> None:
+    credentials = Renewable()
+    credentials.is_stale = True
+    server.then(steps.answer(OBJECT))
+    await server.client(credentials=credentials).get(DEPLOYMENTS, KEY)
+    assert server.seen[0].headers["Authorization"] == "Bearer new"
+    assert credentials.refreshed == [False]
+
+
+async def test_credentials_that_cannot_be_renewed_are_unavailable(server: Any, steps: Any) -> None:
+    class Broken(Renewable):
+        async def refresh(self, *, force: bool = False) -> bool:
+            raise OSError("no such plugin")
+
+    server.then(steps.refuse(401))
+    with pytest.raises(errors.Unavailable, match="no such plugin"):
+        await server.client(credentials=Broken()).get(DEPLOYMENTS, KEY)
+    assert server.waits == []
+
+
+async def test_list_follows_pages_and_completes_items(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer({"metadata": {"resourceVersion": "5", "continue": "t/1"}, "items": [{"metadata": {"name": "a"}}]}),
+        steps.answer({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "b"}}]}),
+    )
+    found = await server.client().list(PODS, "ns", label_selector="a=b,c", page_size=1)
+    assert [item["metadata"]["name"] for item in found] == ["a", "b"]
+    assert all((item["apiVersion"], item["kind"]) == ("v1", "Pod") for item in found)
+    assert found.resource_version == "5"
+    assert [seen.query for seen in server.seen] == [
+        {"labelSelector": "a=b,c", "limit": "1"},
+        {"labelSelector": "a=b,c", "limit": "1", "continue": "t/1"},
+    ]
+
+
+async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any, steps: Any) -> None:
+    page = {"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"metadata": {"name": "a"}}]}
+    whole = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "b"}}]}
+    server.then(steps.answer(page), steps.refuse(410, "Expired"), steps.answer(whole))
+    found = await server.client().list(PODS, page_size=1)
+    assert [item["metadata"]["name"] for item in found] == ["b"]
+    assert server.seen[2].query == {}
+
+
+async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any, steps: Any) -> None:
+    small = {"metadata": {"resourceVersion": "5"}, "items": None}
+    server.then(steps.text("x" * 1000), steps.answer(small))
+    assert len(await server.client(max_response_bytes=500).list(PODS)) == 0
+    assert [seen.query["limit"] for seen in server.seen] == ["500", "62"]
+
+
+async def test_requests_are_observed(server: Any, steps: Any) -> None:
+    seen: list[tuple[str, str, int]] = []
+    client = server.client(observer=lambda method, path, status, _seconds: seen.append((method, path, status)))
+    server.then(steps.refuse(503), steps.answer(OBJECT), steps.reset())
+    await client.get(DEPLOYMENTS, KEY)
+    path = DEPLOYMENTS.path("ns", "a")
+    assert seen == [("GET", path, 503), ("GET", path, 200)]
+    with pytest.raises(errors.Unavailable):
+        await client.create(DEPLOYMENTS, OBJECT)
+    assert seen[-1] == ("POST", DEPLOYMENTS.path("ns"), 0)
+
+
+async def test_another_field_manager_shares_the_connections(server: Any, steps: Any) -> None:
+    client = server.client()
+    other = client.acting_as("dynamo-scaler")
+    await other.close()
+    server.then(steps.answer(OBJECT), steps.answer(OBJECT))
+    await client.create(DEPLOYMENTS, OBJECT, dry_run=True)
+    await other.apply(DEPLOYMENTS, OBJECT, force=False, dry_run=True)
+    assert server.seen[0].query == {"fieldManager": "tester", "fieldValidation": "Strict", "dryRun": "All"}
+    assert server.seen[1].query == {"fieldManager": "dynamo-scaler", "force": "false", "dryRun": "All"}
+
+
+async def test_a_span_is_made_only_where_one_is_recording(server: Any, steps: Any) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    server.then(steps.answer(OBJECT), steps.answer(OBJECT))
+    client = server.client()
+    await client.get(DEPLOYMENTS, KEY)
+    with TracerProvider().get_tracer("test").start_as_current_span("reconcile") as span:
+        await client.get(DEPLOYMENTS, KEY)
+    assert "traceparent" not in server.seen[0].headers
+    assert f"{span.get_span_context().trace_id:032x}" in server.seen[1].headers["traceparent"]
+
+
+async def test_bodies_are_compact_json(server: Any, steps: Any) -> None:
+    server.then(steps.answer(OBJECT))
+    await server.client().merge_patch(DEPLOYMENTS, KEY, {"spec": {"replicas": None}}, subresource="status")
+    assert server.seen[0].body == b'{"spec":{"replicas":null}}'
+    assert server.seen[0].path.endswith("/deployments/a/status")
+    assert json.loads(server.seen[0].body) == {"spec": {"replicas": None}}

@@ -1,0 +1,42 @@
+"""The library's configuration code comes without its client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CHECK = """
+import sys
+from dynamo_shared.kube import upstream
+loaded = upstream.load()
+assert loaded.kube_config.KubeConfigLoader and loaded.incluster_config.InClusterConfigLoader
+left = [name for name in sys.modules if name.startswith("kubernetes_asyncio")]
+assert left == [], left
+assert upstream.load() is loaded
+"""
+
+REAL_AFTERWARDS = """
+from kubernetes_asyncio import client, config
+assert client.CoreV1Api and config.load_kube_config
+assert client.Configuration is not object
+"""
+
+
+def run(code: str) -> None:
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_client_is_not_imported_and_nothing_is_left_behind() -> None:
+    run(CHECK)
+
+
+def test_the_real_package_can_be_imported_afterwards() -> None:
+    run(CHECK + REAL_AFTERWARDS)
+
+
+def test_a_package_that_is_imported_already_is_used_as_it_is() -> None:
+    run(
+        "import kubernetes_asyncio.config as c\nfrom dynamo_shared.kube import upstream\n"
+        "assert upstream.load().kube_config.load_kube_config is c.load_kube_config"
+    )
