@@ -1,0 +1,22 @@
+"""Rendering: what a graph or a component becomes in Kubernetes. Pure: data in, data out, no clock, no server."""
+
+from __future__ import annotations
+
+from dynamo_pod_builder.render.component import component_children, is_shared
+from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.graph import graph_children, worker_hash
+from dynamo_pod_builder.render.metadata import MANAGED_BY
+
+__all__ = [
+    "MANAGED_BY",
+    "NotDeployable",
+    "ObservedComponent",
+    "ObservedGraph",
+    "RenderConfig",
+    "RenderError",
+    "component_children",
+    "graph_children",
+    "is_shared",
+    "worker_hash",
+]

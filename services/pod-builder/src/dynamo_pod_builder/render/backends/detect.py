@@ -1,0 +1,79 @@
+"""Which inference engine a worker runs, read from its command line (reference behaviour, section 3.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_pod_builder.render.errors import RenderError
+
+KubeObject = dict[str, Any]
+
+# `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. In steps instead of one expression: its
+# nested repetitions would take cubic time on a long script.
+_COMMAND_END = re.compile(r"[|&;]")
+_PYTHON = re.compile(r"python[0-9.]*\s")
+_MODULE_FLAG = re.compile(r"-m\s")
+_ENGINE = re.compile(r"dynamo\.(vllm|sglang|trtllm)")
+
+_PATH = "podTemplate.spec.containers[main].command"
+
+
+def detect(container: KubeObject | None) -> frozenset[str]:
+    """Engines that a main container starts: none, one, or several."""
+    if container is None:
+        return frozenset()
+    text = " ".join([*(container.get("command") or ()), *(container.get("args") or ())])
+    if "dynamo." not in text:
+        return frozenset()
+    return frozenset(engine for command in _COMMAND_END.split(text) if (engine := _engine_of(command)))
+
+
+def one_engine(component: str, container: KubeObject | None, explicit: str | None) -> str:
+    """Engine of a worker: the one its command starts, else the one that is named; "" where neither tells.
+
+    RenderError where the command starts another engine than the named one, or several and none is named.
+    """
+    found = detect(container)
+    if len(found) == 1:
+        (engine,) = found
+        if explicit and explicit != engine:
+            raise RenderError(
+                component,
+                "backendFramework",
+                f"says {explicit}, but the command starts dynamo.{engine}",
+                "make them agree, or leave backendFramework out",
+            )
+        return engine
+    if explicit:
+        return explicit
+    if found:
+        raise RenderError(
+            component, _PATH, f"starts several engines: {', '.join(sorted(found))}", "run one engine a component"
+        )
+    return ""
+
+
+def engine_of_graph(workers: Iterable[tuple[str, KubeObject | None]], explicit: str | None) -> str:
+    """Engine that all workers of a graph share, by component name and main container; "" where none is known."""
+    found: dict[str, str] = {}
+    for component, container in workers:
+        engine = one_engine(component, container, explicit)
+        if engine:
+            found.setdefault(engine, component)
+    if explicit:
+        return str(explicit)
+    if len(found) > 1:
+        listed = ", ".join(f"{component} runs {engine}" for engine, component in sorted(found.items()))
+        raise RenderError("", "spec.components", f"workers run different engines: {listed}", "use one engine a graph")
+    return next(iter(found), "")
+
+
+def _engine_of(command: str) -> str:
+    python = _PYTHON.search(command)
+    flag = _MODULE_FLAG.search(command, python.end()) if python else None
+    if flag is None:
+        return ""
+    engines: list[str] = _ENGINE.findall(command, flag.end())
+    return engines[-1] if engines else ""

@@ -1,0 +1,52 @@
+"""DynamoComponentDeployment -> Deployment and Services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES
+from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.context import context_of
+from dynamo_pod_builder.render.deployment import deployment
+from dynamo_pod_builder.render.features import check_component
+from dynamo_pod_builder.render.owner import controller_reference
+from dynamo_pod_builder.render.rbac import discovery_access
+from dynamo_pod_builder.render.service import component_service, model_service, needs_service
+
+KubeObject = dict[str, Any]
+
+
+def component_children(
+    component: DynamoComponentDeployment, config: RenderConfig, observed: ObservedComponent = NEW_COMPONENT
+) -> list[KubeObject]:
+    """All that a component deployment owns, ready to be applied. RenderError where it cannot be run.
+
+    The objects share parts with each other and with the input: they are for reading.
+    """
+    context = context_of(component, config, observed)
+    check_component(context.component, component.spec)
+    names.check(context.component, context.name, context.dynamo_namespace)
+    owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata)
+    own = component.metadata.labels
+    children: list[KubeObject] = []
+    if context.discovery.kubernetes and not context.of_graph:
+        # A graph makes this for its components; one on its own would wait for an account that nobody makes.
+        children += discovery_access(context.graph, context.namespace, owner)
+    children.append(deployment(context, own, owner))
+    if needs_service(context):
+        children.append(component_service(context, own, owner))
+    if component.spec.model_ref is not None:
+        children.append(model_service(component.spec.model_ref.name, context.namespace, owner))
+    return children
+
+
+def is_shared(child: KubeObject) -> bool:
+    """Whether an object may as well be another component's, and is then left to it: the Service of a model.
+
+    Every worker of a model asks for the same one. Whoever comes first owns it; when it goes, another makes it anew.
+    """
+    return bool(child["kind"] == SERVICES.kind and child["spec"].get("selector", {}).keys() == {labels.BASE_MODEL_HASH})

@@ -1,0 +1,53 @@
+"""What rendering must know of the installation and of the cluster, beside the object itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class RenderConfig:
+    """Settings that show up in rendered objects; hashable, so that what follows from it alone is computed once."""
+
+    #: `kubernetes` or `etcd`; the annotation nvidia.com/dynamo-discovery-backend overrides it for a graph.
+    discovery_backend: str = "kubernetes"
+    #: Addresses given to pods as environment variables; an empty one is not given.
+    nats_address: str = ""
+    etcd_address: str = ""
+    model_express_url: str = ""
+    prometheus_endpoint: str = ""
+    #: ClusterRoles that planners and endpoint pickers are bound to.
+    planner_cluster_role: str = ""
+    epp_cluster_role: str = ""
+    #: Recorded as the origin version of a graph that carries none.
+    operator_version: str = ""
+    #: The one namespace the platform serves; "" for all. There the chart makes the planner's access, not we.
+    restricted_namespace: str = ""
+    #: Whether InferencePools can be made; without one nothing would ever ask an endpoint picker.
+    inference_pools: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedGraph:
+    """What exists already of a graph and must be kept."""
+
+    #: backendFramework of the existing component deployments, by the name of the DCD: the field is immutable.
+    backends: Mapping[str, str] = field(default=_NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedComponent:
+    """What exists already of a component, or around it, and decides how it is rendered."""
+
+    #: For pods that need no access to Kubernetes discovery: the namespace's service account for component pods.
+    service_account: str = "default"
+    #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
+    legacy_type: str = ""
+
+
+NEW_GRAPH = ObservedGraph()
+NEW_COMPONENT = ObservedComponent()

@@ -1,0 +1,37 @@
+"""Defaults of the main container and the pod, by component type: one module a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_pod_builder.render.containers import common, epp, frontend, planner, worker
+from dynamo_pod_builder.render.context import PodContext
+
+KubeObject = dict[str, Any]
+
+
+class Defaults(NamedTuple):
+    """What a component type starts from, before the user's pod template is laid over it."""
+
+    container: Callable[[PodContext], KubeObject]
+    pod: Callable[[PodContext], KubeObject]
+
+
+_COMMON = Defaults(common.container, common.pod)
+_WORKER = Defaults(worker.container, worker.pod)
+_BY_TYPE: dict[str, Defaults] = {
+    ComponentType.FRONTEND: Defaults(frontend.container, frontend.pod),
+    ComponentType.WORKER: _WORKER,
+    ComponentType.PREFILL: _WORKER,
+    ComponentType.DECODE: _WORKER,
+    ComponentType.PLANNER: Defaults(planner.container, planner.pod),
+    ComponentType.EPP: Defaults(epp.container, epp.pod),
+}
+
+
+def defaults_of(component_type: str) -> Defaults:
+    """Defaults of a component type; those that all share where there is no type."""
+    return _BY_TYPE.get(component_type, _COMMON)

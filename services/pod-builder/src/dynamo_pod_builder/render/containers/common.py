@@ -1,0 +1,49 @@
+"""What every main container has, whatever its component does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env
+
+from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.discovery import ETCD, KUBERNETES, PER_CONTAINER
+from dynamo_pod_builder.render.env import EnvVar, from_field, var
+
+KubeObject = dict[str, Any]
+
+#: Seconds that a pod has to finish its requests.
+GRACE_PERIOD = 60
+
+_IDENTITY = (
+    from_field(env.POD_NAME, "metadata.name"),
+    from_field(env.POD_NAMESPACE, "metadata.namespace"),
+    from_field(env.POD_UID, "metadata.uid"),
+)
+
+
+def container(context: PodContext) -> KubeObject:
+    """A shell without arguments, ports or probes, and the environment of every Dynamo process."""
+    return {"name": MAIN, "command": ["/bin/sh", "-c"], "env": environment(context, context.type)}
+
+
+def pod(_: PodContext) -> KubeObject:
+    """Fields of the pod spec."""
+    return {"terminationGracePeriodSeconds": GRACE_PERIOD, "restartPolicy": "Always"}
+
+
+def environment(context: PodContext, component_type: str) -> list[EnvVar]:
+    """Where a process is and how it finds the others. DYN_COMPONENT is the component's type, not its name."""
+    variables = [
+        var(env.DYN_NAMESPACE, context.dynamo_namespace),
+        var(env.DYN_COMPONENT, component_type),
+        var(env.DYN_PARENT_DGD_K8S_NAME, context.graph),
+        var(env.DYN_PARENT_DGD_K8S_NAMESPACE, context.namespace),
+        *_IDENTITY,
+    ]
+    if context.discovery.backend != ETCD:
+        variables.append(var(env.DYN_DISCOVERY_BACKEND, KUBERNETES))
+    if context.discovery.per_container:
+        variables.append(var(env.CONTAINER_NAME, MAIN))
+        variables.append(var(env.DYN_KUBE_DISCOVERY_MODE, PER_CONTAINER))
+    return variables

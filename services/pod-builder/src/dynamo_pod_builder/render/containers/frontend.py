@@ -1,0 +1,34 @@
+"""Frontend: the OpenAI-compatible API, as a component of its own or as a sidecar of an engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_pod_builder.render import probes
+from dynamo_pod_builder.render.containers import common
+from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.env import var
+
+KubeObject = dict[str, Any]
+
+pod = common.pod
+
+
+def container(context: PodContext) -> KubeObject:
+    """Main container of a frontend."""
+    return {
+        "name": MAIN,
+        "command": ["python3"],
+        "args": ["-m", "dynamo.frontend"],
+        "ports": [ports.HTTP.container_port()],
+        **probes.FRONTEND,
+        "env": [
+            *common.environment(context, ComponentType.FRONTEND.value),
+            var(env.DYNAMO_PORT, str(ports.HTTP.number)),
+            var(env.DYN_HTTP_PORT, str(ports.HTTP.number)),
+            var(env.DYN_NAMESPACE_PREFIX, context.dynamo_namespace),
+        ],
+    }

@@ -1,0 +1,34 @@
+"""Planner: watches the load and scales the workers, so it needs an account that may do so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env, ports
+
+from dynamo_pod_builder.render import names, probes
+from dynamo_pod_builder.render.containers import common
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.env import var
+
+KubeObject = dict[str, Any]
+
+
+def container(context: PodContext) -> KubeObject:
+    """Main container of a planner."""
+    base = common.container(context)
+    return {
+        **base,
+        "ports": [ports.PLANNER_METRICS.container_port(), ports.SYSTEM.container_port()],
+        **probes.WORKER,
+        "env": [
+            *base["env"],
+            var(env.PLANNER_PROMETHEUS_PORT, str(ports.PLANNER_METRICS.number)),
+            var(env.DYN_SYSTEM_PORT, str(ports.SYSTEM.number)),
+        ],
+    }
+
+
+def pod(context: PodContext) -> KubeObject:
+    """Fields of the pod spec."""
+    return {**common.pod(context), "serviceAccountName": names.PLANNER_ACCOUNT}

@@ -1,0 +1,41 @@
+"""Worker, prefill, decode: an inference engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env, ports
+
+from dynamo_pod_builder.render import probes
+from dynamo_pod_builder.render.containers import common
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.env import var
+
+KubeObject = dict[str, Any]
+
+pod = common.pod
+
+_ENGINE = (
+    var(env.DYN_SYSTEM_ENABLED, "true"),
+    var(env.DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS, '["generate"]'),
+    var(env.DYN_SYSTEM_PORT, str(ports.SYSTEM.number)),
+    var(env.DYN_HEALTH_CHECK_ENABLED, "false"),
+    var(env.NIXL_TELEMETRY_ENABLE, "n"),
+    var(env.NIXL_TELEMETRY_EXPORTER, "prometheus"),
+    var(env.NIXL_TELEMETRY_PROMETHEUS_PORT, str(ports.NIXL.number)),
+    var(env.DYN_FORWARDPASS_METRIC_PORT, str(ports.FORWARD_PASS_METRICS.number)),
+)
+
+
+def container(context: PodContext) -> KubeObject:
+    """Main container of an engine; generations of a rolling update register under different suffixes."""
+    base = common.container(context)
+    variables = [*base["env"], *_ENGINE]
+    if context.worker_hash:
+        variables.append(var(env.DYN_NAMESPACE_WORKER_SUFFIX, context.worker_hash))
+    return {
+        **base,
+        "ports": [ports.SYSTEM.container_port(), ports.NIXL.container_port()],
+        **probes.WORKER,
+        "env": variables,
+    }

@@ -1,0 +1,85 @@
+"""One component deployment as its pods see it: everything that the rooms of this package ask about it, found once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.discovery import Discovery, discovery_of
+
+KubeObject = dict[str, Any]
+
+MAIN = "main"
+WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)
+#: What no namespace means to kubectl, and so to a manifest that is rendered without a server.
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class PodContext:
+    """A component deployment, its place in a graph, and the installation."""
+
+    spec: DynamoComponentDeploymentSpec
+    config: RenderConfig
+    name: str
+    namespace: str
+    component: str
+    #: Component type that pods are made as: of the spec, or `worker` for selectors of old; "" where none is given.
+    type: str
+    graph: str
+    #: False for a component deployment that a user made on its own.
+    of_graph: bool
+    dynamo_namespace: str
+    template: KubeObject
+    template_labels: Mapping[str, str]
+    template_annotations: Mapping[str, str]
+    discovery: Discovery
+    worker_hash: str
+    service_account: str
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether the component runs an inference engine."""
+        return self.spec.type in WORKERS
+
+
+def context_of(component: DynamoComponentDeployment, config: RenderConfig, observed: ObservedComponent) -> PodContext:
+    """Context of one component deployment."""
+    metadata, spec = component.metadata, component.spec
+    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    graph = metadata.labels.get(labels.GRAPH_DEPLOYMENT_NAME) or _owning_graph(component)
+    template = spec.pod_template or {}
+    template_metadata = template.get("metadata") or {}
+    template_labels = template_metadata.get("labels") or {}
+    template_annotations = template_metadata.get("annotations") or {}
+    return PodContext(
+        spec=spec,
+        config=config,
+        name=metadata.name,
+        namespace=namespace,
+        component=spec.name or metadata.name,
+        type=observed.legacy_type or (spec.type.value if spec.type else ""),
+        graph=graph or metadata.name,
+        of_graph=bool(graph),
+        dynamo_namespace=names.dynamo_namespace(
+            namespace, graph or metadata.name, shared=bool(spec.global_dynamo_namespace)
+        ),
+        template=template,
+        template_labels=template_labels,
+        template_annotations=template_annotations,
+        discovery=discovery_of(template_annotations, config),
+        worker_hash=template_labels.get(labels.WORKER_HASH, ""),
+        service_account=observed.service_account,
+    )
+
+
+def _owning_graph(component: DynamoComponentDeployment) -> str:
+    owners = component.metadata.owner_references
+    return next((owner.name for owner in owners if owner.kind == DYNAMO_GRAPH_DEPLOYMENTS.kind), "")

@@ -1,0 +1,66 @@
+"""The Deployment of a component on a single node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE, DEPLOYMENT_STRATEGY
+from dynamo_shared.api.resources import DEPLOYMENTS
+
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
+from dynamo_pod_builder.render.pod import pod_spec
+
+KubeObject = dict[str, Any]
+
+RECREATE = "Recreate"
+_DEFAULT_MARGIN = "25%"
+
+
+def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
+    """Deployment of the component's name. Without replicas in the spec it has none either: an autoscaler may own them."""
+    notes = object_annotations(context)
+    template: KubeObject = {"metadata": {"labels": pod_labels(context, own_labels)}, "spec": pod_spec(context)}
+    if notes:
+        template["metadata"]["annotations"] = notes
+    spec: KubeObject = {
+        "selector": {"matchLabels": {labels.SELECTOR: context.name}},
+        "strategy": strategy(context.component, context.template_annotations),
+        "template": template,
+    }
+    if context.spec.replicas is not None:
+        spec["replicas"] = context.spec.replicas
+    return {
+        "apiVersion": DEPLOYMENTS.api_version,
+        "kind": DEPLOYMENTS.kind,
+        "metadata": object_metadata(context.name, context.namespace, object_labels(context, own_labels), notes, owner),
+        "spec": spec,
+    }
+
+
+def strategy(component: str, marks: Mapping[str, str]) -> KubeObject:
+    """Rollout strategy by annotations of the pod template: RollingUpdate at 25%/25% unless they tell otherwise."""
+    if marks.get(DEPLOYMENT_STRATEGY) == RECREATE:
+        return {"type": RECREATE}
+    surge = margin(component, DEPLOYMENT_MAX_SURGE, marks)
+    unavailable = margin(component, DEPLOYMENT_MAX_UNAVAILABLE, marks)
+    if surge in (0, "0%") and unavailable in (0, "0%"):
+        surge = 1  # with both zero nothing could ever move
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
+def margin(component: str, annotation: str, marks: Mapping[str, str]) -> int | str:
+    """Pods or percentage of a rollout annotation. RenderError where it is neither."""
+    text = marks.get(annotation, _DEFAULT_MARGIN).strip()
+    number = text.removesuffix("%")
+    if not (number.isascii() and number.isdecimal()):
+        raise RenderError(
+            component,
+            f"podTemplate.metadata.annotations[{annotation}]",
+            f"{text!r} is neither a number of pods nor a percentage",
+            "write it as 1 or 25%",
+        )
+    return text if text != number else int(number)

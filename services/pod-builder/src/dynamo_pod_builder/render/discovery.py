@@ -1,0 +1,42 @@
+"""How the pods of a graph find each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND, KUBE_DISCOVERY_MODE
+
+from dynamo_pod_builder.render.config import RenderConfig
+
+KUBERNETES, ETCD = "kubernetes", "etcd"
+PER_CONTAINER = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Backend in force, and whether each container of a pod registers for itself."""
+
+    backend: str
+    per_container: bool = False
+
+    @property
+    def kubernetes(self) -> bool:
+        """Whether pods need access to the Kubernetes API, a Service each, and discovery labels."""
+        return self.backend == KUBERNETES
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels by which Dynamo's Kubernetes discovery finds Services and pods."""
+        if not self.kubernetes:
+            return {}
+        return {labels.DISCOVERY_BACKEND: KUBERNETES, labels.DISCOVERY_ENABLED: "true"}
+
+
+def discovery_of(marks: Mapping[str, str], config: RenderConfig) -> Discovery:
+    """Discovery by the annotations of a graph or a pod template, by the installation where they do not tell."""
+    return Discovery(
+        marks.get(DISCOVERY_BACKEND) or config.discovery_backend,
+        marks.get(KUBE_DISCOVERY_MODE) == PER_CONTAINER,
+    )

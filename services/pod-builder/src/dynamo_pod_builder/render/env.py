@@ -1,0 +1,41 @@
+"""Environment variables: where they come from and who wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from dynamo_shared.api.registry import env
+
+from dynamo_pod_builder.render.config import RenderConfig
+
+EnvVar = dict[str, Any]
+
+
+def var(name: str, value: str) -> EnvVar:
+    """A variable with a value; without the field where it is empty, as the API server stores it."""
+    return {"name": name, "value": value} if value else {"name": name}
+
+
+def from_field(name: str, path: str) -> EnvVar:
+    """A variable that takes a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+
+
+def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
+    """Union by name, later layers win, sorted by name so that the order of writing never rolls a pod."""
+    merged = {variable["name"]: variable for layer in layers for variable in layer}
+    return [merged[name] for name in sorted(merged)]
+
+
+@lru_cache(maxsize=64)
+def standard(config: RenderConfig) -> tuple[EnvVar, ...]:
+    """Addresses of the infrastructure, as far as the installation names them."""
+    addresses = (
+        (env.NATS_SERVER, config.nats_address),
+        (env.ETCD_ENDPOINTS, config.etcd_address),
+        (env.MODEL_EXPRESS_URL, config.model_express_url),
+        (env.PROMETHEUS_ENDPOINT, config.prometheus_endpoint),
+    )
+    return tuple(var(name, address) for name, address in addresses if address)

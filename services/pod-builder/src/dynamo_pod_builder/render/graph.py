@@ -1,0 +1,156 @@
+"""DynamoGraphDeployment -> access objects and one DynamoComponentDeployment a component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
+
+from dynamo_pod_builder.render import hashing, names, picker
+from dynamo_pod_builder.render.backends import engine_of_graph
+from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
+from dynamo_pod_builder.render.deployment import strategy
+from dynamo_pod_builder.render.discovery import discovery_of
+from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.features import check_component, check_picker
+from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.owner import controller_reference
+from dynamo_pod_builder.render.rbac import cluster_role_access, discovery_access
+from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
+
+KubeObject = dict[str, Any]
+
+
+def graph_children(
+    graph: DynamoGraphDeployment, config: RenderConfig, observed: ObservedGraph = NEW_GRAPH
+) -> list[KubeObject]:
+    """All that a graph owns or shares, ready to be applied. RenderError where it cannot be run.
+
+    The objects share parts with each other and with the input: they are for reading.
+    """
+    _check(graph, config)
+    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata)
+    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
+    children: list[KubeObject] = []
+    if discovery_of(graph_annotations(graph, config), config).kubernetes:
+        children += discovery_access(graph.metadata.name, namespace, owner)
+    children += _shared_access(graph, namespace, config)
+    specs = _component_specs(graph, config)
+    generation = _generation(graph, specs)
+    with_picker = any(component.type is ComponentType.EPP for component in graph.spec.components)
+    engine = _engine(graph, specs)
+    for component, spec in zip(graph.spec.components, specs, strict=True):
+        is_worker = component.type in WORKERS
+        name = names.component_deployment(graph.metadata.name, component.name, generation if is_worker else "")
+        space = names.dynamo_namespace(namespace, graph.metadata.name, shared=bool(component.global_dynamo_namespace))
+        names.check(component.name, name, space)
+        marks = {}
+        if is_worker:
+            marks[labels.WORKER_HASH] = generation
+            if with_picker:
+                marks[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
+        template = spec.get("podTemplate") or {}
+        if marks:
+            template = with_labels(template, marks)
+        if template:
+            spec["podTemplate"] = template
+        backend = observed.backends.get(name) or engine
+        if backend:
+            spec["backendFramework"] = backend
+        own = {
+            **((template.get("metadata") or {}).get("labels") or {}),
+            labels.COMPONENT: component.name,
+            labels.DYNAMO_NAMESPACE: space,
+            labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
+        }
+        children.append(
+            {
+                "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
+                "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+                "metadata": object_metadata(name, namespace, own, {}, owner),
+                "spec": spec,
+            }
+        )
+    return children
+
+
+def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
+    """Hash that the workers of a graph carry in their names; "" for a graph without workers."""
+    return _generation(graph, _component_specs(graph, config))
+
+
+def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
+    if not graph.spec.components:
+        raise NotDeployable("", "names no component", "spec.components", "add at least one")
+    seen: dict[str, str] = {}
+    for component in graph.spec.components:
+        other = seen.setdefault(component.name.lower(), component.name)
+        if other is not component.name:
+            raise RenderError(
+                component.name, "name", f"is the name of {other} already; case does not count", "rename one of them"
+            )
+        check_component(component.name, component)
+        check_picker(component.name, component, config)
+
+
+def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderConfig) -> list[KubeObject]:
+    """Accounts that all graphs of a namespace share; in a restricted installation the chart makes them."""
+    if config.restricted_namespace:
+        return []
+    types = {component.type: component.name for component in graph.spec.components}
+    children: list[KubeObject] = []
+    for component_type, account, cluster_role, setting, always in (
+        (ComponentType.PLANNER, names.PLANNER_ACCOUNT, config.planner_cluster_role, "plannerClusterRoleName", True),
+        (ComponentType.EPP, names.EPP_ACCOUNT, config.epp_cluster_role, "eppClusterRoleName", False),
+    ):
+        needed = component_type in types
+        if needed and not cluster_role:
+            raise NotDeployable(
+                types[component_type],
+                f"a component of type {component_type} needs a ClusterRole and the platform names none",
+                "type",
+                f"set rbac.{setting} in the operator configuration",
+            )
+        # Planners may be added to a graph's namespace by others, so that their access is there for every graph.
+        if needed or (always and cluster_role):
+            children += cluster_role_access(account, namespace, cluster_role)
+    return children
+
+
+def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
+    """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
+    marks = graph_annotations(graph, config)
+    return [_component_spec(component, graph, marks) for component in graph.spec.components]
+
+
+def _component_spec(component: Component, graph: DynamoGraphDeployment, marks: dict[str, str]) -> KubeObject:
+    spec = to_dict(component)
+    template = graph_template(spec.get("podTemplate") or {}, graph, marks)
+    if component.type is ComponentType.PLANNER:
+        template = {
+            **template,
+            "spec": {**(template.get("spec") or {}), "serviceAccountName": names.PLANNER_ACCOUNT},
+        }
+    if template:
+        spec["podTemplate"] = template
+    if "eppConfig" in spec:
+        spec["eppConfig"] = picker.complete(spec["eppConfig"])
+    strategy(component.name, (template.get("metadata") or {}).get("annotations") or {})
+    return spec
+
+
+def _generation(graph: DynamoGraphDeployment, specs: list[KubeObject]) -> str:
+    workers = [spec for component, spec in zip(graph.spec.components, specs, strict=True) if component.type in WORKERS]
+    return hashing.worker_hash(workers) if workers else ""
+
+
+def _engine(graph: DynamoGraphDeployment, specs: list[KubeObject]) -> str:
+    workers = (
+        (component.name, main_container(spec.get("podTemplate") or {}))
+        for component, spec in zip(graph.spec.components, specs, strict=True)
+        if component.type in WORKERS
+    )
+    return engine_of_graph(workers, graph.spec.backend_framework)

@@ -1,0 +1,53 @@
+"""The hash of a graph's workers, which names their generation.
+
+It covers what makes a pod different and nothing else: not the replicas, not who owns them, not the version of the
+platform that the graph began with, and not the order of lists whose entries have names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+
+KubeObject = dict[str, Any]
+
+#: Fields of a component that say how many pods there are, not what they are.
+_SCALE = ("replicas", "scalingAdapter")
+#: Lists whose entries are told apart by name. Init containers run in their order, and later envFrom win: not these.
+_UNORDERED = frozenset(
+    {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}
+)
+
+
+def worker_hash(workers: Iterable[KubeObject]) -> str:
+    """Eight hex digits over the DCD specs of all workers of a graph, before the hash itself is put into them."""
+    content = {spec["name"]: _canonical(_without_scale(spec)) for spec in workers}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _without_scale(spec: KubeObject) -> KubeObject:
+    kept = {key: value for key, value in spec.items() if key not in _SCALE}
+    template = kept.get("podTemplate") or {}
+    metadata = template.get("metadata") or {}
+    notes = metadata.get("annotations") or {}
+    if OPERATOR_ORIGIN_VERSION in notes:
+        notes = {key: value for key, value in notes.items() if key != OPERATOR_ORIGIN_VERSION}
+        kept["podTemplate"] = {**template, "metadata": {**metadata, "annotations": notes}}
+    return kept
+
+
+def _canonical(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _canonical(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        items = [_canonical(item) for item in value]
+        if key in _UNORDERED and all(isinstance(item, dict) for item in items):
+            # Stable: of two entries of one name the later still wins.
+            items.sort(key=lambda item: (str(item.get("name", "")), str(item.get("mountPath", ""))))
+        return items
+    return value

@@ -1,0 +1,37 @@
+"""How a user's pod template is laid over the defaults.
+
+The rules are those of a Go struct merge with override, which users know from the reference (behaviour, section 3.2):
+what the user gives wins, maps and nested objects are merged field by field, a list replaces a list whole, and an empty
+value (`""`, `0`, `false`, `[]`, `{}`) is as good as not given where there is a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+KubeObject = dict[str, Any]
+
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
+    """`override` over `base`. Neither is changed; the result shares their parts, so it is for reading."""
+    merged = dict(base)
+    for key, value in override.items():
+        default = merged.get(key)
+        if default is None:
+            merged[key] = value
+        elif isinstance(default, dict) and isinstance(value, dict):
+            merged[key] = merge(default, value)
+        elif value:
+            merged[key] = value
+    return merged
+
+
+def merge_container(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
+    """As `merge`, but a probe replaces a probe whole: fields of two handlers do not mix. `env` is the caller's to merge."""
+    kept = {key: value for key, value in base.items() if not (key in PROBES and override.get(key))}
+    merged = merge(kept, override)
+    merged["name"] = base["name"]
+    return merged

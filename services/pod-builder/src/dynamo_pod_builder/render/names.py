@@ -1,0 +1,86 @@
+"""Names of what is made, and the limits that Kubernetes sets them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from dynamo_pod_builder.render.errors import RenderError
+
+#: Names of Services (RFC 1035) and values of labels: both end at 63 characters.
+MAX_LABEL = 63
+
+GLOBAL_DYNAMO_NAMESPACE = "dynamo"
+PLANNER_ACCOUNT = "planner-serviceaccount"
+EPP_ACCOUNT = "epp-serviceaccount"
+
+_LABEL_EDGE = re.compile(r"[^A-Za-z0-9]+$")
+
+
+def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
+    """Name of a component's DCD, Deployment and selector; only workers carry a hash."""
+    name = f"{graph}-{component.lower()}"
+    return f"{name}-{worker_hash}" if worker_hash else name
+
+
+def service(component_deployment_name: str) -> str:
+    """Name of a component's Service: dots, which graph names may have, are not allowed in it."""
+    return component_deployment_name.lower().replace(".", "-")
+
+
+def dynamo_namespace(namespace: str, graph: str, *, shared: bool) -> str:
+    """Namespace in Dynamo's own sense, within which workers and frontends find each other."""
+    return GLOBAL_DYNAMO_NAMESPACE if shared else f"{namespace}-{graph.replace('.', '-')}"
+
+
+def discovery_account(graph: str) -> str:
+    """Service account of pods that find each other through Kubernetes."""
+    return f"{graph}-k8s-service-discovery"
+
+
+def model_hash(model: str) -> str:
+    """Eight hex digits that stand for a model name, which may hold what labels and names may not."""
+    return hashlib.sha256(model.encode()).hexdigest()[:8]
+
+
+def model_service(model: str) -> str:
+    """Name of the headless Service that lists the workers of a model."""
+    return f"dynamo-model-{model_hash(model)}"
+
+
+def epp_config_map(graph: str) -> str:
+    """ConfigMap of an endpoint picker whose configuration stands in the graph."""
+    return f"{graph}-epp-config"
+
+
+def inference_pool(graph: str) -> str:
+    """InferencePool that an endpoint picker chooses from."""
+    return f"{graph}-pool"
+
+
+def shortened_label(text: str) -> str:
+    """Label value for people to read: cut where it is too long, with a hash so that it stays unique."""
+    if len(text) <= MAX_LABEL:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{_LABEL_EDGE.sub('', text[: MAX_LABEL - 9])}-{digest}"
+
+
+def check(component: str, component_deployment_name: str, dynamo_namespace_name: str) -> None:
+    """RenderError where a derived name would be refused: it becomes a Service and the value of labels."""
+    service_name = service(component_deployment_name)
+    for what, name in (("Service", service_name), ("Dynamo namespace", dynamo_namespace_name)):
+        if len(name) > MAX_LABEL:
+            raise RenderError(
+                component,
+                "name",
+                f"the {what} would be named {name!r}, {len(name)} characters; Kubernetes allows {MAX_LABEL}",
+                f"shorten the names that it is made of by {len(name) - MAX_LABEL} characters",
+            )
+    if not (service_name[:1].isascii() and service_name[:1].isalpha()):
+        raise RenderError(
+            component,
+            "name",
+            f"the Service would be named {service_name!r}; Kubernetes wants a letter first",
+            "let the name of the deployment begin with a letter",
+        )

@@ -1,0 +1,103 @@
+"""The pod spec of a component, assembled in the order that the reference keeps (behaviour, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_pod_builder.render import names, volumes
+from dynamo_pod_builder.render.backends import Backend, backend_named, one_engine
+from dynamo_pod_builder.render.containers import defaults_of, frontend
+from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.env import merge_env, standard
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.merge import merge, merge_container
+
+KubeObject = dict[str, Any]
+
+#: Group that owns mounted volumes, so that images which do not run as root can write their caches.
+FS_GROUP = 1000
+
+
+def pod_spec(context: PodContext) -> KubeObject:
+    """Pod spec of one component: defaults of its type, the user's template over them, then what the backend needs."""
+    user: Mapping[str, Any] = context.template.get("spec") or {}
+    containers: list[KubeObject] = user.get("containers") or []
+    user_main = next((each for each in containers if each["name"] == MAIN), None)
+    backend = _backend(context, user_main)
+    defaults = defaults_of(context.type)
+
+    main = _container(context, defaults.container(context), user_main or {})
+    if not main.get("image"):
+        path = f"podTemplate.spec.containers[{MAIN}].image"
+        raise RenderError(context.component, path, "is required", "name the image that the component runs")
+    cache = volumes.cache_mount(context, backend)
+    if cache is not None and cache not in main.get("volumeMounts", ()):
+        main["volumeMounts"] = [*main.get("volumeMounts", ()), cache]
+    # Taken before shared memory comes in: a sidecar shares the data of the engine, not its memory.
+    shared_mounts = list(main.get("volumeMounts", ()))
+    backend.update_container(main, context)
+
+    pod = merge(defaults.pod(context), {key: value for key, value in user.items() if key != "containers"})
+    # Even an empty security context of the user's is a decision: it takes the default's place.
+    if "securityContext" not in user:
+        pod["securityContext"] = {"fsGroup": FS_GROUP}
+    if not pod.get("serviceAccountName"):
+        pod["serviceAccountName"] = (
+            names.discovery_account(context.graph) if context.discovery.kubernetes else context.service_account
+        )
+    if cache is not None and all(volume["name"] != cache["name"] for volume in pod.get("volumes", ())):
+        pod["volumes"] = [*pod.get("volumes", ()), volumes.claim(cache["name"])]
+    volumes.share_memory(main, pod, context.spec.shared_memory_size)
+
+    others = [each for each in containers if each["name"] != MAIN]
+    pod["containers"] = [main, *_with_frontend(context, others, shared_mounts)]
+    backend.update_pod(pod, context)
+    pod["volumes"] = volumes.in_mount_order(pod.get("volumes", []), main.get("volumeMounts", []))
+    if not pod["volumes"]:
+        del pod["volumes"]
+    return pod
+
+
+def _backend(context: PodContext, main: KubeObject | None) -> Backend:
+    if not context.is_worker:
+        return backend_named("")
+    return backend_named(one_engine(context.component, main, context.spec.backend_framework))
+
+
+def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:
+    """`user` over `base`, with the addresses of the infrastructure beneath both environments."""
+    container = merge_container(base, user)
+    container["env"] = merge_env(standard(context.config), base["env"], user.get("env") or ())
+    volumes.check_mounts(context.component, container)
+    return container
+
+
+def _with_frontend(
+    context: PodContext, containers: list[KubeObject], shared_mounts: list[KubeObject]
+) -> list[KubeObject]:
+    """The user's other containers, the frontend sidecar among them rebuilt over the defaults of a frontend."""
+    sidecar = context.spec.frontend_sidecar
+    if not sidecar:
+        return containers
+    if all(each["name"] != sidecar for each in containers):
+        raise RenderError(
+            context.component,
+            "frontendSidecar",
+            f"names {sidecar!r}, but the pod template has no such container beside {MAIN}",
+            "add it to podTemplate.spec.containers",
+        )
+    base = {**frontend.container(context), "name": sidecar}
+    rebuilt = []
+    for each in containers:
+        if each["name"] != sidecar:
+            rebuilt.append(each)
+            continue
+        container = _container(context, base, each)
+        own = container.get("volumeMounts", [])
+        mounted = {mount["name"] for mount in own}
+        missing = [mount for mount in shared_mounts if mount["name"] not in mounted]
+        if missing:
+            container["volumeMounts"] = [*own, *missing]
+        rebuilt.append(container)
+    return rebuilt

@@ -1,0 +1,52 @@
+"""Probes: Kubernetes' questions to a container. Times are seconds. Values are the reference's (behaviour, section 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import ports
+
+Probe = dict[str, Any]
+
+
+def http(path: str, port: str, *, period: int, timeout: int, failures: int, delay: int = 0) -> Probe:
+    """GET of a path on a named port."""
+    probe: Probe = {
+        "httpGet": {"path": path, "port": port},
+        "periodSeconds": period,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+    }
+    if delay:
+        probe["initialDelaySeconds"] = delay
+    return probe
+
+
+def grpc(port: int, service: str, *, period: int, delay: int = 0, failures: int = 0) -> Probe:
+    """Question to a gRPC health service; Kubernetes' own thresholds where none is given."""
+    probe: Probe = {"grpc": {"port": port, "service": service}, "periodSeconds": period}
+    if delay:
+        probe["initialDelaySeconds"] = delay
+    if failures:
+        probe["failureThreshold"] = failures
+    return probe
+
+
+_HTTP, _SYSTEM = ports.HTTP.name, ports.SYSTEM.name
+
+FRONTEND: dict[str, Probe] = {
+    "livenessProbe": http("/live", _HTTP, delay=15, period=10, timeout=1, failures=3),
+    "readinessProbe": http("/health", _HTTP, delay=10, period=10, timeout=3, failures=3),
+}
+#: A worker may load its model for two hours before it first answers.
+WORKER: dict[str, Probe] = {
+    "livenessProbe": http("/live", _SYSTEM, period=5, timeout=4, failures=1),
+    "readinessProbe": http("/health", _SYSTEM, period=10, timeout=4, failures=3),
+    "startupProbe": http("/live", _SYSTEM, period=10, timeout=5, failures=720),
+}
+_EPP_SERVICE = "inference-extension"
+EPP: dict[str, Probe] = {
+    "livenessProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, delay=5, period=10),
+    "readinessProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, delay=5, period=10),
+    "startupProbe": grpc(ports.EPP_HEALTH.number, _EPP_SERVICE, period=10, failures=180),
+}

@@ -1,0 +1,72 @@
+"""Service accounts of pods and what they may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.metadata import MANAGED_BY, object_metadata
+
+KubeObject = dict[str, Any]
+
+_READ = ["get", "list", "watch"]
+#: Pods register themselves as DynamoWorkerMetadata, and find others through EndpointSlices.
+_DISCOVERY_RULES: list[KubeObject] = [
+    {"apiGroups": [""], "resources": ["endpoints", "pods"], "verbs": _READ},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
+    {
+        "apiGroups": [GROUP],
+        "resources": ["dynamoworkermetadatas"],
+        "verbs": ["create", "get", "list", "watch", "update", "patch", "delete"],
+    },
+]
+
+
+def discovery_access(graph: str, namespace: str, owner: KubeObject) -> list[KubeObject]:
+    """ServiceAccount, Role and RoleBinding of pods that find each other through Kubernetes; they go with their owner."""
+    account = names.discovery_account(graph)
+    role = f"{account}-role"
+    return [
+        _service_account(account, namespace, owner),
+        {
+            "apiVersion": ROLES.api_version,
+            "kind": ROLES.kind,
+            "metadata": object_metadata(role, namespace, _marks(account), {}, owner),
+            "rules": _DISCOVERY_RULES,
+        },
+        _binding(account, namespace, ROLES, role, owner),
+    ]
+
+
+def cluster_role_access(account: str, namespace: str, cluster_role: str) -> list[KubeObject]:
+    """ServiceAccount bound to a ClusterRole within the namespace. All graphs there share it, so nobody owns it."""
+    return [_service_account(account, namespace, None), _binding(account, namespace, CLUSTER_ROLES, cluster_role, None)]
+
+
+def _service_account(name: str, namespace: str, owner: KubeObject | None) -> KubeObject:
+    return {
+        "apiVersion": SERVICE_ACCOUNTS.api_version,
+        "kind": SERVICE_ACCOUNTS.kind,
+        "metadata": object_metadata(name, namespace, _marks(name), {}, owner),
+    }
+
+
+def _binding(account: str, namespace: str, role_kind: Resource, role: str, owner: KubeObject | None) -> KubeObject:
+    return {
+        "apiVersion": ROLE_BINDINGS.api_version,
+        "kind": ROLE_BINDINGS.kind,
+        "metadata": object_metadata(f"{account}-binding", namespace, _marks(account), {}, owner),
+        "roleRef": {"apiGroup": ROLE_BINDINGS.group, "kind": role_kind.kind, "name": role},
+        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": account, "namespace": namespace}],
+    }
+
+
+def _marks(account: str) -> dict[str, str]:
+    return {
+        labels.APP_MANAGED_BY: MANAGED_BY,
+        labels.APP_COMPONENT: "rbac",
+        labels.APP_NAME: names.shortened_label(account),
+    }

@@ -1,0 +1,71 @@
+"""Services: one a component, and one a model for DynamoModels to find its workers by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_shared.api.registry import labels, ports
+from dynamo_shared.api.registry.annotations import BASE_MODEL
+from dynamo_shared.api.resources import SERVICES
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
+
+KubeObject = dict[str, Any]
+
+
+def needs_service(context: PodContext) -> bool:
+    """Frontends always have one; with Kubernetes discovery all components do, since it reads their EndpointSlices."""
+    return context.discovery.kubernetes or context.spec.type is ComponentType.FRONTEND
+
+
+def component_service(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
+    """Service of a component. The worker hash is not selected: all generations of a rolling update serve it."""
+    marks = {**object_labels(context, own_labels), **context.discovery.labels}
+    selector = {labels.DYNAMO_NAMESPACE: context.dynamo_namespace, labels.COMPONENT: context.component}
+    if context.type:
+        selector[labels.COMPONENT_TYPE] = context.type
+    name = names.service(context.name)
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": object_metadata(name, context.namespace, marks, object_annotations(context), owner),
+        "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
+    }
+
+
+def model_service(model: str, namespace: str, owner: KubeObject) -> KubeObject:
+    """Headless Service over all workers of a model in the namespace, whatever graph they belong to."""
+    digest = names.model_hash(model)
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": object_metadata(
+            names.model_service(model),
+            namespace,
+            {labels.BASE_MODEL_HASH: digest, labels.MANAGED_BY: MANAGED_BY},
+            {BASE_MODEL: model},
+            owner,
+        ),
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            "selector": {labels.BASE_MODEL_HASH: digest},
+            "ports": [_entry(ports.SYSTEM, ports.SYSTEM.number)],
+        },
+    }
+
+
+def _port(component_type: ComponentType | None) -> KubeObject:
+    if component_type is ComponentType.FRONTEND:
+        return _entry(ports.HTTP, ports.HTTP.name)
+    if component_type is ComponentType.EPP:
+        return {**_entry(ports.EPP_GRPC, ports.EPP_GRPC.number), "appProtocol": "http2"}
+    return _entry(ports.SYSTEM, ports.SYSTEM.name)
+
+
+def _entry(port: ports.Port, target: int | str) -> KubeObject:
+    return {"name": port.name, "port": port.number, "targetPort": target, "protocol": "TCP"}

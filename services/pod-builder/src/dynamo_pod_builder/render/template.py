@@ -1,0 +1,86 @@
+"""What a graph says for all of its components, pushed into the pod template of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_shared.api.registry.annotations import (
+    DISCOVERY_BACKEND,
+    ENABLE_METRICS,
+    KUBE_DISCOVERY_MODE,
+    OPERATOR_ORIGIN_VERSION,
+    VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
+)
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+
+from dynamo_pod_builder.render.config import RenderConfig
+from dynamo_pod_builder.render.context import MAIN
+from dynamo_pod_builder.render.env import merge_env
+
+KubeObject = dict[str, Any]
+
+#: Annotations of a graph that its components' pods are made by.
+PROPAGATED = (
+    ENABLE_METRICS,
+    DISCOVERY_BACKEND,
+    KUBE_DISCOVERY_MODE,
+    OPERATOR_ORIGIN_VERSION,
+    VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
+)
+
+
+def graph_annotations(graph: DynamoGraphDeployment, config: RenderConfig) -> dict[str, str]:
+    """Annotations for every pod template, weakest first: the graph's spec, its metadata, its origin where it has none."""
+    marks = {**graph.spec.annotations}
+    for name in PROPAGATED:
+        if name in graph.metadata.annotations:
+            marks[name] = graph.metadata.annotations[name]
+    if config.operator_version:
+        marks.setdefault(OPERATOR_ORIGIN_VERSION, config.operator_version)
+    return marks
+
+
+def graph_template(template: KubeObject, graph: DynamoGraphDeployment, marks: Mapping[str, str]) -> KubeObject:
+    """A component's pod template with the graph's annotations, labels and variables beneath its own."""
+    metadata = template.get("metadata") or {}
+    return {
+        **template,
+        **_metadata(metadata, {**marks, **(metadata.get("annotations") or {})}, graph.spec.labels),
+        **_spec(template.get("spec") or {}, graph.spec.env),
+    }
+
+
+def with_labels(template: KubeObject, marks: Mapping[str, str]) -> KubeObject:
+    """A pod template with labels of ours, over any of the same name."""
+    metadata = template.get("metadata") or {}
+    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **marks}}}
+
+
+def main_container(template: KubeObject) -> KubeObject | None:
+    """The container that runs the component's own process."""
+    containers = (template.get("spec") or {}).get("containers") or ()
+    return next((each for each in containers if each["name"] == MAIN), None)
+
+
+def _metadata(metadata: KubeObject, notes: dict[str, str], graph_labels: Mapping[str, str]) -> KubeObject:
+    marks = {**graph_labels, **(metadata.get("labels") or {})}
+    merged = {**metadata}
+    if notes:
+        merged["annotations"] = notes
+    if marks:
+        merged["labels"] = marks
+    return {"metadata": merged} if merged else {}
+
+
+def _spec(spec: KubeObject, graph_env: list[KubeObject]) -> KubeObject:
+    if not graph_env:
+        return {"spec": spec} if spec else {}
+    containers = spec.get("containers") or []
+    merged = [
+        {**each, "env": merge_env(graph_env, each.get("env") or ())} if each["name"] == MAIN else each
+        for each in containers
+    ]
+    if all(each["name"] != MAIN for each in merged):
+        merged = [{"name": MAIN, "env": merge_env(graph_env)}, *merged]
+    return {"spec": {**spec, "containers": merged}}

@@ -1,0 +1,71 @@
+"""Volumes of a pod: shared memory, the compilation cache, claims that mounts imply, and their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api import quantity
+
+from dynamo_pod_builder.render.backends import Backend
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.errors import RenderError
+
+KubeObject = dict[str, Any]
+
+SHARED_MEMORY = "shared-memory"
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a file of ours
+#: Engines pass tensors between processes there; Kubernetes' own 64 MiB is too little.
+DEFAULT_SHARED_MEMORY = "8Gi"
+
+
+def check_mounts(component: str, container: KubeObject) -> None:
+    """RenderError for a mount without name or path: it would be taken for a claim without a name."""
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        for field in ("name", "mountPath"):
+            if not mount.get(field):
+                path = f"podTemplate.spec.containers[{container['name']}].volumeMounts[{index}].{field}"
+                raise RenderError(component, path, "is required")
+
+
+def claim(name: str) -> KubeObject:
+    """Volume of a PersistentVolumeClaim of the same name."""
+    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
+
+
+def cache_mount(context: PodContext, backend: Backend) -> KubeObject | None:
+    """Mount of the compilation cache, where the component asks for one."""
+    cache = context.spec.compilation_cache
+    if cache is None:
+        return None
+    path = cache.mount_path or backend.compilation_cache_path
+    if not path:
+        raise RenderError(
+            context.component,
+            "compilationCache.mountPath",
+            "is required: the backend has no place of its own for what it compiles",
+            "set it to the directory that the engine caches into",
+        )
+    return {"name": cache.pvc_name, "mountPath": path}
+
+
+def share_memory(container: KubeObject, pod: KubeObject, size: int | str | None) -> None:
+    """Put /dev/shm last into both lists, in place of any the user had; nothing where its size is 0."""
+    if size is not None and quantity.is_zero(size):
+        return
+    limit = DEFAULT_SHARED_MEMORY if size is None else str(size)
+    container["volumeMounts"] = [
+        mount
+        for mount in container.get("volumeMounts") or ()
+        if mount["name"] != SHARED_MEMORY and mount["mountPath"] != SHARED_MEMORY_PATH
+    ]
+    container["volumeMounts"].append({"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH})
+    pod["volumes"] = [volume for volume in pod.get("volumes") or () if volume["name"] != SHARED_MEMORY]
+    pod["volumes"].append({"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": limit}})
+
+
+def in_mount_order(volumes: list[KubeObject], mounts: list[KubeObject]) -> list[KubeObject]:
+    """Volumes in the order in which the main container mounts them, then the rest; a missing one is a claim of its name."""
+    by_name = {volume["name"]: volume for volume in volumes}
+    mounted = dict.fromkeys(mount["name"] for mount in mounts)
+    first = [by_name.get(name) or claim(name) for name in mounted]
+    return first + [volume for volume in volumes if volume["name"] not in mounted]
