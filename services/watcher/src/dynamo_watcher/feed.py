@@ -75,13 +75,14 @@ class Feed:
         lost = asyncio.create_task(self._publisher.lost.wait(), name="lost")
         try:
             while not lost.done():
-                done, _ = await asyncio.wait([lost, *tasks], return_when=asyncio.FIRST_COMPLETED)
-                for task in done - {lost}:
-                    tasks.remove(task)
+                await asyncio.wait([lost, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                for ended in [task for task in tasks if task.done()]:
+                    tasks.remove(ended)
                     # A follower never ends by itself; its error ends the feed, and the service is started again.
-                    task.result()
+                    ended.result()
         finally:
-            for task in (lost, *tasks):
+            lost.cancel()
+            for task in tasks:
                 task.cancel()
             await asyncio.gather(lost, *tasks, return_exceptions=True)
 

@@ -44,7 +44,7 @@ class WatcherMetrics:
         self.counted(resource, count)
 
     def active(self, active: bool) -> None:
-        """This replica publishes, or stands by."""
+        """Whether the replica publishes or stands by."""
         self._active.set(active)
 
     def close(self) -> None:

@@ -1,0 +1,304 @@
+"""Asking another service for something, and doing what is asked: at least once, with answers, retries and dead letters.
+
+What can become of a command:
+
+1. Its handler returns: acknowledged, `command.completed` on EVENTS.
+2. Its handler raises `CommandRefusedError`: it can never succeed. Acknowledged, `command.failed`, no dead letter: whoever
+   asked was told.
+3. Its handler raises anything else: again, after a delay that grows; after the last delivery it is copied to the dead
+   letters, acknowledged, and `command.failed` is published.
+4. It cannot be read: to the dead letters at once.
+5. Its receiver dies each time: the server says so after the last delivery, and the next consumer does as in (3).
+
+A command may be carried out more than once: handlers are idempotent, by `id` of the command where need be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import msgspec
+import structlog
+from opentelemetry import trace
+
+from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
+from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.events import EventPublisher
+from dynamo_shared.bus.protocol import Bus, ConsumerSpec, Delivery, Message, Start
+from dynamo_shared.bus.specifications import COMMAND, COMMANDS, CommandResult, CommandSpec, find, fit
+
+MAX_DELIVERIES = 5
+
+RETRY_DELAYS = (1.0, 5.0, 15.0, 60.0)
+"""Seconds before the second to the fifth delivery."""
+
+ACK_WAIT = 30.0
+"""Seconds after which a command whose receiver says nothing is delivered to another one."""
+
+CONCURRENCY = 8
+
+Handler: TypeAlias = Callable[[cloudevents.Event, Any], Awaitable[str | None]]
+"""Gets the command and its data, as the Struct of its specification; returns a message for the answer, or None."""
+
+log = structlog.get_logger("dynamo.bus.commands")
+tracer = trace.get_tracer("dynamo.bus")
+
+
+class CommandRefusedError(Exception):
+    """A handler's word that the command can never succeed; the text goes into the answer."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def specification(service: str, verb: str) -> CommandSpec:
+    """The command of a service; KeyError where the table has none."""
+    for spec in COMMANDS:
+        if (spec.service, spec.verb) == (service, verb):
+            return spec
+    raise KeyError(f"{service} takes no command {verb}")
+
+
+def consumer_name(cluster: str, service: str) -> str:
+    """Name of a service's durable consumer; NATS takes no dots there, and percent signs are safe."""
+    return f"{subjects.encode(cluster)}-{subjects.encode(service)}"
+
+
+class CommandSender:
+    """Sends commands to the services of one cluster."""
+
+    def __init__(self, bus: Bus, cluster: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._now = now
+
+    def command(
+        self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], request: str
+    ) -> cloudevents.CloudEvent[Any]:
+        """The command as it is sent. `request` tells requests apart: the same one twice is the same command."""
+        spec = specification(service, verb)
+        return cloudevents.CloudEvent[Any](
+            specversion="1.0",
+            id=cloudevents.event_id(self._cluster, namespace, spec.type, request),
+            source=cloudevents.source(self._cluster, namespace),
+            type=spec.type,
+            subject=f"{service}/{verb}",
+            time=cloudevents.timestamp(self._now()),
+            data=fit(data, spec.data),
+            datacontenttype="application/json",
+            dataschema=cloudevents.schema_url(spec.type),
+            traceparent=tracing.traceparent(),
+        )
+
+    async def send(
+        self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], *, request: str
+    ) -> str:
+        """Sends a command and returns its id as soon as it is stored; `wait_answer` waits for what becomes of it."""
+        command = self.command(service, verb, namespace, data, request)
+        await self._publish(service, verb, namespace, command)
+        return command.id
+
+    async def ask(
+        self,
+        service: str,
+        verb: str,
+        namespace: str,
+        data: msgspec.Struct | Mapping[str, Any],
+        *,
+        request: str,
+        timeout: float,
+    ) -> tuple[bool, CommandResult]:
+        """Sends a command and waits for its answer: whether it was carried out, and what was said. TimeoutError without one."""
+        command = self.command(service, verb, namespace, data, request)
+        pattern = subjects.event_filter(self._cluster, namespace=namespace, kind=COMMAND, name=command.id)
+        # All of them, not only new ones: the same request may have been answered before.
+        async with asyncio.timeout(timeout):
+            answers = await self._bus.subscribe(streams.EVENTS, [pattern], start=Start.ALL)
+            try:
+                await self._publish(service, verb, namespace, command)
+                async for item in answers:
+                    if isinstance(item, Message):
+                        answer = cloudevents.decode(item.payload)
+                        completed = answer.type == find(COMMAND, "completed").type
+                        return completed, msgspec.convert(answer.data, CommandResult)
+            finally:
+                await answers.close()
+        raise TimeoutError
+
+    async def _publish(self, service: str, verb: str, namespace: str, command: cloudevents.CloudEvent[Any]) -> None:
+        subject = subjects.command_subject(self._cluster, namespace, service, verb)
+        payload, headers = cloudevents.encode(command), cloudevents.mirrored_headers(command)
+        try:
+            await self._bus.publish(subject, payload, headers=headers, msg_id=command.id)
+        except StreamNotFoundError:
+            await self._bus.declare(streams.COMMANDS)
+            await self._bus.publish(subject, payload, headers=headers, msg_id=command.id)
+
+
+class CommandConsumer:
+    """Carries out the commands for one service. Replicas share them. `publisher` must be running: it sends the answers."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        cluster: str,
+        service: str,
+        handlers: Mapping[str, Handler],
+        publisher: EventPublisher,
+        *,
+        ack_wait: float = ACK_WAIT,
+        max_deliveries: int = MAX_DELIVERIES,
+        delays: tuple[float, ...] = RETRY_DELAYS,
+        concurrency: int = CONCURRENCY,
+    ) -> None:
+        self._bus = bus
+        self._service = service
+        self._handlers = {verb: (specification(service, verb), handler) for verb, handler in handlers.items()}
+        self._publisher = publisher
+        self._cluster = cluster
+        self._ack_wait = ack_wait
+        self._max_deliveries = max_deliveries
+        self._delays = delays
+        self._concurrency = concurrency
+        name = consumer_name(cluster, service)
+        self._spec = ConsumerSpec(
+            stream=streams.COMMANDS,
+            name=name,
+            subjects=(subjects.command_filter(cluster, service),),
+            ack_wait=ack_wait,
+            max_deliver=max_deliveries,
+        )
+        self._lost = ConsumerSpec(
+            stream=streams.DEAD_LETTERS, name=f"{name}-lost", subjects=(f"{streams.ADVISORY_PREFIX}.{name}",)
+        )
+
+    async def run(self) -> None:
+        """Carries out commands for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._consume(), name=f"commands-{self._service}")
+            tasks.create_task(self._bury_lost(), name=f"lost-commands-{self._service}")
+
+    async def _consume(self) -> None:
+        slots = asyncio.Semaphore(self._concurrency)
+        consumer = await self._bus.consume(self._spec, prefetch=self._concurrency)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                async for delivery in consumer:
+                    await slots.acquire()
+                    task = tasks.create_task(self._handle(delivery), name="command")
+                    task.add_done_callback(lambda _: slots.release())
+        finally:
+            await consumer.close()
+
+    async def _handle(self, delivery: Delivery) -> None:
+        """Never raises: what goes wrong with one command is not the trouble of the others."""
+        try:
+            await self._carry_out(delivery)
+        except BusUnavailableError as error:
+            # Neither answered nor acknowledged: it is delivered again.
+            log.info("command will come again", subject=delivery.message.subject, error=str(error))
+        except Exception:
+            log.exception("command failed unexpectedly", subject=delivery.message.subject)
+
+    async def _carry_out(self, delivery: Delivery) -> None:
+        message = delivery.message
+        verb = subjects.parse_command(message.subject).verb
+        try:
+            spec, handler = self._handlers[verb]
+            command = cloudevents.decode(message.payload)
+            data = fit(command.data, spec.data)
+        except (KeyError, ValueError) as error:
+            reason = "UnknownCommand" if isinstance(error, KeyError) else "InvalidCommand"
+            await self._give_up(message, reason, str(error), delivery.deliveries)
+            await delivery.ack()
+            return
+        beat = asyncio.create_task(self._keep(delivery), name="command-in-progress")
+        try:
+            with tracer.start_as_current_span(f"command {verb}", context=tracing.extract(message.headers)):
+                said = await handler(command, data)
+        except CommandRefusedError as error:
+            self._answer(
+                "failed", message, command.id, self._result(message, error.reason, str(error), delivery.deliveries)
+            )
+            await delivery.ack()
+        except Exception as error:
+            log.warning("command failed", subject=message.subject, deliveries=delivery.deliveries, error=str(error))
+            if delivery.deliveries < self._max_deliveries:
+                metrics.COMMANDS_HANDLED.labels(self._service, verb, "retried").inc()
+                await delivery.nak(self._delays[min(delivery.deliveries, len(self._delays)) - 1])
+                return
+            await self._give_up(message, "RetriesExhausted", str(error), delivery.deliveries)
+            await delivery.ack()
+        else:
+            self._answer("completed", message, command.id, self._result(message, "", said or "", delivery.deliveries))
+            await delivery.ack()
+        finally:
+            beat.cancel()
+            await asyncio.gather(beat, return_exceptions=True)
+
+    async def _keep(self, delivery: Delivery) -> None:
+        """A handler may take longer than the ack wait."""
+        while True:
+            await asyncio.sleep(self._ack_wait / 3)
+            with suppress(BusUnavailableError):
+                await delivery.in_progress()
+
+    async def _give_up(self, message: Message, reason: str, text: str, deliveries: int) -> None:
+        """Copies a command to the dead letters and says that it failed. Twice is the same letter, by its message id."""
+        headers = {**message.headers, "reason": reason, "error": text, "deliveries": str(deliveries)}
+        for name in ("Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"):
+            headers.pop(name, None)
+        letter = subjects.dead_letter_subject(message.subject)
+        identity = message.headers.get("ce-id") or cloudevents.event_id(message.subject, str(message.sequence))
+        try:
+            await self._bus.publish(letter, message.payload, headers=headers, msg_id=f"dead-{identity}")
+        except StreamNotFoundError:
+            await self._bus.declare(streams.DEAD_LETTERS)
+            await self._bus.publish(letter, message.payload, headers=headers, msg_id=f"dead-{identity}")
+        self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
+
+    def _result(self, message: Message, reason: str, text: str, deliveries: int) -> CommandResult:
+        verb = subjects.parse_command(message.subject).verb
+        return CommandResult(service=self._service, verb=verb, reason=reason, message=text, deliveries=deliveries)
+
+    def _answer(self, event: str, message: Message, command_id: str, result: CommandResult) -> None:
+        metrics.COMMANDS_HANDLED.labels(self._service, result.verb, event).inc()
+        obj = {"metadata": {"name": command_id, "namespace": subjects.parse_command(message.subject).namespace}}
+        self._publisher.publish(
+            kind=COMMAND, obj=obj, event=event, data=result, reason=result.reason, causation_id=command_id
+        )
+
+    async def _bury_lost(self) -> None:
+        """Deals with commands whose receivers died each time, of which the server tells."""
+        consumer = await self._bus.consume(self._lost)
+        try:
+            async for delivery in consumer:
+                try:
+                    await self._bury(delivery)
+                except BusUnavailableError as error:
+                    log.info("advisory will come again", error=str(error))
+        finally:
+            await consumer.close()
+
+    async def _bury(self, delivery: Delivery) -> None:
+        try:
+            told = msgspec.json.decode(delivery.message.payload, type=_Advisory)
+        except msgspec.DecodeError as error:
+            log.warning("unreadable advisory", error=str(error))
+            await delivery.reject()
+            return
+        message = await self._bus.read(streams.COMMANDS, told.stream_seq)
+        if message is not None:
+            await self._give_up(message, "ReceiverDied", "no receiver lived to answer it", told.deliveries)
+            await self._bus.remove(streams.COMMANDS, told.stream_seq)
+        await delivery.ack()
+
+
+class _Advisory(msgspec.Struct):
+    stream_seq: int
+    deliveries: int = 0
