@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class ObservedGraph:
     """What exists already of a graph and must be kept."""
 
     #: backendFramework of the existing component deployments, by the name of the DCD: the field is immutable.
-    backends: Mapping[str, str] = field(default=_NOTHING)
+    backends: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

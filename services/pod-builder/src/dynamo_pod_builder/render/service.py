@@ -25,9 +25,11 @@ def needs_service(context: PodContext) -> bool:
 def component_service(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
     """Service of a component. The worker hash is not selected: all generations of a rolling update serve it."""
     marks = {**object_labels(context, own_labels), **context.discovery.labels}
-    selector = {labels.DYNAMO_NAMESPACE: context.dynamo_namespace, labels.COMPONENT: context.component}
-    if context.type:
-        selector[labels.COMPONENT_TYPE] = context.type
+    selector = {
+        labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
+        labels.COMPONENT: context.component,
+        labels.COMPONENT_TYPE: context.type,
+    }
     name = names.service(context.name)
     return {
         "apiVersion": SERVICES.api_version,

@@ -47,7 +47,7 @@ def graph_template(template: KubeObject, graph: DynamoGraphDeployment, marks: Ma
     return {
         **template,
         **_metadata(metadata, {**marks, **(metadata.get("annotations") or {})}, graph.spec.labels),
-        **_spec(template.get("spec") or {}, graph.spec.env),
+        **_spec(_as_stored(template.get("spec") or {}), graph.spec.env),
     }
 
 
@@ -84,3 +84,26 @@ def _spec(spec: KubeObject, graph_env: list[KubeObject]) -> KubeObject:
     if all(each["name"] != MAIN for each in merged):
         merged = [{"name": MAIN, "env": merge_env(graph_env)}, *merged]
     return {"spec": {**spec, "containers": merged}}
+
+
+def _as_stored(spec: KubeObject) -> KubeObject:
+    """The pod spec as Kubernetes would keep it, so that ways of writing the same are the same to the worker hash."""
+    stored = spec
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field) or ()
+        kept = [_container_as_stored(each) for each in containers]
+        if any(new is not old for new, old in zip(kept, containers, strict=True)):
+            stored = {**stored, field: kept}
+    return stored
+
+
+def _container_as_stored(container: KubeObject) -> KubeObject:
+    variables, ports = container.get("env") or (), container.get("ports") or ()
+    changed: KubeObject = {}
+    if any(variable.get("value") == "" for variable in variables):
+        changed["env"] = [
+            {key: value for key, value in variable.items() if key != "value" or value} for variable in variables
+        ]
+    if any("protocol" not in port for port in ports):
+        changed["ports"] = [{**port, "protocol": port.get("protocol", "TCP")} for port in ports]
+    return {**container, **changed} if changed else container

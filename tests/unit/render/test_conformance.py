@@ -1,0 +1,117 @@
+"""Rendered objects equal those that the reference operator was recorded to make of the same input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_shared.api import resources
+from dynamo_shared.api.v1beta1 import parse_component, parse_graph
+
+from .recorded import CASES, canonical_module, differences, load, normalized
+
+KubeObject = dict[str, Any]
+
+NAMESPACE = "recorded-namespace"
+#: As `operator-config.yaml` beside the cases says.
+CONFIG = render.RenderConfig(
+    discovery_backend="kubernetes",
+    nats_address="nats://dynamo-platform-nats.dynamo-system.svc.cluster.local:4222",
+    etcd_address="dynamo-platform-etcd.dynamo-system.svc.cluster.local:2379",
+    prometheus_endpoint="http://prometheus-kube-prometheus-prometheus.monitoring.svc.cluster.local:9090",
+    planner_cluster_role="dynamo-planner",
+    epp_cluster_role="dynamo-epp",
+    operator_version="1.2.0",
+    inference_pools=True,
+)
+#: What this part of the platform makes; the rest of a case is others' to compare.
+KINDS = {
+    "dynamocomponentdeployments",
+    "deployments",
+    "services",
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+}
+REFUSED = {
+    "multinode": "no multinode orchestrator available",
+    "gpuMemoryService": "the GPU memory service is not available",
+    "failover": "not available",
+}
+
+FILES = sorted(CASES.glob("*.json")) if CASES.is_dir() else []
+
+pytestmark = pytest.mark.skipif(
+    not FILES,
+    reason=f"the recorded cases are not part of the repository: no {CASES.name} beside it, in ../shared/conformance",
+)
+
+
+def graphs(case: KubeObject) -> list[KubeObject]:
+    """The case's graphs, if all are v1beta1."""
+    found = [doc for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
+    return found if all(doc["apiVersion"] == "nvidia.com/v1beta1" for doc in found) else []
+
+
+def asks_for(graph: KubeObject) -> set[str]:
+    """Features of a graph that are refused for now."""
+    wanted: set[str] = set()
+    for component in graph["spec"]["components"]:
+        wanted |= {"multinode"} & component.keys()
+        wanted |= set(component.get("experimental", {}))
+    return wanted
+
+
+def rendered(graph: KubeObject) -> dict[str, KubeObject]:
+    """All children and grandchildren of a graph, keyed as the recording keys them."""
+    graph = {**graph, "metadata": {**graph["metadata"], "namespace": NAMESPACE, "uid": "graph-uid", "generation": 1}}
+    children = render.graph_children(parse_graph(graph), CONFIG)
+    for child in list(children):
+        if child["kind"] == resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+            stored = {**child, "metadata": {**child["metadata"], "uid": f"uid-of-{child['metadata']['name']}"}}
+            children += render.component_children(parse_component(stored), CONFIG)
+    return {key_of(child): normalized(child) for child in children}
+
+
+def key_of(obj: KubeObject) -> str:
+    resource = resources.of(obj)
+    return f"{resource.group or 'core'}/{resource.version}/{resource.plural}/{obj['metadata']['name']}"
+
+
+CASES_RENDERED = [
+    path for path in FILES if (found := graphs(load(path))) and not any(asks_for(graph) for graph in found)
+]
+CASES_REFUSED = [path for path in FILES if any(asks_for(graph) for graph in graphs(load(path)))]
+
+
+def slug(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", CASES_RENDERED, ids=slug)
+def test_equals_the_recording(path: Path) -> None:
+    case, canonical = load(path), canonical_module()
+    objects: dict[str, KubeObject] = {}
+    for graph in graphs(case):
+        objects |= rendered(graph)
+    got = canonical.canonical(objects, NAMESPACE, canonical.given(case))
+    want = {key: obj for key, obj in case["expected"].items() if canonical.resource_of(key) in KINDS}
+    assert got.keys() == want.keys()
+    found = [f"{key}{line}" for key in want for line in differences(want[key], got[key])]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", CASES_REFUSED, ids=slug)
+def test_refuses_what_it_cannot_run(path: Path) -> None:
+    for graph in graphs(load(path)):
+        with pytest.raises(render.NotDeployable) as error:
+            rendered(graph)
+        assert any(REFUSED[feature] in str(error.value) for feature in asks_for(graph))
+        assert error.value.component in {component["name"] for component in graph["spec"]["components"]}
+
+
+def test_all_of_the_recorded_graphs_are_covered() -> None:
+    assert len(CASES_RENDERED) >= 40
+    assert len(CASES_REFUSED) >= 6
