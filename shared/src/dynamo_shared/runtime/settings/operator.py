@@ -1,347 +1,252 @@
-"""The sections that the reference operator's configuration file has: same names, types, defaults and bounds.
-
-Where a default differs it is because the reference's chart always fills the field in and a user without a chart
-cannot: the roles of `rbac` and the secret of `mpi` may stay empty here, and what needs them says so.
-"""
+"""The fields of the reference's OperatorConfiguration (operator behaviour, section 10)."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from pathlib import PurePosixPath
+from enum import StrEnum
 from typing import Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
 
-from dynamo_shared.runtime.settings.base import AutoBool, Duration, LogLevel, Port, Section
+from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
+from dynamo_shared.runtime.settings.platform import Platform
 
-
-class MetricsServerSettings(Section):
-    """Where /metrics answers."""
-
-    bind_address: str = "0.0.0.0"  # noqa: S104 - the reference's default; a pod is scraped from outside
-    """Address to listen on."""
-    port: Port = 8080
-    """Port to listen on; 0 lets the system choose."""
-    secure: bool = True
-    """Serve with TLS, with the certificate of `certDir`. Without one, /metrics is served as plain HTTP and on the
-    loopback address only: nothing leaves the machine in clear that was to be encrypted. Set `secure: false` to serve
-    plain HTTP on `bindAddress`."""
-    cert_dir: str = ""
-    """Folder with `tls.crt` and `tls.key` (re-read when they change)."""
-    client_ca_file: str = Field(default="", alias="clientCAFile")
-    """Certificates that clients must be signed by; empty asks clients for none."""
+API_VERSION: Literal["operator.config.dynamo.nvidia.com/v1alpha1"] = "operator.config.dynamo.nvidia.com/v1alpha1"
+KIND: Literal["OperatorConfiguration"] = "OperatorConfiguration"
 
 
-class HealthProbeSettings(Section):
-    """Where /healthz and /readyz answer."""
+class MetricsServer(Section):
+    """Where /metrics is served."""
 
-    bind_address: str = "0.0.0.0"  # noqa: S104 - probes come from the kubelet
-    """Address to listen on."""
-    port: Port = 8081
-    """Port to listen on; 0 lets the system choose."""
-
-
-class WebhookServerSettings(Section):
-    """Where admission webhooks answer, and where their certificate comes from."""
-
-    host: str = "0.0.0.0"  # noqa: S104 - called by the API server
-    """Address to listen on."""
-    port: Port = 9443
-    """Port to listen on."""
-    cert_dir: str = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the reference's default
-    """Folder with `tls.crt` and `tls.key`."""
-    cert_provision_mode: Literal["auto", "manual"] = "auto"
-    """Whether certificates are made and rotated here, or come from elsewhere (cert-manager)."""
-    secret_name: str = "webhook-server-cert"  # noqa: S105 - a name
-    """Secret that holds the certificate."""
-    service_name: str = ""
-    """Service that the API server calls; its names go into the certificate."""
+    bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
+    port: PortNumber = Field(8080, description="Port; 0 picks a free one.")
+    secure: bool = Field(True, description="TLS and authorisation, where certificates are given.")
 
 
-class ServerSettings(Section):
-    """The HTTP servers of a process."""
+class ProbeServer(Section):
+    """Where /healthz and /readyz are served."""
 
-    metrics: MetricsServerSettings = MetricsServerSettings()
-    health_probe: HealthProbeSettings = HealthProbeSettings()
-    webhook: WebhookServerSettings = WebhookServerSettings()
+    bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - asked by kubelet
+    port: PortNumber = Field(8081, description="Port; 0 picks a free one.")
 
 
-class LeaderElectionSettings(Section):
-    """Read so that a reference configuration stays valid: replicas here share work by etcd leases (`platform.etcd`)."""
+class CertProvisionMode(StrEnum):
+    """Who makes the webhook's certificates."""
 
-    enabled: bool = False
-    """Whether one replica is to be elected."""
-    id: str = ""
-    """Name of the election; required when enabled."""
-    namespace: str = ""
-    """Namespace of the reference's Lease object."""
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class WebhookServer(Section):
+    """The admission and conversion webhooks."""
+
+    host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
+    port: PortNumber = Field(9443, description="Port.")
+    cert_dir: str = Field("/tmp/k8s-webhook-server/serving-certs", description="Folder of the certificate.")  # noqa: S108
+    cert_provision_mode: CertProvisionMode = Field(CertProvisionMode.AUTO, description="Who makes the certificate.")
+    secret_name: str = Field("webhook-server-cert", description="Secret that holds it.")
+    service_name: str = Field("", description="Service that the API server calls.")
+
+
+class Server(Section):
+    """Ports of a process."""
+
+    metrics: MetricsServer = MetricsServer()
+    health_probe: ProbeServer = ProbeServer()
+    webhook: WebhookServer = WebhookServer()
+
+
+class LeaderElection(Section):
+    """Election through Kubernetes leases, as the reference does it; the platform elects through etcd instead."""
+
+    enabled: bool = Field(False, description="Accepted for compatibility.")
+    id: str = Field("", description="Name of the lease; required where enabled.")
+    namespace: str = Field("", description="Namespace of the lease.")
 
     @model_validator(mode="after")
-    def _id_when_enabled(self) -> Self:
+    def _has_id(self) -> Self:
         if self.enabled and not self.id:
-            raise ValueError("id: must be set when enabled is true, for example dynamo.nvidia.com")
+            raise ValueError("leaderElection.id is required where leaderElection.enabled is true")
         return self
 
 
-class NamespaceScopeSettings(Section):
-    """The Lease by which a namespace-restricted operator tells cluster-wide ones to leave its namespace alone."""
+class NamespaceScope(Section):
+    """The lease by which a namespace-restricted operator is known."""
 
-    lease_duration: Duration = timedelta(seconds=30)
-    """After this time without renewal the namespace is free again."""
-    lease_renew_interval: Duration = timedelta(seconds=10)
-    """Time between renewals; shorter than `leaseDuration`."""
+    lease_duration: Duration = Field(30.0, description="How long it counts without renewal.")
+    lease_renew_interval: Duration = Field(10.0, description="How often it is renewed.")
 
     @model_validator(mode="after")
     def _renewed_in_time(self) -> Self:
-        if self.lease_renew_interval <= timedelta(0):
-            raise ValueError("leaseRenewInterval: must be positive")
         if self.lease_renew_interval >= self.lease_duration:
-            raise ValueError("leaseRenewInterval: must be shorter than leaseDuration")
+            raise ValueError("namespace.scope.leaseRenewInterval must be shorter than leaseDuration")
         return self
 
 
-class NamespaceSettings(Section):
-    """Which namespaces are worked on."""
+class Namespace(Section):
+    """Whether one namespace or the whole cluster is served."""
 
-    restricted: str = ""
-    """Work in this namespace only; empty works in all of the cluster."""
-    scope: NamespaceScopeSettings = NamespaceScopeSettings()
-
-
-class GroveSettings(Section):
-    """Grove PodCliqueSets as the way to run graphs."""
-
-    enabled: AutoBool = None
-    """null: whether the cluster serves grove.io."""
-    termination_delay: Duration = timedelta(minutes=15)
-    """How long a gang may be below its minimum before it is terminated; not negative."""
-
-    @field_validator("termination_delay")
-    @classmethod
-    def _not_negative(cls, value: timedelta) -> timedelta:
-        if value < timedelta(0):
-            raise ValueError("must not be negative")
-        return value
+    restricted: str = Field("", description="The only namespace served; empty serves all.")
+    scope: NamespaceScope = NamespaceScope()
 
 
-class LwsSettings(Section):
-    """LeaderWorkerSets for components on several nodes."""
+class Grove(Section):
+    """The Grove orchestrator."""
 
-    enabled: AutoBool = None
-    """null: whether the cluster serves both leaderworkerset.x-k8s.io and scheduling.volcano.sh."""
-
-
-class KaiSchedulerSettings(Section):
-    """The KAI scheduler for Grove pods."""
-
-    enabled: AutoBool = None
-    """null: whether the cluster serves scheduling.run.ai."""
+    enabled: bool | None = Field(None, description="Unset: used where its API is served.")
+    termination_delay: Duration = Field(900.0, description="terminationDelay of PodCliqueSets.")
 
 
-class OrchestratorSettings(Section):
-    """What runs components besides Deployments."""
+class Switch(Section):
+    """An optional part of the cluster."""
 
-    grove: GroveSettings = GroveSettings()
-    lws: LwsSettings = LwsSettings()
-    kai_scheduler: KaiSchedulerSettings = KaiSchedulerSettings()
+    enabled: bool | None = Field(None, description="Unset: used where its API is served.")
 
 
-class DraSettings(Section):
-    """Dynamic resource allocation."""
+class Orchestrators(Section):
+    """What can place the pods of several nodes together."""
 
-    enabled: AutoBool = None
-    """null: whether the cluster serves resource.k8s.io/v1."""
-
-
-class InfrastructureSettings(Section):
-    """Addresses that workloads are given. They are not the platform's own servers (see `platform.nats`)."""
-
-    nats_address: str = ""
-    """NATS_SERVER of workloads; that variable alone makes them connect."""
-    etcd_address: str = ""
-    """ETCD_ENDPOINTS of workloads."""
-    model_express_url: str = Field(default="", alias="modelExpressURL")
-    """MODEL_EXPRESS_URL of workloads."""
-    prometheus_endpoint: str = ""
-    """PROMETHEUS_ENDPOINT of planners."""
+    grove: Grove = Grove()
+    lws: Switch = Switch()
+    kai_scheduler: Switch = Switch()
 
 
-class IngressSettings(Section):
-    """Ingress of frontends."""
+class Infrastructure(Section):
+    """Addresses that workloads are given; they are never the platform's own NATS and etcd."""
 
-    virtual_service_gateway: str = ""
-    """Istio gateway; set, frontends get a VirtualService."""
-    controller_class_name: str = ""
-    """Ingress class; set, frontends get an Ingress."""
-    controller_tls_secret_name: str = Field(default="", alias="controllerTLSSecretName")
-    """Secret with the certificate of the Ingress."""
-    host_suffix: str = ""
-    """What follows the graph's name in the host; empty means `local`."""
+    nats_address: str = Field("", description="NATS_SERVER of workloads.")
+    etcd_address: str = Field("", description="ETCD_ENDPOINTS of workloads.")
+    model_express_url: str = Field("", alias="modelExpressURL", description="MODEL_EXPRESS_URL of workloads.")
+    prometheus_endpoint: str = Field("", description="PROMETHEUS_ENDPOINT of workloads.")
 
 
-class IstioSettings(Section):
-    """TLS from the mesh to endpoint pickers."""
+class Ingress(Section):
+    """Defaults of frontends' ingress."""
 
-    tls_mode: str = "SIMPLE"
-    """Mode of the DestinationRule."""
-    insecure_skip_verify: bool = True
-    """Accept any certificate of the endpoint picker."""
+    virtual_service_gateway: str = Field("", description="Istio gateway.")
+    controller_class_name: str = Field("", description="Ingress class.")
+    controller_tls_secret_name: str = Field("", alias="controllerTLSSecretName", description="TLS secret of hosts.")
+    host_suffix: str = Field("", description="Suffix of host names.")
 
 
-class ServiceMeshSettings(Section):
+class Istio(Section):
+    """How the mesh talks to the endpoint picker."""
+
+    tls_mode: str = Field("SIMPLE", description="TLS mode of DestinationRules.")
+    insecure_skip_verify: bool = Field(True, description="Whether certificates go unverified.")
+
+
+class ServiceMesh(Section):
     """The service mesh."""
 
-    provider: str = ""
-    """Empty or `istio`."""
-    istio: IstioSettings = IstioSettings()
+    provider: Literal["", "istio"] = Field("", description="Empty: none.")
+    istio: Istio = Istio()
 
 
-class RbacSettings(Section):
-    """ClusterRoles that service accounts of graphs are bound to. Required where a graph needs one, not before."""
+class Rbac(Section):
+    """ClusterRoles that workloads are bound to in their namespace."""
 
-    planner_cluster_role_name: str = ""
-    """For planners."""
-    dgdr_profiling_cluster_role_name: str = ""
-    """For profiling jobs."""
-    epp_cluster_role_name: str = ""
-    """For endpoint pickers."""
+    planner_cluster_role_name: str = Field("", description="Of planner pods.")
+    dgdr_profiling_cluster_role_name: str = Field("", description="Of profiling jobs.")
+    epp_cluster_role_name: str = Field("", description="Of endpoint picker pods.")
 
 
-class MpiSettings(Section):
-    """The SSH key of multi-node TensorRT-LLM. Required where a graph needs it, not before."""
+class Mpi(Section):
+    """The ssh key of TensorRT-LLM over several nodes."""
 
-    ssh_secret_name: str = ""
-    """Secret with the key."""
-    ssh_secret_namespace: str = ""
-    """Namespace it is copied from."""
-
-    @model_validator(mode="after")
-    def _both_or_none(self) -> Self:
-        if bool(self.ssh_secret_name) != bool(self.ssh_secret_namespace):
-            raise ValueError("sshSecretName and sshSecretNamespace: set both or none")
-        return self
+    ssh_secret_name: str = Field("", description="Name of the secret.")
+    ssh_secret_namespace: str = Field("", description="Where the original is.")
 
 
-class SeccompSettings(Section):
-    """Seccomp profile of checkpoint jobs."""
+class Seccomp(Section):
+    """Seccomp of checkpoint jobs."""
 
-    disabled: bool = False
-    """Run them without a profile."""
-    profile: str = "profiles/block-iouring.json"
-    """Profile on the node (type Localhost)."""
+    disabled: bool = Field(False, description="Run without a profile.")
+    profile: str = Field("profiles/block-iouring.json", description="Localhost profile.")
 
 
-class CheckpointPvcSettings(Section):
-    """Checkpoints on a persistent volume claim."""
+class CheckpointPvc(Section):
+    """A claim that holds checkpoints."""
 
-    pvc_name: str = ""
-    """Name of the claim."""
-    base_path: str = ""
-    """Absolute folder on the volume."""
-    create: bool = False
-    """Create the claim where it is missing."""
-    size: str = ""
-    """Size of a claim that is created; required with `create`."""
-    storage_class_name: str = ""
-    """Storage class of a claim that is created; empty is the cluster's default."""
-    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = "ReadWriteMany"
-    """Access mode of a claim that is created."""
-
-    @field_validator("base_path")
-    @classmethod
-    def _absolute(cls, value: str) -> str:
-        if value and not PurePosixPath(value).is_absolute():
-            raise ValueError("must be an absolute path")
-        return value
-
-    @model_validator(mode="after")
-    def _size_to_create(self) -> Self:
-        if self.create and not self.size:
-            raise ValueError("size: must be set when create is true, for example 100Gi")
-        return self
+    pvc_name: str = Field("", description="Name of the claim.")
+    base_path: str = Field("", description="Absolute path in it.")
+    create: bool = Field(False, description="Whether to create it.")
+    size: str = Field("", description="Size, where created.")
+    storage_class_name: str = Field("", description="Storage class, where created.")
+    access_mode: Literal["ReadWriteMany", "ReadWriteOnce"] = Field("ReadWriteMany", description="Where created.")
 
 
-class CheckpointObjectStoreSettings(Section):
-    """Read so that a reference configuration stays valid; the reference ignores object stores as well."""
-
-    uri: str = ""
-    """Where checkpoints are."""
-    credentials_secret_ref: str = ""
-    """Secret with the credentials."""
-
-
-class CheckpointStorageSettings(Section):
+class CheckpointStorage(Section):
     """Where checkpoints are kept."""
 
-    type: Literal["", "pvc", "s3", "oci"] = ""
-    """Only `pvc` is used; empty finds the claim of the snapshot agent."""
-    pvc: CheckpointPvcSettings = CheckpointPvcSettings()
-    s3: CheckpointObjectStoreSettings = CheckpointObjectStoreSettings()
-    oci: CheckpointObjectStoreSettings = CheckpointObjectStoreSettings()
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.type == "pvc":
-            wanting = [name for name, value in (("pvcName", self.pvc.pvc_name), ("basePath", self.pvc.base_path)) if not value]
-            if wanting:
-                raise ValueError("; ".join(f"pvc.{name}: must be set when type is pvc" for name in wanting))
-        return self
+    type: Literal["", "pvc", "s3", "oci"] = Field(
+        "", description="Kind of storage; s3 and oci are accepted and unused."
+    )
+    pvc: CheckpointPvc = CheckpointPvc()
+    s3: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
+    oci: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
 
 
-class CheckpointSettings(Section):
-    """Snapshots of workers (experimental)."""
+class Checkpoint(Section):
+    """Checkpoint and restore."""
 
-    enabled: bool = False
-    """Restore workers from checkpoints."""
-    seccomp: SeccompSettings = SeccompSettings()
-    storage: CheckpointStorageSettings = CheckpointStorageSettings()
+    enabled: bool = Field(False, description="Whether restore is used.")
+    seccomp: Seccomp = Seccomp()
+    storage: CheckpointStorage = CheckpointStorage()
 
 
-class DiscoverySettings(Section):
+class DiscoveryBackend(StrEnum):
     """How workers find each other."""
 
-    backend: Literal["kubernetes", "etcd"] = "kubernetes"
-    """Discovery of graphs that do not say otherwise."""
+    KUBERNETES = "kubernetes"
+    ETCD = "etcd"
 
 
-class GpuSettings(Section):
-    """GPUs of the cluster."""
+class Discovery(Section):
+    """Discovery of workers."""
 
-    discovery_enabled: bool = True
-    """Find out from nodes which GPUs there are, for deployment requests that do not say."""
-
-
-class LoggingSettings(Section):
-    """Log lines, written to stderr."""
-
-    level: LogLevel = "info"
-    """Least severe level that is written."""
-    format: Literal["json", "text", "console"] = "json"
-    """`json` for machines; `text` or `console` for people."""
+    backend: DiscoveryBackend = Field(DiscoveryBackend.KUBERNETES, description="Where workers register.")
 
 
-class SecuritySettings(Section):
-    """Security of the HTTP servers."""
+class Gpu(Section):
+    """Discovery of hardware."""
 
-    enable_http2: bool = Field(default=False, alias="enableHTTP2")
-    """Read so that a reference configuration stays valid: the servers here speak HTTP/1.1 only."""
+    discovery_enabled: bool = Field(True, description="Whether nodes are looked at.")
 
 
-class OperatorSettings(Section):
-    """All sections of the reference."""
+class Logging(Section):
+    """Log lines, on standard error."""
 
-    server: ServerSettings = ServerSettings()
-    leader_election: LeaderElectionSettings = LeaderElectionSettings()
-    namespace: NamespaceSettings = NamespaceSettings()
-    orchestrators: OrchestratorSettings = OrchestratorSettings()
-    dra: DraSettings = DraSettings()
-    infrastructure: InfrastructureSettings = InfrastructureSettings()
-    ingress: IngressSettings = IngressSettings()
-    service_mesh: ServiceMeshSettings = ServiceMeshSettings()
-    rbac: RbacSettings = RbacSettings()
-    mpi: MpiSettings = MpiSettings()
-    checkpoint: CheckpointSettings = CheckpointSettings()
-    discovery: DiscoverySettings = DiscoverySettings()
-    gpu: GpuSettings = GpuSettings()
-    logging: LoggingSettings = LoggingSettings()
-    security: SecuritySettings = SecuritySettings()
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least important lines shown.")
+    format: Literal["json", "console"] = Field("json", description="For programs or for people.")
+
+
+class Security(Section):
+    """Settings of the reference's servers."""
+
+    enable_http2: bool = Field(False, alias="enableHTTP2", description="Accepted for compatibility.")
+
+
+class OperatorConfiguration(Section):
+    """The whole file."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, title=KIND)
+
+    api_version: Literal["operator.config.dynamo.nvidia.com/v1alpha1"] = Field(API_VERSION, description="Version.")
+    kind: Literal["OperatorConfiguration"] = Field(KIND, description="Kind.")
+    server: Server = Server()
+    leader_election: LeaderElection = LeaderElection()
+    namespace: Namespace = Namespace()
+    orchestrators: Orchestrators = Orchestrators()
+    dra: Switch = Switch()
+    infrastructure: Infrastructure = Infrastructure()
+    ingress: Ingress = Ingress()
+    service_mesh: ServiceMesh = ServiceMesh()
+    rbac: Rbac = Rbac()
+    mpi: Mpi = Mpi()
+    checkpoint: Checkpoint = Checkpoint()
+    discovery: Discovery = Discovery()
+    gpu: Gpu = Gpu()
+    logging: Logging = Logging()
+    security: Security = Security()
+    platform: Platform = Platform()
