@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.runtime import Result, ServiceContext, State, WorkQueue
+from dynamo_shared.runtime.metrics import Outcome
 
 from dynamo_pod_builder import children
 from dynamo_pod_builder.applying import Applier
