@@ -24,9 +24,8 @@ from dynamo_shared.kube.credentials import (
     LoginCredentials,
     Settings,
     TokenFile,
-    token_expiry,
-    verified_oidc_requestor,
 )
+from dynamo_shared.kube.oidc import loader_class, token_expiry
 from dynamo_shared.kube.proxies import proxy_for
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -106,7 +105,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
         raise ConfigError(f"{paths} holds no context")
 
     def new_loader() -> Any:
-        loader = library.KubeConfigLoader(
+        loader = loader_class()(
             config_dict=merger.config,
             config_base_path=None,
             active_context=context,
@@ -122,8 +121,6 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
     async def login() -> tuple[Settings, float | None]:
         nonlocal tls
         loader, settings = new_loader(), Settings()
-        if loader.provider == "oidc":
-            library.OpenIDRequestor = verified_oidc_requestor
         await loader.load_and_set(settings)
         # The library puts keys into files, because that is what TLS contexts are loaded from: not a moment longer.
         try:

@@ -44,9 +44,12 @@ _EMPTY_COUNTS = frozenset(
     }
 )
 
+_MarkOf = Callable[[dict[str, Any]], Hashable]
+_Index = dict[Hashable, dict[str, Any]]
+
 # What identifies an entry of a list, tried in this order. A volumeMount's `name` is its volume's, so `mountPath` is
 # first; protocol is TCP where it is not given.
-_IDENTITIES: tuple[tuple[str, Callable[[dict[str, Any]], Hashable]], ...] = (
+_IDENTITIES: tuple[tuple[str, _MarkOf], ...] = (
     ("mountPath", lambda entry: entry.get("mountPath")),
     ("devicePath", lambda entry: entry.get("devicePath")),
     ("uid", lambda entry: entry.get("uid")),
@@ -54,8 +57,6 @@ _IDENTITIES: tuple[tuple[str, Callable[[dict[str, Any]], Hashable]], ...] = (
     ("port", lambda entry: _port(entry, "port")),
     ("name", lambda entry: entry.get("name")),
 )
-
-_Index = dict[Hashable, dict[str, Any]]
 
 
 def missing(desired: KubeObject, observed: KubeObject) -> str:
@@ -156,12 +157,13 @@ def _identity(desired: list[Any], observed: list[Any]) -> tuple[str, _Index, _In
     return None
 
 
-def _indexed(entries: list[dict[str, Any]], mark_of: Callable[[dict[str, Any]], Hashable]) -> _Index | None:
+def _indexed(entries: list[dict[str, Any]], mark_of: _MarkOf) -> _Index | None:
     """Entries by mark, in their order; None where one has none or two have the same."""
     index: _Index = {}
     for entry in entries:
         mark = mark_of(entry)
-        if mark is None or mark in index:
+        # Whatever was asked for comes from people: a name may be anything, until the API server has refused it.
+        if not isinstance(mark, str | int | tuple) or mark in index:
             return None
         index[mark] = entry
     return index
@@ -169,7 +171,7 @@ def _indexed(entries: list[dict[str, Any]], mark_of: Callable[[dict[str, Any]], 
 
 def _port(entry: dict[str, Any], field: str) -> tuple[Any, str] | None:
     number = entry.get(field)
-    return None if number is None else (number, entry.get("protocol") or "TCP")
+    return None if not isinstance(number, str | int) else (number, str(entry.get("protocol") or "TCP"))
 
 
 def _is_shared(path: str, key: str) -> bool:

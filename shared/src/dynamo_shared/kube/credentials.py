@@ -8,20 +8,11 @@ expired token, and again when the server answers 401.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import contextlib
 import logging
-import ssl
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
-
-import aiohttp
-import msgspec
-
-from dynamo_shared.kube import upstream
 
 logger = logging.getLogger(__name__)
 
@@ -159,30 +150,3 @@ class LoginCredentials:
             self.authorization, self._expires_at = await self._login()
             self._renewals += 1
             return True
-
-
-def verified_oidc_requestor(*args: Any) -> Any:
-    """The library's OpenIDRequestor with TLS verification: upstream's verifies nothing where no CA is configured,
-    and hands aiohttp a file name for a TLS context where one is.
-    """
-    base = upstream.load().openid.OpenIDRequestor
-
-    class Requestor(base):  # type: ignore[misc, valid-type]
-        def _get_connector(self) -> aiohttp.TCPConnector:
-            return aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=self._ssl_ca_cert))
-
-    return Requestor(*args)
-
-
-def token_expiry(authorization: str | None) -> float | None:
-    """`exp` of a bearer token that is a JWT (OIDC), in seconds since the epoch; None for anything else."""
-    if not authorization or not authorization.startswith("Bearer "):
-        return None
-    parts = authorization.removeprefix("Bearer ").split(".")
-    if len(parts) != 3:
-        return None
-    with contextlib.suppress(binascii.Error, ValueError, msgspec.DecodeError):
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        if isinstance(claims, dict) and isinstance(claims.get("exp"), (int, float)):
-            return float(claims["exp"])
-    return None

@@ -1,0 +1,94 @@
+"""The OIDC auth provider of kubeconfigs, where upstream's is not good enough to be trusted with a token.
+
+kubernetes_asyncio 36 decodes the token with the wrong base64 alphabet (a name with an umlaut breaks it), verifies the
+issuer's certificate only where a CA is given, and then hands aiohttp a file name for a TLS context; it also insists on
+a client secret and on a new refresh token, which are both optional.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import ssl
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from dynamo_shared.kube import upstream
+from dynamo_shared.kube.credentials import EXPIRY_MARGIN_SECONDS, ConfigError
+
+
+@cache
+def loader_class() -> Any:
+    """The library's KubeConfigLoader with this module's OIDC."""
+    library = upstream.load()
+
+    class Loader(library.kube_config.KubeConfigLoader):  # type: ignore[misc, name-defined]
+        async def _load_oid_token(self) -> str:
+            provider = self._user["auth-provider"]
+            settings: dict[str, Any] = provider.value.get("config") or {}
+            token = settings.get("id-token")
+            expires_at = token_expiry(f"Bearer {token}")
+            if not token or (expires_at is not None and time.time() >= expires_at - EXPIRY_MARGIN_SECONDS):
+                settings.update(await _renewed(settings, self._get_base_path(self._user.path)))
+                if self._config_persister:
+                    self._config_persister(self._config.value)
+            self.token = f"Bearer {settings['id-token']}"
+            return self.token
+
+    return Loader
+
+
+def token_expiry(authorization: str | None) -> float | None:
+    """`exp` of a bearer token that is a JWT, in seconds since the epoch; None for anything else."""
+    if not authorization or not authorization.startswith("Bearer "):
+        return None
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != 3:
+        return None
+    with contextlib.suppress(binascii.Error, ValueError, msgspec.DecodeError):
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        if isinstance(claims, dict) and isinstance(claims.get("exp"), int | float):
+            return float(claims["exp"])
+    return None
+
+
+async def _renewed(settings: dict[str, Any], base_path: str) -> dict[str, str]:
+    """What a refresh changes in the provider's settings. ConfigError where there is nothing to refresh with."""
+    if not settings.get("refresh-token"):
+        raise ConfigError("oidc: the id-token has expired and there is no refresh-token: log in again")
+    requestor = _requestor_class()(
+        settings.get("client-id"), settings.get("client-secret") or "", settings.get("idp-issuer-url"), None
+    )
+    requestor.tls = _issuer_tls(settings, base_path)
+    answer = await requestor.refresh_token(settings["refresh-token"])
+    if not answer.get("id_token"):
+        raise ConfigError("oidc: the issuer answered without an id_token: log in again")
+    renewed: dict[str, str] = {"id-token": answer["id_token"]}
+    if answer.get("refresh_token"):
+        renewed["refresh-token"] = answer["refresh_token"]
+    return renewed
+
+
+@cache
+def _requestor_class() -> Any:
+    class Requestor(upstream.load().openid.OpenIDRequestor):  # type: ignore[misc]
+        tls: ssl.SSLContext
+
+        def _get_connector(self) -> aiohttp.TCPConnector:
+            return aiohttp.TCPConnector(ssl=self.tls)
+
+    return Requestor
+
+
+def _issuer_tls(settings: dict[str, Any], base_path: str) -> ssl.SSLContext:
+    if data := settings.get("idp-certificate-authority-data"):
+        return ssl.create_default_context(cadata=base64.b64decode(data).decode())
+    if file := settings.get("idp-certificate-authority"):
+        return ssl.create_default_context(cafile=str(Path(base_path) / file))
+    return ssl.create_default_context()

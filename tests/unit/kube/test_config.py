@@ -1,0 +1,356 @@
+"""How a cluster is reached: kubeconfigs of all kinds, pods, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import ssl
+import stat
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.kube import ConfigError, KubeClient
+from dynamo_shared.kube.config import Connection, load
+from dynamo_shared.kube.credentials import LoginCredentials, TokenFile
+from dynamo_shared.kube.oidc import token_expiry
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def write(tmp_path: Path, authority: CertificateAuthority) -> Any:
+    """Writes a kubeconfig of one cluster and one user."""
+
+    def write(user: dict[str, Any] | None = None, name: str = "config", **cluster: Any) -> Path:
+        path = tmp_path / name
+        cluster = {
+            "server": "https://api.example.com:6443/",
+            "certificate-authority": str(authority.certificate),
+            **cluster,
+        }
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "one",
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+            "clusters": [{"name": "c", "cluster": {key: value for key, value in cluster.items() if value is not None}}],
+            "users": [{"name": "u", "user": user or {}}] if user is not None else [],
+        }
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    return write
+
+
+async def test_a_token(write: Any) -> None:
+    connection = await load(write({"token": "secret"}), environ={})
+    assert connection.server == "https://api.example.com:6443"
+    assert connection.namespace == "team"
+    assert connection.credentials.authorization == "Bearer secret"
+    assert connection.tls is not None
+    assert connection.tls.verify_mode is ssl.CERT_REQUIRED
+    assert connection.tls.check_hostname
+
+
+async def test_a_user_and_password(write: Any) -> None:
+    connection = await load(write({"username": "a", "password": "b"}), environ={})
+    assert connection.credentials.authorization == "Basic " + base64.b64encode(b"a:b").decode()
+
+
+async def test_nobody(write: Any) -> None:
+    assert (await load(write(), environ={})).credentials.authorization is None
+
+
+async def test_a_token_file_is_read_again_after_a_minute(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("one\n")
+    credentials = (await load(write({"tokenFile": "token"}), environ={})).credentials
+    assert isinstance(credentials, TokenFile)
+    assert credentials.authorization == "Bearer one"
+    assert not credentials.stale()
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+    file.write_text("two")
+    assert credentials.stale()
+    assert await credentials.refresh()
+    assert credentials.authorization == "Bearer two"
+    file.unlink()
+    assert not await credentials.refresh(force=True)
+    assert credentials.authorization == "Bearer two"
+
+
+async def test_embedded_keys_leave_no_files(
+    write: Any, authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = authority.client("person")
+    user = {
+        "client-certificate-data": base64.b64encode(pair.certificate.read_bytes()).decode(),
+        "client-key-data": base64.b64encode(pair.key.read_bytes()).decode(),
+    }
+    ca = base64.b64encode(authority.certificate.read_bytes()).decode()
+    path = write(user, **{"certificate-authority": None, "certificate-authority-data": ca})
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    # Twice: upstream remembers the files that it wrote.
+    for _ in range(2):
+        assert (await load(path, environ={})).tls is not None
+    assert list(folder.iterdir()) == []
+
+
+PLUGIN = """#!{python}
+import json, os, pathlib
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+runs = pathlib.Path({runs!r})
+runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+status = {{"token": "token-" + str(len(runs.read_text())), **json.loads({status!r})}}
+print(json.dumps({{"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}}))
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Any:
+    def plugin(**status: Any) -> dict[str, Any]:
+        path = tmp_path / "plugin"
+        path.write_text(PLUGIN.format(python=sys.executable, runs=str(tmp_path / "runs"), status=json.dumps(status)))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "args": ["login"]}}
+
+    return plugin
+
+
+async def test_an_exec_plugin_is_run_again_when_its_token_ends(write: Any, plugin: Any) -> None:
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
+    credentials = (await load(write(plugin(expirationTimestamp=soon)), environ={})).credentials
+    assert isinstance(credentials, LoginCredentials)
+    assert credentials.authorization == "Bearer token-1"
+    assert credentials.stale()
+    assert await credentials.refresh()
+    assert credentials.authorization == "Bearer token-2"
+
+
+async def test_an_exec_plugin_is_run_again_when_its_token_is_refused_but_not_for_each_request(
+    write: Any, plugin: Any
+) -> None:
+    credentials = (await load(write(plugin()), environ={})).credentials
+    assert not credentials.stale()
+    assert not await credentials.refresh()
+    assert await credentials.refresh(force=True)
+    assert not await credentials.refresh(force=True)
+    assert credentials.authorization == "Bearer token-2"
+
+
+async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, authority: CertificateAuthority) -> None:
+    pair = authority.client("plugin-user")
+    user = plugin(token=None, clientCertificateData=pair.certificate.read_text(), clientKeyData=pair.key.read_text())
+    user["exec"]["command"] = _without_token(Path(user["exec"]["command"]))
+    connection = await load(write(user), environ={})
+    assert connection.credentials.authorization is None
+    assert connection.tls is not None
+
+
+def _without_token(path: Path) -> str:
+    path.write_text(path.read_text().replace("print(", "del status['token']\nprint("))
+    return str(path)
+
+
+async def test_a_plugin_that_fails_is_quoted(write: Any) -> None:
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "/bin/sh",
+            "args": ["-c", "echo no >&2; exit 3"],
+        }
+    }
+    with pytest.raises(ConfigError, match="no"):
+        await load(write(user), environ={})
+
+
+async def test_oidc_without_a_way_to_renew_says_so(write: Any) -> None:
+    config = {"idp-issuer-url": "https://issuer.example.com", "client-id": "a", "id-token": jwt(time.time() - 10)}
+    with pytest.raises(ConfigError, match="log in again"):
+        await load(write({"auth-provider": {"name": "oidc", "config": config}}), environ={})
+
+
+def jwt(expires: float) -> str:
+    def part(value: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part({'alg': 'none'})}.{part({'exp': expires, 'name': '??>>~~'})}.sig"
+
+
+async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, authority: CertificateAuthority) -> None:
+    fresh = jwt(time.time() + 3600)
+    asked: list[dict[str, Any]] = []
+
+    async def well_known(request: web.Request) -> web.Response:
+        return web.json_response({"token_endpoint": f"https://127.0.0.1:{request.url.port}/token"})
+
+    async def token(request: web.Request) -> web.Response:
+        asked.append(dict(await request.post()))
+        return web.json_response({"id_token": fresh, "refresh_token": "second"})
+
+    application = web.Application()
+    application.router.add_get("/.well-known/openid-configuration", well_known)
+    application.router.add_post("/token", token)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    pair = authority.server("issuer")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(pair.certificate, pair.key)
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    try:
+        provider: dict[str, Any] = {
+            "client-id": "id",
+            "client-secret": "secret",
+            "idp-issuer-url": f"https://127.0.0.1:{runner.addresses[0][1]}",
+            "id-token": jwt(time.time() - 10),
+            "refresh-token": "first",
+        }
+        user = {"auth-provider": {"name": "oidc", "config": provider}}
+        # Without its CA the issuer is not believed.
+        with pytest.raises(ConfigError):
+            await load(write(user, "unverified"), environ={})
+        assert asked == []
+        provider["idp-certificate-authority-data"] = base64.b64encode(authority.certificate.read_bytes()).decode()
+        path = write(user)
+        credentials = (await load(path, environ={})).credentials
+    finally:
+        await runner.cleanup()
+    assert credentials.authorization == f"Bearer {fresh}"
+    assert asked == [{"grant_type": "refresh_token", "refresh_token": "first"}]
+    kept = yaml.safe_load(path.read_text())["users"][0]["user"]["auth-provider"]["config"]
+    assert (kept["id-token"], kept["refresh-token"]) == (fresh, "second")
+    # A later start needs no issuer.
+    assert (await load(path, environ={})).credentials.authorization == f"Bearer {fresh}"
+
+
+@pytest.mark.parametrize(
+    ("authorization", "expected"),
+    [(None, None), ("Basic abc", None), ("Bearer abc", None), ("Bearer a.b.c", None), ("Bearer a.!.c", None)],
+)
+def test_tokens_without_expiry(authorization: str | None, expected: float | None) -> None:
+    assert token_expiry(authorization) == expected
+
+
+def test_expiry_of_a_jwt() -> None:
+    assert token_expiry(f"Bearer {jwt(1234)}") == 1234.0
+
+
+async def test_unverified_tls_is_refused(write: Any) -> None:
+    with pytest.raises(ConfigError, match="insecure-skip-tls-verify is not honoured"):
+        await load(write({"token": "t"}, **{"insecure-skip-tls-verify": True}), environ={})
+
+
+async def test_clear_text_is_for_this_machine_only(write: Any) -> None:
+    with pytest.raises(ConfigError, match="clear text"):
+        await load(write({"token": "t"}, server="http://api.example.com"), environ={})
+    assert (await load(write({"token": "t"}, server="http://127.0.0.1:8001"), environ={})).tls is None
+    assert (await load(write(server="http://proxy.example.com"), environ={})).tls is None
+
+
+async def test_server_name_and_proxies(write: Any) -> None:
+    path = write(**{"tls-server-name": "kubernetes", "proxy-url": "http://proxy:3128"})
+    connection = await load(path, environ={"HTTPS_PROXY": "http://other:1"})
+    assert (connection.tls_server_name, connection.proxy) == ("kubernetes", "http://proxy:3128")
+    assert (await load(write(), environ={"HTTPS_PROXY": "http://other:1"})).proxy == "http://other:1"
+    with pytest.raises(ConfigError, match="socks5"):
+        await load(write(**{"proxy-url": "socks5://proxy:1080"}), environ={})
+
+
+async def test_where_the_kubeconfig_is_looked_for(write: Any, tmp_path: Path) -> None:
+    first, second = write({"token": "first"}, "first"), write({"token": "second"}, "second")
+    named = os.pathsep.join([str(tmp_path / "absent"), str(second), str(first)])
+    environ = {"KUBECONFIG": named, "HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    # An argument wins, then KUBECONFIG (the first file that defines a name), then the home directory.
+    assert (await load(first, environ=environ)).credentials.authorization == "Bearer first"
+    assert (await load(None, environ=environ)).credentials.authorization == "Bearer second"
+    (tmp_path / ".kube").mkdir()
+    write({"token": "home"}, ".kube/config")
+    assert (await load(None, environ={"HOME": str(tmp_path)})).credentials.authorization == "Bearer home"
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "a: [", "current-context: x", "contexts: 5", "current-context: x\ncontexts: [{}]"]
+)
+async def test_broken_kubeconfigs_are_config_errors(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content)
+    with pytest.raises(ConfigError):
+        await load(path, environ={})
+
+
+async def test_what_is_not_there(write: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such kubeconfig"):
+        await load(tmp_path / "absent", environ={})
+    with pytest.raises(ConfigError, match="from KUBECONFIG"):
+        await load(None, environ={"KUBECONFIG": str(tmp_path / "absent")})
+    with pytest.raises(ConfigError, match="--kubeconfig"):
+        await load(None, environ={"HOME": str(tmp_path)})
+    with pytest.raises(ConfigError, match="two"):
+        await load(write(), "two", environ={})
+    with pytest.raises(ConfigError):
+        await load(write({"client-certificate": "absent.crt", "client-key": "absent.key"}), environ={})
+
+
+async def test_in_a_pod(tmp_path: Path, authority: CertificateAuthority) -> None:
+    (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
+    (tmp_path / "token").write_text("pod-token\n")
+    (tmp_path / "namespace").write_text("dynamo-system")
+    environ = {"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    connection = await load(None, environ=environ, service_account=tmp_path)
+    assert connection.server == "https://[fd00::1]:443"
+    assert connection.namespace == "dynamo-system"
+    assert connection.credentials.authorization == "Bearer pod-token"
+    (tmp_path / "token").unlink()
+    with pytest.raises(ConfigError, match="token"):
+        await load(None, environ=environ, service_account=tmp_path)
+
+
+async def test_a_client_certificate_is_shown_and_the_server_is_verified(
+    write: Any, authority: CertificateAuthority, tmp_path: Path
+) -> None:
+    async def whoami(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        subject = dict(item[0] for item in request.transport.get_extra_info("peercert")["subject"])
+        return web.json_response({"user": subject["commonName"]})
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", whoami)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    pair, person = authority.server("api"), authority.client("person")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_cert_chain(pair.certificate, pair.key)
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    user = {"client-certificate": str(person.certificate), "client-key": str(person.key)}
+    try:
+        async with await KubeClient.open(kubeconfig=write(user, server=server)) as client:
+            assert await client.get(PODS, ObjectKey("a", "b")) == {"user": "person"}
+        stranger = CertificateAuthority(tmp_path / "stranger").certificate
+        path = write(user, "other", server=server, **{"certificate-authority": str(stranger)})
+        async with await KubeClient.open(kubeconfig=path, timeout=1) as client:
+            with pytest.raises(Exception, match=r"(?i)certificate verify failed"):
+                await client.create(PODS, {"metadata": {"name": "a"}})
+    finally:
+        await runner.cleanup()
+
+
+def test_a_connection_is_plain_data() -> None:
+    assert Connection.__slots__ == ("server", "tls", "tls_server_name", "proxy", "credentials", "namespace")

@@ -1,0 +1,79 @@
+"""Waiting for types: what each answer of the server means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api.resources import DEPLOYMENTS, PODS, Resource
+from dynamo_shared.kube import Invalid, Unavailable, discovery
+
+FOO = Resource("example.com", "v1", "foos", "Foo")
+
+
+def crd(**conditions: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "foos.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "foos", "kind": "Foo"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
+        },
+        "status": {
+            "conditions": [
+                {"type": name, "status": status, "reason": "r", "message": "m"} for name, status in conditions.items()
+            ]
+        },
+    }
+
+
+async def test_served(server: Any, steps: Any) -> None:
+    client = server.client()
+    server.then(
+        steps.answer({"resources": [{"name": "pods/status"}, {"name": "pods"}]}),
+        steps.answer({"resources": [{"name": "statefulsets"}]}),
+        steps.text("404 page not found\n", 404),
+    )
+    assert await discovery.served(client, PODS)
+    assert not await discovery.served(client, DEPLOYMENTS)
+    assert not await discovery.served(client, FOO)
+    assert [seen.path for seen in server.seen] == ["/api/v1", "/apis/apps/v1", "/apis/example.com/v1"]
+
+
+async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    server.then(
+        steps.answer(crd()),
+        steps.refuse(404, "NotFound"),
+        steps.answer(crd()),
+        steps.answer(crd(Established="True")),
+        steps.text("404 page not found\n", 404),
+        steps.answer(crd(Established="True")),
+        steps.answer({"resources": [{"name": "foos"}]}),
+    )
+    await discovery.install_crds(server.client(), [crd()], sleep=sleep)
+    assert len(waits) == 3
+
+
+async def test_names_that_are_taken_are_told_at_once(server: Any, steps: Any) -> None:
+    server.then(steps.answer(crd(NamesAccepted="False")))
+    with pytest.raises(Invalid, match=r"foos\.example\.com: m"):
+        await discovery.wait_established(server.client(), ["foos.example.com"])
+
+
+async def test_waiting_ends(server: Any, steps: Any) -> None:
+    server.then(steps.answer(crd()))
+    with pytest.raises(Unavailable, match=r"foos\.example\.com: not established"):
+        await discovery.wait_established(server.client(), ["foos.example.com"], timeout=0)
+
+
+async def test_groups(server: Any, steps: Any) -> None:
+    server.then(steps.answer({"groups": [{"name": "apps", "versions": [{"version": "v1"}]}]}))
+    assert await discovery.groups(server.client()) == {"apps": ["v1"]}

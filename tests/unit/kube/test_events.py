@@ -1,0 +1,245 @@
+"""Events: what is written, how often, and that telling never hurts the teller."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from dynamo_shared.kube import event_series
+from dynamo_shared.kube.event_series import Admission, Identity, clipped
+from dynamo_shared.kube.events import CAPACITY, EventRecorder
+from hypothesis import given
+from hypothesis import strategies as st
+
+OBJECT: dict[str, Any] = {
+    "apiVersion": "nvidia.com/v1beta1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "llm", "namespace": "ns", "uid": "u1", "resourceVersion": "7"},
+}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def suffixes() -> Callable[[], str]:
+    numbers = itertools.count(1)
+    return lambda: f"{next(numbers):04x}"
+
+
+def recorder(server: Any, clock: Clock, waits: list[float] | None = None) -> EventRecorder:
+    async def sleep(seconds: float) -> None:
+        if waits is not None:
+            waits.append(seconds)
+
+    return EventRecorder(
+        server.client(), "dynamo-pod-builder", clock, instance="host-1", sleep=sleep, new_suffix=suffixes()
+    )
+
+
+def tell(events: EventRecorder, message: str = "Created llm-frontend", *, type_: Any = "Normal", **more: Any) -> None:
+    arguments = {"reason": "Created", "action": "Create", **more}
+    events.record(arguments.pop("involved", OBJECT), type_=type_, message=message, **arguments)
+
+
+async def test_an_event_is_one_create(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(steps.answer({}))
+    async with recorder(server, clock) as events:
+        tell(events)
+    [seen] = server.seen
+    assert (seen.method, seen.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/ns/events")
+    assert seen.json == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "llm.0001", "namespace": "ns"},
+        "eventTime": "2027-01-15T08:00:00.000000Z",
+        "reportingController": "dynamo-pod-builder",
+        "reportingInstance": "host-1",
+        "type": "Normal",
+        "reason": "Created",
+        "action": "Create",
+        "note": "Created llm-frontend",
+        "regarding": {
+            "apiVersion": "nvidia.com/v1beta1",
+            "kind": "DynamoGraphDeployment",
+            "name": "llm",
+            "namespace": "ns",
+            "uid": "u1",
+            "resourceVersion": "7",
+        },
+    }
+
+
+async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(*[steps.answer({})] * 4)
+    async with recorder(server, clock) as events:
+        for _ in range(5):
+            tell(events)
+        await events._queue.join()
+        for _ in range(59):
+            clock.now += 1
+            tell(events)
+        clock.now += 1
+        tell(events)
+        await events._queue.join()
+        tell(events)
+    create, patch = server.seen
+    assert create.json["series"]["count"] == 5
+    assert (patch.method, patch.path) == ("PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/llm.0001")
+    assert patch.json == {"series": {"count": 65, "lastObservedTime": "2027-01-15T08:01:00.000000Z"}}
+
+
+async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(*[steps.answer({})] * 2)
+    async with recorder(server, clock) as events:
+        tell(events)
+        await events._queue.join()
+        clock.now += 601
+        tell(events)
+    assert [seen.json["metadata"]["name"] for seen in server.seen] == ["llm.0001", "llm.0002"]
+
+
+async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(
+    server: Any, steps: Any, clock: Clock
+) -> None:
+    server.then(*[steps.answer({})] * 30)
+    async with recorder(server, clock) as events:
+        for number in range(500):
+            clock.now += 0.125
+            tell(events, f"message {number}")
+        tell(events, "broken", type_="Warning")
+        other = {**OBJECT, "metadata": {**OBJECT["metadata"], "uid": "u2"}}
+        tell(events, "other", involved=other)
+    kinds = [(seen.json["type"], seen.json["regarding"]["uid"]) for seen in server.seen]
+    assert kinds.count(("Normal", "u1")) == 7
+    assert kinds.count(("Warning", "u1")) == 1
+    assert kinds.count(("Normal", "u2")) == 1
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=200))
+def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> None:
+    clock = Clock()
+    admission = Admission(clock, suffixes())
+    admitted: list[float] = []
+    for pause, message in steps:
+        clock.now += pause
+        series = admission.admit(OBJECT, Identity("u1", "Normal", "R", "A", str(message)))
+        if series is not None:
+            series.written_at = clock.now
+            admitted.append(clock.now)
+    for start in admitted:
+        assert sum(start <= at < start + 60 for at in admitted) <= event_series.BURST + 3
+
+
+async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any, clock: Clock) -> None:
+    waits: list[float] = []
+    server.then(steps.reset(), steps.refuse(503), steps.refuse(429, headers={"Retry-After": "30"}), steps.answer({}))
+    async with recorder(server, clock, waits) as events:
+        tell(events)
+    assert (events.written, events.dropped) == (1, 0)
+    assert len(waits) == 3
+    assert waits[2] >= 15
+    assert len({seen.json["metadata"]["name"] for seen in server.seen}) == 1
+
+
+async def test_an_answer_that_was_lost_is_no_second_event(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(steps.reset(), steps.refuse(409, "AlreadyExists"))
+    async with recorder(server, clock) as events:
+        tell(events)
+    assert (events.written, events.dropped) == (1, 0)
+
+
+async def test_what_the_server_refuses_is_dropped_and_told_anew_next_time(
+    server: Any, steps: Any, clock: Clock
+) -> None:
+    server.then(steps.refuse(403, "Forbidden", "the namespace is being terminated"), steps.answer({}))
+    async with recorder(server, clock) as events:
+        tell(events)
+        await events._queue.join()
+        tell(events)
+    assert [seen.method for seen in server.seen] == ["POST", "POST"]
+    assert (events.written, events.dropped) == (1, 1)
+
+
+async def test_a_series_whose_event_has_expired_starts_anew(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}))
+    async with recorder(server, clock) as events:
+        for _ in range(3):
+            tell(events)
+            await events._queue.join()
+            clock.now += 60
+    assert [seen.method for seen in server.seen] == ["POST", "PATCH", "POST"]
+
+
+async def test_the_queue_is_bounded(server: Any, clock: Clock) -> None:
+    events = recorder(server, clock)
+    for number in range(CAPACITY + 10):
+        tell(events, involved={**OBJECT, "metadata": {**OBJECT["metadata"], "uid": str(number)}})
+    assert events.dropped == 10
+
+
+async def test_what_waits_at_the_end_is_written_within_the_deadline(
+    server: Any, steps: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynamo_shared.kube.events.FLUSH_SECONDS", 0.05)
+    server.then(steps.answer({}), steps.hang())
+    async with asyncio.timeout(3), recorder(server, clock) as events:
+        tell(events, "first")
+        tell(events, "never answered")
+    assert events.written == 1
+
+
+async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(steps.answer({}), steps.answer({}))
+    events = recorder(server, clock)
+    tell(events, "before")
+    task = asyncio.create_task(events.run())
+    await server.arrived.wait()
+    tell(events, "at the end")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert events.written == 2
+
+
+async def test_an_object_that_is_none_is_no_failure(server: Any, clock: Clock) -> None:
+    events = recorder(server, clock)
+    tell(events, involved={})
+    tell(events, involved={"metadata": None})
+    assert events._queue.empty()
+
+
+async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, steps: Any, clock: Clock) -> None:
+    server.then(steps.answer({}))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253, "uid": "u"}}
+    async with recorder(server, clock) as events:
+        tell(events, involved=node)
+    assert server.seen[0].path == "/apis/events.k8s.io/v1/namespaces/default/events"
+    assert len(server.seen[0].json["metadata"]["name"]) == 253
+
+
+@given(st.text(max_size=2000))
+def test_clipped_fits_and_is_a_beginning(text: str) -> None:
+    short = clipped(text)
+    assert len(short.encode()) <= 1024
+    assert short == text or text.startswith(short.removesuffix("…"))
+
+
+def test_memory_is_bounded(clock: Clock) -> None:
+    admission = Admission(clock, suffixes())
+    for number in range(event_series.REMEMBERED + 100):
+        admission.admit(OBJECT, Identity(str(number), "Normal", "R", "A", "m"))
+    assert len(admission._series._entries) == event_series.REMEMBERED
+    assert len(admission._buckets._entries) == event_series.REMEMBERED
