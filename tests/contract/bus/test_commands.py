@@ -1,0 +1,194 @@
+"""Commands on every bus: done once answered, tried again, given up, never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dynamo_shared.bus import Bus, CommandResult, EventPublisher, ScaleData, cloudevents, streams
+from dynamo_shared.bus.commands import CommandConsumer, CommandRefusedError, CommandSender, Handler
+from dynamo_shared.bus.protocol import Message, Start
+
+ASK = ScaleData(graph_deployment="llama", replicas={"Decode": 3})
+
+
+@asynccontextmanager
+async def serving(bus: Bus, handler: Handler, **options: Any) -> AsyncIterator[CommandSender]:
+    publisher = EventPublisher(bus, "c")
+    settings = {"ack_wait": 1.0, "delays": (0.05,), "max_deliveries": 3, **options}
+    consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, **settings)
+    await bus.declare(streams.COMMANDS, streams.EVENTS, streams.DEAD_LETTERS)
+    tasks = [asyncio.create_task(publisher.run()), asyncio.create_task(consumer.run())]
+    try:
+        yield CommandSender(bus, "c")
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def ask(sender: CommandSender, request: str = "r1") -> tuple[bool, CommandResult]:
+    return await sender.ask("scaler", "scale", "ns", ASK, request=request, timeout=20)
+
+
+async def until_done(bus: Bus) -> None:
+    """Until the work queue is empty."""
+    async with asyncio.timeout(20):
+        while (await bus.stream_state(streams.COMMANDS)).messages:  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def letters(bus: Bus) -> list[Message]:
+    subscription = await bus.subscribe(streams.DEAD_LETTERS, ["dynamo.dlq.v1.>"], start=Start.ALL)
+    found: list[Message] = []
+    async with asyncio.timeout(20):
+        async for item in subscription:
+            if not isinstance(item, Message):
+                break
+            found.append(item)
+    await subscription.close()
+    return found
+
+
+async def test_a_command_is_carried_out_and_answered(bus: Bus) -> None:
+    got: list[Any] = []
+
+    async def handler(command: cloudevents.Event, data: ScaleData) -> str:
+        got.append((command.type, data))
+        return "done"
+
+    async with serving(bus, handler) as sender:
+        completed, result = await ask(sender)
+    assert completed
+    assert (result.service, result.verb, result.message, result.deliveries) == ("scaler", "scale", "done", 1)
+    assert got == [("com.nvidia.dynamo.command.scale.v1", ASK)]
+    assert (await bus.stream_state(streams.COMMANDS)).messages == 0
+
+
+async def test_the_same_request_is_one_command(bus: Bus) -> None:
+    count = 0
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        nonlocal count
+        count += 1
+
+    async with serving(bus, handler) as sender:
+        await ask(sender)
+        await ask(sender)
+        await ask(sender, "r2")
+    assert count == 2
+
+
+async def test_what_fails_is_tried_again(bus: Bus) -> None:
+    tries = 0
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise RuntimeError("not yet")
+
+    async with serving(bus, handler) as sender:
+        completed, result = await ask(sender)
+    assert (completed, result.deliveries, tries) == (True, 3, 3)
+
+
+async def test_after_the_last_delivery_it_is_a_dead_letter(bus: Bus) -> None:
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        raise RuntimeError("never")
+
+    async with serving(bus, handler) as sender:
+        completed, result = await ask(sender)
+    assert (completed, result.reason, result.message, result.deliveries) == (False, "RetriesExhausted", "never", 3)
+    [letter] = await letters(bus)
+    assert letter.subject == "dynamo.dlq.v1.c.ns.scaler.scale"
+    assert (letter.headers["reason"], letter.headers["error"]) == ("RetriesExhausted", "never")
+    assert cloudevents.decode(letter.payload).data["graphDeployment"] == "llama"
+    assert (await bus.stream_state(streams.COMMANDS)).messages == 0
+
+
+async def test_a_refusal_is_an_answer_and_no_dead_letter(bus: Bus) -> None:
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        raise CommandRefusedError("NotFound", "there is no such graph")
+
+    async with serving(bus, handler) as sender:
+        completed, result = await ask(sender)
+    assert (completed, result.reason, result.deliveries) == (False, "NotFound", 1)
+    assert await letters(bus) == []
+
+
+@pytest.mark.parametrize("payload", [b"{", b'{"data": 1}'])
+async def test_what_cannot_be_read_is_a_dead_letter_at_once(bus: Bus, payload: bytes) -> None:
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        raise AssertionError
+
+    async with serving(bus, handler):
+        await bus.publish("dynamo.cmd.v1.c.ns.scaler.scale", payload)
+        await bus.publish("dynamo.cmd.v1.c.ns.scaler.unheard-of", b"{}")
+        await until_done(bus)
+    assert sorted(letter.headers["reason"] for letter in await letters(bus)) == ["InvalidCommand", "UnknownCommand"]
+
+
+async def test_a_long_command_is_not_given_to_another(bus: Bus) -> None:
+    count = 0
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        nonlocal count
+        count += 1
+        await asyncio.sleep(2.0)
+
+    async with serving(bus, handler, ack_wait=0.6) as sender:
+        completed, result = await ask(sender)
+    assert (completed, result.deliveries, count) == (True, 1, 1)
+
+
+async def test_one_slow_command_does_not_hold_up_the_others(bus: Bus) -> None:
+    release = asyncio.Event()
+
+    async def handler(command: cloudevents.Event, data: ScaleData) -> None:
+        if data.reason == "slow":
+            await release.wait()
+
+    async with serving(bus, handler) as sender:
+        slow = dataclasses.asdict(Slow())
+        waiting = asyncio.create_task(sender.ask("scaler", "scale", "ns", slow, request="slow", timeout=20))
+        assert (await ask(sender))[0]
+        release.set()
+        assert (await waiting)[0]
+
+
+@dataclasses.dataclass
+class Slow:
+    graphDeployment: str = "llama"  # noqa: N815 - as on the wire
+    replicas: dict[str, int] = dataclasses.field(default_factory=dict)
+    reason: str = "slow"
+
+
+async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus) -> None:
+    await bus.declare(streams.COMMANDS, streams.DEAD_LETTERS)
+    sender = CommandSender(bus, "c")
+
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        await asyncio.Event().wait()
+
+    identity = await sender.send("scaler", "scale", "ns", ASK, request="r")
+    publisher = EventPublisher(bus, "c")
+    for attempt in range(2):
+        # It dies with the command in its hands: no answer, no nak.
+        consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, ack_wait=0.3, max_deliveries=2)
+        delivered = await bus.consume(consumer._spec, prefetch=1)
+        async with asyncio.timeout(20):
+            await delivered.__anext__()
+        if attempt == 0:
+            await delivered.close()
+    # Somebody must still ask, or the server has no reason to notice that the last ack wait is over.
+    async with serving(bus, handler, ack_wait=0.3, max_deliveries=2):
+        await until_done(bus)
+    [letter] = await letters(bus)
+    assert letter.headers["reason"] == "ReceiverDied"
+    assert letter.headers["ce-id"] == identity
+    await delivered.close()
