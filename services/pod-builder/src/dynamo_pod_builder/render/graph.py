@@ -16,6 +16,7 @@ from dynamo_pod_builder.render.deployment import strategy
 from dynamo_pod_builder.render.discovery import discovery_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker
+from dynamo_pod_builder.render.legacy_config import apply_legacy_config
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import cluster_role_access, discovery_access
@@ -34,46 +35,26 @@ def graph_children(
     _check(graph, config)
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata)
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
+    specs = _component_specs(graph, config)
+    engine = _engine(graph, specs)
+    generation = _generation(graph, specs)
+    worker_labels = {labels.WORKER_HASH: generation}
+    if any(component.type is ComponentType.EPP for component in graph.spec.components):
+        worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
+
     children: list[KubeObject] = []
-    if discovery_of(graph_annotations(graph, config), config).kubernetes:
+    if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
         children += discovery_access(graph.metadata.name, namespace, owner)
     children += _shared_access(graph, namespace, config)
-    specs = _component_specs(graph, config)
-    generation = _generation(graph, specs)
-    with_picker = any(component.type is ComponentType.EPP for component in graph.spec.components)
-    engine = _engine(graph, specs)
     for component, spec in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
         name = names.component_deployment(graph.metadata.name, component.name, generation if is_worker else "")
-        space = names.dynamo_namespace(namespace, graph.metadata.name, shared=bool(component.global_dynamo_namespace))
-        names.check(component.name, name, space)
-        marks = {}
         if is_worker:
-            marks[labels.WORKER_HASH] = generation
-            if with_picker:
-                marks[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
-        template = spec.get("podTemplate") or {}
-        if marks:
-            template = with_labels(template, marks)
-        if template:
-            spec["podTemplate"] = template
+            spec["podTemplate"] = with_labels(spec.get("podTemplate") or {}, worker_labels)
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
-        own = {
-            **((template.get("metadata") or {}).get("labels") or {}),
-            labels.COMPONENT: component.name,
-            labels.DYNAMO_NAMESPACE: space,
-            labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
-        }
-        children.append(
-            {
-                "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
-                "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
-                "metadata": object_metadata(name, namespace, own, {}, owner),
-                "spec": spec,
-            }
-        )
+        children.append(_component_deployment(graph, namespace, name, spec, owner))
     return children
 
 
@@ -87,11 +68,12 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
         raise NotDeployable("", "names no component", "spec.components", "add at least one")
     seen: dict[str, str] = {}
     for component in graph.spec.components:
-        other = seen.setdefault(component.name.lower(), component.name)
-        if other is not component.name:
+        other = seen.get(component.name.lower())
+        if other is not None:
             raise RenderError(
                 component.name, "name", f"is the name of {other} already; case does not count", "rename one of them"
             )
+        seen[component.name.lower()] = component.name
         check_component(component.name, component)
         check_picker(component.name, component, config)
 
@@ -138,8 +120,35 @@ def _component_spec(component: Component, graph: DynamoGraphDeployment, marks: d
         spec["podTemplate"] = template
     if "eppConfig" in spec:
         spec["eppConfig"] = picker.complete(spec["eppConfig"])
-    strategy(component.name, (template.get("metadata") or {}).get("annotations") or {})
-    return spec
+    # Wrong rollout annotations are said here, before anything is written.
+    strategy(component.name, _annotations(spec))
+    return apply_legacy_config(spec)
+
+
+def _component_deployment(
+    graph: DynamoGraphDeployment, namespace: str, name: str, spec: KubeObject, owner: KubeObject
+) -> KubeObject:
+    space = names.dynamo_namespace(namespace, graph.metadata.name, shared=bool(spec.get("globalDynamoNamespace")))
+    names.check(spec["name"], name, space)
+    template = spec.get("podTemplate") or {}
+    marks = {
+        **((template.get("metadata") or {}).get("labels") or {}),
+        labels.COMPONENT: spec["name"],
+        labels.DYNAMO_NAMESPACE: space,
+        labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
+    }
+    return {
+        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        "metadata": object_metadata(name, namespace, marks, {}, owner),
+        "spec": spec,
+    }
+
+
+def _annotations(spec: KubeObject) -> dict[str, str]:
+    template = spec.get("podTemplate") or {}
+    notes: dict[str, str] = (template.get("metadata") or {}).get("annotations") or {}
+    return notes
 
 
 def _generation(graph: DynamoGraphDeployment, specs: list[KubeObject]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 KubeObject = dict[str, Any]
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+PROBE_HANDLERS = ("httpGet", "exec", "tcpSocket", "grpc")
 
 
 def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
@@ -30,8 +31,23 @@ def merge(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
 
 
 def merge_container(base: KubeObject, override: Mapping[str, Any]) -> KubeObject:
-    """As `merge`, but a probe replaces a probe whole: fields of two handlers do not mix. `env` is the caller's to merge."""
-    kept = {key: value for key, value in base.items() if not (key in PROBES and override.get(key))}
-    merged = merge(kept, override)
+    """As `merge`, with probes by their own rule (`merge_probe`). `env` is the caller's to merge."""
+    merged = merge({key: value for key, value in base.items() if key not in PROBES}, override)
+    for probe in PROBES:
+        result = merge_probe(base.get(probe), override.get(probe))
+        if result:
+            merged[probe] = result
     merged["name"] = base["name"]
     return merged
+
+
+def merge_probe(default: KubeObject | None, given: KubeObject | None) -> KubeObject | None:
+    """A probe that asks its own question replaces the default whole; one that asks none changes when it is asked."""
+    if not default or not given:
+        return given or default
+    return given if asks(given) else {**default, **given}
+
+
+def asks(probe: KubeObject) -> bool:
+    """Whether a probe says what to ask."""
+    return any(handler in probe for handler in PROBE_HANDLERS)

@@ -11,7 +11,7 @@ from dynamo_pod_builder.render.containers import defaults_of, frontend
 from dynamo_pod_builder.render.context import MAIN, PodContext
 from dynamo_pod_builder.render.env import merge_env, standard
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.merge import merge, merge_container
+from dynamo_pod_builder.render.merge import PROBES, asks, merge, merge_container
 
 KubeObject = dict[str, Any]
 
@@ -32,8 +32,8 @@ def pod_spec(context: PodContext) -> KubeObject:
         path = f"podTemplate.spec.containers[{MAIN}].image"
         raise RenderError(context.component, path, "is required", "name the image that the component runs")
     cache = volumes.cache_mount(context, backend)
-    if cache is not None and cache not in main.get("volumeMounts", ()):
-        main["volumeMounts"] = [*main.get("volumeMounts", ()), cache]
+    if cache is not None:
+        main["volumeMounts"] = volumes.with_cache(context.component, main.get("volumeMounts", []), cache)
     # Taken before shared memory comes in: a sidecar shares the data of the engine, not its memory.
     shared_mounts = list(main.get("volumeMounts", ()))
     backend.update_container(main, context)
@@ -70,6 +70,12 @@ def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeO
     container = merge_container(base, user)
     container["env"] = merge_env(standard(context.config), base["env"], user.get("env") or ())
     volumes.check_mounts(context.component, container)
+    for probe in PROBES:
+        if probe in container and not asks(container[probe]):
+            path = f"podTemplate.spec.containers[{container['name']}].{probe}"
+            raise RenderError(
+                context.component, path, "does not say what to ask", "give it httpGet, exec, tcpSocket or grpc"
+            )
     return container
 
 

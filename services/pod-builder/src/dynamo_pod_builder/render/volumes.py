@@ -48,6 +48,21 @@ def cache_mount(context: PodContext, backend: Backend) -> KubeObject | None:
     return {"name": cache.pvc_name, "mountPath": path}
 
 
+def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> list[KubeObject]:
+    """Mounts with the compilation cache, once, where the user mounts it as well."""
+    there = next((mount for mount in mounts if mount["mountPath"] == cache["mountPath"]), None)
+    if there is None:
+        return [*mounts, cache]
+    if there["name"] != cache["name"]:
+        raise RenderError(
+            component,
+            "compilationCache.mountPath",
+            f"{cache['mountPath']} is where volume {there['name']} is mounted",
+            "mount one of them elsewhere",
+        )
+    return mounts
+
+
 def share_memory(container: KubeObject, pod: KubeObject, size: int | str | None) -> None:
     """Put /dev/shm last into both lists, in place of any the user had; nothing where its size is 0."""
     if size is not None and quantity.is_zero(size):
