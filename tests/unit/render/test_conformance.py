@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_pod_builder.render.merge import PROBES, asks
 from dynamo_shared.api import resources
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
-from .recorded import CASES, canonical_module, differences, load, normalized
+from .recorded import CASES, MUST, canonical_module, differences, load, normalized
 
 KubeObject = dict[str, Any]
 
@@ -44,8 +45,7 @@ REFUSED = {
 FILES = sorted(CASES.glob("*.json")) if CASES.is_dir() else []
 
 pytestmark = pytest.mark.skipif(
-    not FILES,
-    reason=f"the recorded cases are not part of the repository: no {CASES.name} beside it, in ../shared/conformance",
+    not FILES, reason="the recorded cases are not part of this repository; with them in ../shared/conformance this runs"
 )
 
 
@@ -80,6 +80,7 @@ def key_of(obj: KubeObject) -> str:
     return f"{resource.group or 'core'}/{resource.version}/{resource.plural}/{obj['metadata']['name']}"
 
 
+MUST_RUN = sorted(MUST.glob("*.json")) if MUST.is_dir() else []
 CASES_RENDERED = [
     path for path in FILES if (found := graphs(load(path))) and not any(asks_for(graph) for graph in found)
 ]
@@ -110,6 +111,34 @@ def test_refuses_what_it_cannot_run(path: Path) -> None:
             rendered(graph)
         assert any(REFUSED[feature] in str(error.value) for feature in asks_for(graph))
         assert error.value.component in {component["name"] for component in graph["spec"]["components"]}
+
+
+@pytest.mark.parametrize("path", [path for path in MUST_RUN if graphs(load(path))], ids=slug)
+def test_runs_what_the_reference_does_not(path: Path) -> None:
+    """A probe that only tunes the default, which the reference passes on without anything to ask."""
+    found = [obj for graph in graphs(load(path)) for obj in rendered(graph).values() if obj["kind"] == "Deployment"]
+    assert found
+    for obj in found:
+        main = obj["spec"]["template"]["spec"]["containers"][0]
+        for name in PROBES:
+            assert name not in main or asks(main[name])
+
+
+@pytest.mark.parametrize("path", CASES_RENDERED, ids=slug)
+def test_is_plain_data_and_leaves_its_input_alone(path: Path) -> None:
+    case = load(path)
+    for graph in graphs(case):
+        once = rendered(graph)
+        assert rendered(graph) == once
+        assert all(only_json(obj) for obj in once.values())
+    assert case == load(path)
+
+
+def only_json(value: Any) -> bool:
+    """Whether a value has JSON's own types only, no subclass of them."""
+    if type(value) is dict:
+        return all(type(key) is str and only_json(item) for key, item in value.items())
+    return all(only_json(item) for item in value) if type(value) is list else type(value) in (str, int, float, bool)
 
 
 def test_all_of_the_recorded_graphs_are_covered() -> None:

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.render.backends.detect import detect
+
+
+@pytest.mark.parametrize(
+    ("container", "engines"),
+    [
+        ({"command": ["python3", "-m", "dynamo.vllm"]}, {"vllm"}),
+        ({"command": ["python3"], "args": ["-m", "dynamo.sglang", "--x"]}, {"sglang"}),
+        ({"command": ["/bin/sh", "-c"], "args": ["cd /x && exec python3.11 -u -m dynamo.trtllm --a"]}, {"trtllm"}),
+        ({"command": ["/bin/sh", "-c"], "args": ["a\nb\npython3 -m dynamo.vllm --model x\n"]}, {"vllm"}),
+        ({"command": ["python3", "-m", "dynamo.mocker"]}, set()),
+        ({"command": ["python3", "-m", "dynamo.frontend"]}, set()),
+        ({"args": ["echo dynamo.vllm"]}, set()),
+        ({"args": ["python3 run.py | grep -m dynamo.vllm"]}, set()),
+        ({"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]}, {"vllm", "sglang"}),
+        ({"args": ["python3 -m dynamo.vllm --a & python3 -m dynamo.vllm --b"]}, {"vllm"}),
+        ({}, set()),
+        (None, set()),
+    ],
+)
+def test_engines_of_a_command(container: dict[str, Any] | None, engines: set[str]) -> None:
+    assert detect(container) == engines
+
+
+def test_long_scripts_take_linear_time() -> None:
+    script = "python3 -m x " * 20_000 + "dynamo."
+    # With one backtracking expression this would outlast the time-out of any test.
+    assert detect({"args": [script]}) == set()

@@ -1,0 +1,288 @@
+"""What a graph becomes besides pods: component deployments, access, labels, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+
+from .building import (
+    CONFIG,
+    component,
+    component_children,
+    component_deployments,
+    deployment,
+    graph,
+    graph_children,
+    of_kind,
+    workloads,
+)
+
+KubeObject = dict[str, Any]
+
+FRONTEND, PLANNER = component("Frontend", "frontend"), component("Planner", "planner")
+VLLM = {"command": ["python3", "-m", "dynamo.vllm"]}
+SGLANG = {"command": ["python3", "-m", "dynamo.sglang"]}
+
+
+def names_of(children: list[KubeObject]) -> list[str]:
+    return [f"{child['kind']}/{child['metadata']['name']}" for child in children]
+
+
+def test_children_of_a_graph() -> None:
+    assert names_of(graph_children(graph(FRONTEND))) == [
+        "ServiceAccount/graph-k8s-service-discovery",
+        "Role/graph-k8s-service-discovery-role",
+        "RoleBinding/graph-k8s-service-discovery-binding",
+        "ServiceAccount/planner-serviceaccount",
+        "RoleBinding/planner-serviceaccount-binding",
+        "DynamoComponentDeployment/graph-frontend",
+    ]
+
+
+def test_owner_references() -> None:
+    children = graph_children(graph(FRONTEND))
+    owner = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "name": "graph",
+        "uid": "graph-uid",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    for child in children:
+        shared = "planner" in child["metadata"]["name"]
+        assert child["metadata"].get("ownerReferences") == (None if shared else [owner])
+        assert child["metadata"]["namespace"] == "ns"
+    for child in component_children(children[-1]):
+        (reference,) = child["metadata"]["ownerReferences"]
+        assert (reference["kind"], reference["uid"]) == ("DynamoComponentDeployment", "uid-of-graph-frontend")
+
+
+@pytest.mark.parametrize(
+    ("config", "parts", "accounts"),
+    [
+        (CONFIG, [FRONTEND], {"graph-k8s-service-discovery", "planner-serviceaccount"}),
+        (render.RenderConfig(), [FRONTEND], {"graph-k8s-service-discovery"}),
+        (render.RenderConfig(restricted_namespace="ns"), [FRONTEND, PLANNER], {"graph-k8s-service-discovery"}),
+        (
+            render.RenderConfig(discovery_backend="etcd", planner_cluster_role="r"),
+            [PLANNER],
+            {"planner-serviceaccount"},
+        ),
+        (render.RenderConfig(discovery_backend="etcd"), [FRONTEND], set()),
+    ],
+)
+def test_service_accounts(config: render.RenderConfig, parts: list[KubeObject], accounts: set[str]) -> None:
+    found = of_kind(graph_children(graph(*parts), config), "ServiceAccount")
+    assert {account["metadata"]["name"] for account in found} == accounts
+
+
+def test_discovery_backend_of_the_graph_wins() -> None:
+    children = workloads(graph(component(), FRONTEND, annotations={"nvidia.com/dynamo-discovery-backend": "etcd"}))
+    assert [child["kind"] for child in children["Worker"]] == ["Deployment"]
+    assert [child["kind"] for child in children["Frontend"]] == ["Deployment", "Service"]
+    labels = children["Frontend"][0]["spec"]["template"]["metadata"]["labels"]
+    assert "nvidia.com/dynamo-discovery-enabled" not in labels
+
+
+def test_labels_of_the_user_stay_beneath_ours() -> None:
+    labels = {"team": "a", "nvidia.com/dynamo-component": "mine", "nvidia.com/selector": "mine"}
+    made = deployment(component("Decode", "decode", labels=labels), labels={"team": "graph", "cost": "1"})
+    for marks in (made["metadata"]["labels"], made["spec"]["template"]["metadata"]["labels"]):
+        assert (marks["team"], marks["cost"], marks["nvidia.com/dynamo-component"]) == ("a", "1", "Decode")
+        assert marks["nvidia.com/dynamo-sub-component-type"] == "decode"
+    selected = made["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= made["spec"]["template"]["metadata"]["labels"].items()
+    assert selected == {"nvidia.com/selector": made["metadata"]["name"]}
+
+
+def test_annotations_reach_pods_but_for_the_version() -> None:
+    made = deployment(component(annotations={"a": "own"}), annotations={"nvidia.com/enable-metrics": "false", "x": "y"})
+    marks = made["spec"]["template"]["metadata"]["annotations"]
+    assert marks == made["metadata"]["annotations"] == {"a": "own", "nvidia.com/enable-metrics": "false"}
+    assert "nvidia.com/metrics-enabled" not in made["spec"]["template"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "own", "version"),
+    [({}, {}, "1.2.0"), ({"nvidia.com/dynamo-operator-origin-version": "0.9.0"}, {}, "0.9.0")],
+)
+def test_origin_version(notes: dict[str, str], own: dict[str, str], version: str) -> None:
+    (dcd,) = component_deployments(graph(component(annotations=own), annotations=notes)).values()
+    found = dcd["spec"]["podTemplate"]["metadata"]["annotations"]
+    assert found["nvidia.com/dynamo-operator-origin-version"] == version
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ({}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}),
+        ({"deployment-strategy": "Recreate"}, {"type": "Recreate"}),
+        (
+            {"deployment-rolling-update-max-surge": "2", "deployment-rolling-update-max-unavailable": "10%"},
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": "10%"}},
+        ),
+        (
+            {"deployment-rolling-update-max-surge": "0", "deployment-rolling-update-max-unavailable": "0%"},
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "0%"}},
+        ),
+    ],
+)
+def test_strategy(notes: dict[str, str], expected: KubeObject) -> None:
+    marks = {f"nvidia.com/{name}": value for name, value in notes.items()}
+    assert deployment(component(annotations=marks))["spec"]["strategy"] == expected
+
+
+@pytest.mark.parametrize("replicas", [None, 0, 3])
+def test_replicas(replicas: int | None) -> None:
+    given = component() if replicas is None else component(replicas=replicas)
+    assert deployment(given)["spec"].get("replicas") == replicas
+
+
+@pytest.mark.parametrize(
+    ("parts", "framework", "expected"),
+    [
+        ([component("a", "worker", main=VLLM), FRONTEND], None, "vllm"),
+        ([component("a", "worker", main=VLLM), component("b", "worker")], None, "vllm"),
+        ([component("a", "worker"), FRONTEND], "trtllm", "trtllm"),
+        ([component("a", "worker"), FRONTEND], None, None),
+        ([component("Frontend", "frontend", main=VLLM)], None, None),
+    ],
+)
+def test_backend_framework(parts: list[KubeObject], framework: str | None, expected: str | None) -> None:
+    fields = {"backendFramework": framework} if framework else {}
+    found = component_deployments(graph(*parts, **fields))
+    assert {dcd["spec"].get("backendFramework") for dcd in found.values()} == {expected}
+
+
+def test_backend_framework_of_an_existing_component_is_kept() -> None:
+    children = graph_children(graph(component(main=VLLM), FRONTEND), backends={"graph-frontend": "sglang"})
+    found = {
+        dcd["spec"]["name"]: dcd["spec"]["backendFramework"] for dcd in of_kind(children, "DynamoComponentDeployment")
+    }
+    assert found == {"Worker": "vllm", "Frontend": "sglang"}
+
+
+EXPERIMENTAL = {"gpuMemoryService": {}, "failover": {}, "checkpoint": {"checkpointRef": "c"}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        (graph(), "spec.components: names no component"),
+        (
+            graph(component(multinode={"nodeCount": 2})),
+            "component Worker: multinode: no multinode orchestrator available",
+        ),
+        *(
+            (graph(component(experimental={key: value})), f"component Worker: experimental.{key}: .* not available")
+            for key, value in EXPERIMENTAL.items()
+        ),
+        (
+            graph(component("E", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}})),
+            "component E: type: no InferencePool",
+        ),
+        (
+            graph(component("a", main=VLLM), component("b", main=SGLANG)),
+            "spec.components: workers run different engines: b runs sglang, a runs vllm",
+        ),
+        (
+            graph(component(main=VLLM), backendFramework="sglang"),
+            "component Worker: backendFramework: says sglang, but the command starts dynamo.vllm",
+        ),
+        (
+            graph(FRONTEND, name="g" * 60),
+            "component Frontend: name: the Service would be named '.*', 69 characters; Kubernetes allows 63",
+        ),
+        (
+            graph(FRONTEND, name="1graph"),
+            "component Frontend: name: the Service would be named '1graph-frontend'; .* letter first",
+        ),
+        (graph(component("A"), component("a")), "component a: name: is the name of A already"),
+        (graph(component("A"), component("A")), "component A: name: is the name of A already"),
+        (
+            graph(component(annotations={"nvidia.com/deployment-rolling-update-max-surge": "some"})),
+            "component Worker: podTemplate.metadata.annotations.*'some' is neither a number of pods nor a percentage",
+        ),
+    ],
+)
+def test_refusals(obj: KubeObject, message: str) -> None:
+    with pytest.raises(render.RenderError, match=message):
+        # Past what admission would refuse already: parsing is tolerant of it, as of objects stored before.
+        graph_children(obj)
+
+
+def test_a_planner_without_a_cluster_role_is_refused() -> None:
+    with pytest.raises(render.NotDeployable, match=r"component Planner: .* set rbac.plannerClusterRoleName") as error:
+        graph_children(graph(PLANNER), render.RenderConfig())
+    assert error.value.component == "Planner"
+
+
+def test_multinode_of_a_component_on_its_own_is_refused() -> None:
+    dcd = component_deployments(graph(component()))["Worker"]
+    with pytest.raises(render.NotDeployable):
+        component_children({**dcd, "spec": {**dcd["spec"], "multinode": {"nodeCount": 2}}})
+
+
+def test_dots_in_the_name_of_a_graph() -> None:
+    (children,) = workloads(graph(FRONTEND, name="llama-3.1")).values()
+    assert names_of(children) == ["Deployment/llama-3.1-frontend", "Service/llama-3-1-frontend"]
+    assert children[1]["spec"]["selector"]["nvidia.com/dynamo-namespace"] == "ns-llama-3-1"
+
+
+def test_long_names_still_have_valid_labels() -> None:
+    account = graph_children(graph(FRONTEND, name="g" * 50))[0]
+    assert len(account["metadata"]["name"]) == 72
+    assert len(account["metadata"]["labels"]["app.kubernetes.io/name"]) <= 63
+
+
+def test_workers_of_a_picker_are_labelled_for_its_pool() -> None:
+    config = render.RenderConfig(planner_cluster_role="p", epp_cluster_role="e", inference_pools=True)
+    picker = component("Epp", "epp", eppConfig={"configMapRef": {"name": "own", "key": "k.yaml"}})
+    children = workloads(graph(component("Decode", "decode"), picker, FRONTEND), config)
+    classes = {
+        name: made[0]["spec"]["template"]["metadata"]["labels"].get("nvidia.com/dynamo-component-class")
+        for name, made in children.items()
+    }
+    assert classes == {"Decode": "worker", "Epp": None, "Frontend": None}
+    volume = children["Epp"][0]["spec"]["template"]["spec"]["volumes"][0]
+    assert volume["configMap"] == {"name": "own", "items": [{"key": "k.yaml", "path": "epp-config-dynamo.yaml"}]}
+
+
+def test_services_of_a_model_are_shared() -> None:
+    children = workloads(graph(component(modelRef={"name": "Qwen/Qwen3-0.6B"})))["Worker"]
+    assert names_of(children)[2] == "Service/dynamo-model-fb68f5a6"
+    assert [render.is_shared(child) for child in children] == [False, False, True]
+
+
+def test_a_component_on_its_own_gets_its_access() -> None:
+    dcd = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoComponentDeployment",
+        "metadata": {"name": "alone", "namespace": "ns"},
+        "spec": {key: value for key, value in component().items() if key != "name"},
+    }
+    children = component_children(dcd)
+    assert names_of(children) == [
+        "ServiceAccount/alone-k8s-service-discovery",
+        "Role/alone-k8s-service-discovery-role",
+        "RoleBinding/alone-k8s-service-discovery-binding",
+        "Deployment/alone",
+        "Service/alone",
+    ]
+    assert children[3]["spec"]["template"]["spec"]["serviceAccountName"] == "alone-k8s-service-discovery"
+    assert children[4]["spec"]["selector"]["nvidia.com/dynamo-component"] == "alone"
+
+
+def test_legacy_selectors_are_kept() -> None:
+    dcd = component_deployments(graph(component("Decode", "decode")))["Decode"]
+    made, service = component_children(dcd, legacy_type="worker")
+    marks = made["spec"]["template"]["metadata"]["labels"]
+    assert (
+        marks["nvidia.com/dynamo-component-type"]
+        == service["spec"]["selector"]["nvidia.com/dynamo-component-type"]
+        == "worker"
+    )
+    assert marks["nvidia.com/dynamo-sub-component-type"] == "decode"

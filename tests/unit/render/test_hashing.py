@@ -1,0 +1,151 @@
+"""The worker hash changes when and only when pods of workers would."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_shared.api.v1beta1 import parse_graph
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .building import CONFIG, component, component_deployments, graph
+
+KubeObject = dict[str, Any]
+
+
+def hash_of(obj: KubeObject, config: render.RenderConfig = CONFIG) -> str:
+    return render.worker_hash(parse_graph(obj), config)
+
+
+def sample() -> KubeObject:
+    main = {
+        "command": ["python3", "-m", "dynamo.vllm"],
+        "env": [{"name": "B", "value": "1"}, {"name": "A", "value": "2"}],
+        "ports": [{"name": "x", "containerPort": 1}, {"name": "y", "containerPort": 2}],
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/w"}],
+    }
+    volumes = [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]
+    return graph(
+        component("Frontend", "frontend", replicas=1),
+        component("Decode", "decode", replicas=2, main=main, pod={"volumes": volumes}),
+        component("Prefill", "prefill", replicas=1, main=main),
+    )
+
+
+def part(obj: KubeObject, name: str) -> KubeObject:
+    found: KubeObject = next(each for each in obj["spec"]["components"] if each["name"] == name)
+    return found
+
+
+def container(obj: KubeObject, name: str) -> KubeObject:
+    found: KubeObject = part(obj, name)["podTemplate"]["spec"]["containers"][0]
+    return found
+
+
+def shuffled(value: Any, rng: random.Random) -> Any:
+    """The same JSON object with its keys in another order."""
+    if isinstance(value, dict):
+        keys = list(value)
+        rng.shuffle(keys)
+        return {key: shuffled(value[key], rng) for key in keys}
+    return [shuffled(each, rng) for each in value] if isinstance(value, list) else value
+
+
+CHANGES_NOTHING = {
+    "replicas": lambda obj: part(obj, "Decode").update(replicas=7),
+    "no replicas": lambda obj: part(obj, "Decode").pop("replicas"),
+    "scaling adapter": lambda obj: part(obj, "Decode").update(scalingAdapter={}),
+    "frontend image": lambda obj: container(obj, "Frontend").update(image="other"),
+    "frontend gone": lambda obj: obj["spec"]["components"].pop(0),
+    "order of components": lambda obj: obj["spec"]["components"].reverse(),
+    "order of variables": lambda obj: container(obj, "Decode")["env"].reverse(),
+    "order of ports": lambda obj: container(obj, "Decode")["ports"].reverse(),
+    "order of mounts": lambda obj: container(obj, "Decode")["volumeMounts"].reverse(),
+    "order of volumes": lambda obj: part(obj, "Decode")["podTemplate"]["spec"]["volumes"].reverse(),
+    "protocol written out": lambda obj: container(obj, "Decode")["ports"][0].update(protocol="TCP"),
+    "origin": lambda obj: obj["metadata"]["annotations"].update({"nvidia.com/dynamo-operator-origin-version": "0.9.0"}),
+    "unrelated annotation": lambda obj: obj["metadata"]["annotations"].update({"x": "y"}),
+    "labels of the graph": lambda obj: obj["metadata"].update(labels={"x": "y"}),
+}
+CHANGES_ALL = {
+    "image": lambda obj: container(obj, "Prefill").update(image="other"),
+    "argument": lambda obj: container(obj, "Prefill").update(args=["--x"]),
+    "variable of the graph": lambda obj: obj["spec"].update(env=[{"name": "G", "value": "1"}]),
+    "label of the pods": lambda obj: obj["spec"].update(labels={"team": "a"}),
+    "discovery mode": lambda obj: obj["metadata"]["annotations"].update(
+        {"nvidia.com/dynamo-kube-discovery-mode": "container"}
+    ),
+    "type": lambda obj: part(obj, "Prefill").update(type="worker"),
+    "shared memory": lambda obj: part(obj, "Prefill").update(sharedMemorySize="1Gi"),
+    "another worker": lambda obj: obj["spec"]["components"].append(component("More", "worker")),
+    "order of arguments": lambda obj: container(obj, "Decode")["command"].reverse(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_NOTHING.values(), ids=CHANGES_NOTHING)
+def test_what_does_not_change_it(change: Any) -> None:
+    obj = sample()
+    before = hash_of(obj)
+    change(obj)
+    assert hash_of(obj) == before
+
+
+@pytest.mark.parametrize("change", CHANGES_ALL.values(), ids=CHANGES_ALL)
+def test_what_changes_it(change: Any) -> None:
+    obj = sample()
+    before = hash_of(obj)
+    change(obj)
+    assert hash_of(obj) != before
+
+
+@given(st.randoms(use_true_random=False))
+def test_order_of_keys_does_not_change_it(rng: random.Random) -> None:
+    assert hash_of(shuffled(sample(), rng)) == hash_of(sample())
+
+
+@given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
+def test_different_images_have_different_hashes(one: str, other: str) -> None:
+    first, second = sample(), sample()
+    container(first, "Decode")["image"] = one
+    container(second, "Decode")["image"] = other
+    assert (hash_of(first) == hash_of(second)) == (one == other)
+
+
+def test_order_of_init_containers_and_later_duplicates_count() -> None:
+    obj = sample()
+    part(obj, "Decode")["podTemplate"]["spec"]["initContainers"] = [
+        {"name": "b", "image": "b"},
+        {"name": "a", "image": "a"},
+    ]
+    reordered = copy.deepcopy(obj)
+    part(reordered, "Decode")["podTemplate"]["spec"]["initContainers"].reverse()
+    assert hash_of(obj) != hash_of(reordered)
+    twice, swapped = sample(), sample()
+    container(twice, "Decode")["env"] = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
+    container(swapped, "Decode")["env"] = [{"name": "A", "value": "2"}, {"name": "A", "value": "1"}]
+    assert hash_of(twice) != hash_of(swapped)
+
+
+def test_an_upgrade_of_the_platform_changes_no_hash() -> None:
+    newer = render.RenderConfig(planner_cluster_role="planner-role", operator_version="9.9.9")
+    assert hash_of(sample(), newer) == hash_of(sample())
+
+
+def test_it_is_in_names_and_labels_of_all_workers_and_of_nothing_else() -> None:
+    digest = hash_of(sample())
+    assert len(digest) == 8
+    found = component_deployments(sample())
+    for name in ("Decode", "Prefill"):
+        assert found[name]["metadata"]["name"] == f"graph-{name.lower()}-{digest}"
+        assert found[name]["metadata"]["labels"]["nvidia.com/dynamo-worker-hash"] == digest
+        assert found[name]["spec"]["podTemplate"]["metadata"]["labels"]["nvidia.com/dynamo-worker-hash"] == digest
+    assert found["Frontend"]["metadata"]["name"] == "graph-frontend"
+    assert digest not in str(found["Frontend"])
+
+
+def test_a_graph_without_workers_has_none() -> None:
+    assert hash_of(graph(component("Frontend", "frontend"))) == ""

@@ -1,0 +1,260 @@
+"""The pod of a component: what the defaults are and what the user's template changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+
+from .building import CONFIG, component, main, pod, variables
+
+ADDRESSES = render.RenderConfig(
+    nats_address="nats://n:4222", etcd_address="e:2379", model_express_url="http://m", prometheus_endpoint="http://p"
+)
+ETCD = render.RenderConfig(discovery_backend="etcd")
+
+
+def test_users_variables_win_over_addresses_and_defaults() -> None:
+    env = [
+        {"name": "NATS_SERVER", "value": "mine"},
+        {"name": "DYN_SYSTEM_PORT", "value": "1"},
+        {"name": "A", "value": ""},
+    ]
+    found = variables(main(component(main={"env": env}), ADDRESSES))
+    assert found["NATS_SERVER"] == "mine"
+    assert found["DYN_SYSTEM_PORT"] == "1"
+    assert found["ETCD_ENDPOINTS"] == "e:2379"
+    assert found["MODEL_EXPRESS_URL"] == "http://m"
+    assert found["A"] is None
+    assert list(found) == sorted(found)
+
+
+def test_addresses_that_are_not_configured_are_not_given() -> None:
+    assert (
+        not {"NATS_SERVER", "ETCD_ENDPOINTS", "MODEL_EXPRESS_URL", "PROMETHEUS_ENDPOINT"}
+        & variables(main(component())).keys()
+    )
+
+
+def test_variables_of_the_graph_reach_main_and_lose_against_its_own() -> None:
+    graph_env = [{"name": "A", "value": "graph"}, {"name": "B", "value": "graph"}]
+    found = variables(main(component(main={"env": [{"name": "A", "value": "own"}]}), env=graph_env))
+    assert (found["A"], found["B"]) == ("own", "graph")
+
+
+def test_main_container_is_made_for_variables_of_the_graph() -> None:
+    bare = {"name": "Worker", "type": "worker"}
+    with pytest.raises(render.RenderError, match=r"component Worker: .*containers\[main\].image: is required"):
+        main(bare, env=[{"name": "A", "value": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (["/bin/sh", "-c"], None)),
+        ({"args": ["run"]}, (["/bin/sh", "-c"], ["run"])),
+        ({"command": ["python3"], "args": []}, (["python3"], None)),
+    ],
+)
+def test_command_and_args_of_a_worker(given: dict[str, Any], expected: tuple[Any, Any]) -> None:
+    container = main(component(main=given))
+    assert (container["command"], container.get("args") or None) == expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "ports"),
+    [
+        ("frontend", ["http"]),
+        ("worker", ["system", "nixl"]),
+        ("prefill", ["system", "nixl"]),
+        ("decode", ["system", "nixl"]),
+        ("planner", ["metrics", "system"]),
+        (None, []),
+    ],
+)
+def test_ports_by_type(type_: str | None, ports: list[str]) -> None:
+    assert [port["name"] for port in main(component("c", type_)).get("ports", [])] == ports
+
+
+@pytest.mark.parametrize(
+    ("size", "limit"),
+    [(None, "8Gi"), ("2Gi", "2Gi"), ("0", None), (0, None), ("0Gi", None), (1073741824, "1073741824")],
+)
+def test_shared_memory(size: Any, limit: str | None) -> None:
+    fields = {} if size is None else {"sharedMemorySize": size}
+    spec = pod(component(**fields))
+    if limit is None:
+        assert "volumes" not in spec
+        assert not spec["containers"][0].get("volumeMounts")
+    else:
+        assert spec["volumes"] == [{"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": limit}}]
+        assert spec["containers"][0]["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]
+
+
+def test_shared_memory_takes_the_place_of_the_users() -> None:
+    mounts = [
+        {"name": "own", "mountPath": "/dev/shm"},
+        {"name": "shared-memory", "mountPath": "/x"},
+        {"name": "d", "mountPath": "/d"},
+    ]
+    spec = pod(
+        component(
+            main={"volumeMounts": mounts},
+            pod={"volumes": [{"name": "shared-memory", "emptyDir": {}}, {"name": "d", "emptyDir": {}}]},
+        )
+    )
+    assert [mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]] == ["/d", "/dev/shm"]
+    assert [volume["name"] for volume in spec["volumes"]] == ["d", "shared-memory"]
+    assert spec["volumes"][1]["emptyDir"]["medium"] == "Memory"
+
+
+def test_mounts_without_volume_are_claims_and_volumes_follow_the_mounts() -> None:
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("models", "config", "data")]
+    given = [{"name": "unused", "emptyDir": {}}, {"name": "config", "configMap": {"name": "c"}}]
+    spec = pod(
+        component(main={"volumeMounts": [*mounts, {"name": "config", "mountPath": "/again"}]}, pod={"volumes": given})
+    )
+    assert [volume["name"] for volume in spec["volumes"]] == ["models", "config", "data", "shared-memory", "unused"]
+    assert spec["volumes"][0] == {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
+
+
+@pytest.mark.parametrize(
+    ("pod_fields", "expected"),
+    [
+        ({}, {"fsGroup": 1000}),
+        ({"securityContext": {}}, {}),
+        ({"securityContext": {"runAsUser": 1}}, {"runAsUser": 1}),
+    ],
+)
+def test_security_context(pod_fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert pod(component(pod=pod_fields))["securityContext"] == expected
+
+
+def test_pod_fields_of_the_user_win() -> None:
+    spec = pod(component(pod={"terminationGracePeriodSeconds": 600, "nodeSelector": {"a": "b"}, "hostNetwork": False}))
+    assert spec["terminationGracePeriodSeconds"] == 600
+    assert spec["nodeSelector"] == {"a": "b"}
+    assert spec["hostNetwork"] is False
+    assert spec["restartPolicy"] == "Always"
+
+
+@pytest.mark.parametrize(
+    ("config", "type_", "pod_fields", "account"),
+    [
+        (CONFIG, "worker", {}, "graph-k8s-service-discovery"),
+        (CONFIG, "worker", {"serviceAccountName": "own"}, "own"),
+        (CONFIG, "planner", {}, "planner-serviceaccount"),
+        (CONFIG, "planner", {"serviceAccountName": "own"}, "planner-serviceaccount"),
+        (ETCD, "worker", {}, "default"),
+    ],
+)
+def test_service_account(config: render.RenderConfig, type_: str, pod_fields: dict[str, Any], account: str) -> None:
+    assert pod(component("c", type_, pod=pod_fields), config)["serviceAccountName"] == account
+
+
+VLLM = {"command": ["python3", "-m", "dynamo.vllm"]}
+SGLANG = {"command": ["python3", "-m", "dynamo.sglang"]}
+
+
+def test_compilation_cache_of_vllm() -> None:
+    spec = pod(component(main=VLLM, compilationCache={"pvcName": "cache"}))
+    container = spec["containers"][0]
+    assert container["volumeMounts"][0] == {"name": "cache", "mountPath": "/root/.cache/vllm"}
+    assert spec["volumes"][0] == {"name": "cache", "persistentVolumeClaim": {"claimName": "cache"}}
+    assert container["env"][-1] == {"name": "VLLM_CACHE_ROOT", "value": "/root/.cache/vllm"}
+
+
+def test_compilation_cache_that_the_user_mounts_too_is_mounted_once() -> None:
+    own = {"name": "cache", "mountPath": "/c", "readOnly": False}
+    env = [{"name": "VLLM_CACHE_ROOT", "value": "/mine"}]
+    container = main(
+        component(
+            main={**VLLM, "volumeMounts": [own], "env": env}, compilationCache={"pvcName": "cache", "mountPath": "/c"}
+        )
+    )
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/c", "/dev/shm"]
+    assert variables(container)["VLLM_CACHE_ROOT"] == "/mine"
+
+
+def test_compilation_cache_of_another_engine_needs_a_path() -> None:
+    with pytest.raises(render.RenderError, match=r"component Worker: compilationCache.mountPath: is required"):
+        pod(component(main=SGLANG, compilationCache={"pvcName": "cache"}))
+    container = main(component(main=SGLANG, compilationCache={"pvcName": "cache", "mountPath": "/c"}))
+    assert "VLLM_CACHE_ROOT" not in variables(container)
+    assert container["volumeMounts"][0]["mountPath"] == "/c"
+
+
+def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
+    spec = pod(
+        component(
+            frontendSidecar="front",
+            main={"volumeMounts": [{"name": "models", "mountPath": "/models"}, {"name": "own", "mountPath": "/own"}]},
+            sidecars=[
+                {"name": "first", "image": "i"},
+                {"name": "front", "image": "i", "volumeMounts": [{"name": "own", "mountPath": "/elsewhere"}]},
+            ],
+        ),
+        env=[{"name": "OF_THE_GRAPH", "value": "1"}],
+    )
+    assert [each["name"] for each in spec["containers"]] == ["main", "first", "front"]
+    front = spec["containers"][2]
+    assert front["command"] == ["python3"]
+    assert front["ports"] == [{"name": "http", "containerPort": 8000, "protocol": "TCP"}]
+    assert [mount["mountPath"] for mount in front["volumeMounts"]] == ["/elsewhere", "/models"]
+    found = variables(front)
+    assert found["DYN_COMPONENT"] == "frontend"
+    # As recorded: variables of the graph reach main containers only, and generations are told apart by workers only.
+    assert "OF_THE_GRAPH" not in found
+    assert "DYN_NAMESPACE_WORKER_SUFFIX" not in found
+    assert spec["containers"][1] == {"name": "first", "image": "i"}
+
+
+def test_discovery_by_container() -> None:
+    found = variables(main(component(), annotations={"nvidia.com/dynamo-kube-discovery-mode": "container"}))
+    assert (found["CONTAINER_NAME"], found["DYN_KUBE_DISCOVERY_MODE"]) == ("main", "container")
+
+
+@pytest.mark.parametrize(("backend", "value"), [("kubernetes", "kubernetes"), ("etcd", None), ("other", "kubernetes")])
+def test_discovery_backend(backend: str, value: str | None) -> None:
+    found = variables(main(component(), annotations={"nvidia.com/dynamo-discovery-backend": backend}))
+    assert found.get("DYN_DISCOVERY_BACKEND") == value
+
+
+def test_global_dynamo_namespace() -> None:
+    assert variables(main(component(globalDynamoNamespace=True)))["DYN_NAMESPACE"] == "dynamo"
+    assert variables(main(component(), name="a.b"))["DYN_NAMESPACE"] == "ns-a-b"
+
+
+PROBE_PATH = r"component Worker: podTemplate.spec.containers\[main\]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"frontendSidecar": "none"}, "component Worker: frontendSidecar: names 'none'"),
+        ({"main": {"volumeMounts": [{"name": "a"}]}}, PROBE_PATH + r".volumeMounts\[0\].mountPath: is required"),
+        ({"main": {"volumeMounts": [{"mountPath": "/a"}]}}, PROBE_PATH + r".volumeMounts\[0\].name: is required"),
+        ({"main": {"image": ""}}, PROBE_PATH + ".image: is required"),
+        (
+            {
+                "main": {**VLLM, "volumeMounts": [{"name": "x", "mountPath": "/c"}]},
+                "compilationCache": {"pvcName": "p", "mountPath": "/c"},
+            },
+            "compilationCache.mountPath: /c is where volume x is mounted",
+        ),
+    ],
+)
+def test_refusals_name_component_and_field(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(render.RenderError, match=message) as error:
+        pod(component(**fields))
+    assert error.value.component == "Worker"
+
+
+def test_a_probe_that_asks_nothing_needs_a_default() -> None:
+    assert (
+        main(component(main={"startupProbe": {"initialDelaySeconds": 180}}))["startupProbe"]["httpGet"]["path"]
+        == "/live"
+    )
+    with pytest.raises(render.RenderError, match=r"containers\[main\].startupProbe: does not say what to ask"):
+        main(component("c", None, main={"startupProbe": {"initialDelaySeconds": 180}}))
