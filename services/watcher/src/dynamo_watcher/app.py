@@ -9,6 +9,7 @@ from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import ServiceContext, State
 
 from dynamo_watcher.feed import Feed
+from dynamo_watcher.follower import reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 
@@ -67,7 +68,7 @@ class _Watcher:
     def _feed(self) -> Feed:
         platform = self._context.settings.platform
         return Feed(
-            self._context.kube.acting_as(FIELD_MANAGER),
+            reflecting(self._context.kube.acting_as(FIELD_MANAGER)),
             self._context.bus,
             platform.cluster_name,
             WATCHED,

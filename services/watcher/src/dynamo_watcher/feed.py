@@ -9,9 +9,8 @@ import structlog
 from dynamo_shared.bus import Bus, EventPublisher, ResyncData
 from dynamo_shared.bus.specifications import PLATFORM
 from dynamo_shared.bus.state_publisher import StatePublisher
-from dynamo_shared.kube import KubeClient
 
-from dynamo_watcher.follower import Follower
+from dynamo_watcher.follower import Follower, Source
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import Watched
 
@@ -33,7 +32,7 @@ class Feed:
 
     def __init__(
         self,
-        kube: KubeClient,
+        source: Source,
         bus: Bus,
         cluster: str,
         watched: Sequence[Watched],
@@ -42,7 +41,7 @@ class Feed:
         namespaces: Sequence[str] = (),
         trouble: Callable[[str, str], None] = lambda _resource, _message: None,
     ) -> None:
-        self._kube = kube
+        self._source = source
         self._cluster = cluster
         self._watched = watched
         self._metrics = metrics
@@ -88,7 +87,7 @@ class Feed:
 
     def _follower(self, entry: Watched) -> Follower:
         return Follower(
-            entry, self._kube, self._publisher, self._metrics, namespaces=self._namespaces, trouble=self._trouble
+            entry, self._source, self._publisher, self._metrics, namespaces=self._namespaces, trouble=self._trouble
         )
 
     async def _announce(self, followers: Sequence[Follower]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import state
@@ -22,6 +23,24 @@ ALL_NAMESPACES = ""
 tracer = trace.get_tracer("dynamo.watcher")
 
 
+Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncIterator[Change | Synced]]
+"""Changes of a resource in a namespace (empty: in all), telling whether it can be read: see `reflecting`."""
+
+
+def reflecting(kube: KubeClient) -> Source:
+    """Changes from the API server."""
+
+    def source(
+        watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
+    ) -> AsyncIterator[Change | Synced]:
+        reflector = Reflector(
+            kube, watched.resource, namespace=namespace, label_selector=watched.label_selector, on_health=on_health
+        )
+        return reflector.changes()
+
+    return source
+
+
 class Follower:
     """Publishes every change of one resource, in all namespaces or in some.
 
@@ -31,7 +50,7 @@ class Follower:
     def __init__(
         self,
         watched: Watched,
-        kube: KubeClient,
+        source: Source,
         publisher: StatePublisher,
         metrics: WatcherMetrics,
         *,
@@ -39,7 +58,7 @@ class Follower:
         trouble: Callable[[str, str], None] = lambda _resource, _message: None,
     ) -> None:
         self.watched = watched
-        self._kube = kube
+        self._source = source
         self._publisher = publisher
         self._metrics = metrics
         self._namespaces = tuple(namespaces) or (ALL_NAMESPACES,)
@@ -56,14 +75,7 @@ class Follower:
                 tasks.create_task(self._follow(namespace), name=f"follow-{self.watched.resource.id}-{namespace}")
 
     async def _follow(self, namespace: str) -> None:
-        reflector = Reflector(
-            self._kube,
-            self.watched.resource,
-            namespace=namespace,
-            label_selector=self.watched.label_selector,
-            on_health=partial(self._health, namespace),
-        )
-        async for item in reflector.changes():
+        async for item in self._source(self.watched, namespace, partial(self._health, namespace)):
             if isinstance(item, Change):
                 self._publish(item)
             else:

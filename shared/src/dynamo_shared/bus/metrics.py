@@ -1,53 +1,34 @@
-"""Every metric of the bus, in one place.
-
-They are those of the process, in a registry of their own: a registry is itself a collector, so whoever exposes metrics
-registers `REGISTRY` with the one that it exposes.
-"""
+"""Every metric of the bus, in one place. They are those of the process, in prometheus_client's own registry."""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
-REGISTRY = CollectorRegistry()
-
-CONNECTED = Gauge("dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot", registry=REGISTRY)
-RECONNECTS = Counter(
-    "dynamo_bus_reconnects", "Connections to NATS that were made after the first one", registry=REGISTRY
-)
+CONNECTED = Gauge("dynamo_bus_connected", "1 while the bus can be reached, 0 while it cannot")
+RECONNECTS = Counter("dynamo_bus_reconnects", "Connections to NATS that were made after the first one")
 PUBLISH_ERRORS = Counter(
     "dynamo_bus_publish_errors",
     "Publishes that were not acknowledged, by cause",
     ["stream", "cause"],
-    registry=REGISTRY,
 )
-RESTARTED = Counter(
-    "dynamo_bus_subscription_restarts", "Subscriptions that were made anew", ["stream"], registry=REGISTRY
-)
+RESTARTED = Counter("dynamo_bus_subscription_restarts", "Subscriptions that were made anew", ["stream"])
 
-EVENTS_WAITING = Gauge("dynamo_events_waiting", "Events that wait for their acknowledgement", registry=REGISTRY)
-EVENTS_PUBLISHED = Counter("dynamo_events_published", "Events that were acknowledged", registry=REGISTRY)
+EVENTS_WAITING = Gauge("dynamo_events_waiting", "Events that wait for their acknowledgement")
+EVENTS_PUBLISHED = Counter("dynamo_events_published", "Events that were acknowledged")
 EVENTS_DROPPED = Counter(
     "dynamo_events_dropped",
     "Events that were dropped because too many were waiting, or refused",
     ["cause"],
-    registry=REGISTRY,
 )
 
-STATE_WAITING = Gauge("dynamo_state_waiting", "Objects that wait to be published to STATE", registry=REGISTRY)
-STATE_PUBLISHED = Counter(
-    "dynamo_state_published", "Objects published to STATE", ["resource", "change"], registry=REGISTRY
-)
-STATE_FENCED = Counter(
-    "dynamo_state_fenced", "Objects not published because STATE had a newer version", ["resource"], registry=REGISTRY
-)
-STATE_LOST = Counter("dynamo_state_lost", "Times that STATE was found to have lost messages", registry=REGISTRY)
+STATE_WAITING = Gauge("dynamo_state_waiting", "Objects that wait to be published to STATE")
+STATE_PUBLISHED = Counter("dynamo_state_published", "Objects published to STATE", ["resource", "change"])
+STATE_FENCED = Counter("dynamo_state_fenced", "Objects not published because STATE had a newer version", ["resource"])
+STATE_LOST = Counter("dynamo_state_lost", "Times that STATE was found to have lost messages")
 STATE_LATENCY = Histogram(
     "dynamo_state_publish_seconds",
     "Seconds from receiving a change from the API server to its acknowledgement by STATE",
     buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
-    registry=REGISTRY,
 )
 
-COMMANDS_HANDLED = Counter(
-    "dynamo_commands_handled", "Commands, by what became of them", ["service", "verb", "result"], registry=REGISTRY
-)
+COMMANDS_HANDLED = Counter("dynamo_commands_handled", "Commands, by what became of them", ["service", "verb", "result"])

@@ -39,7 +39,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
-from dynamo_shared.bus.protocol import Ack, Bus
+from dynamo_shared.bus.protocol import Ack, Bus, Health
 from dynamo_shared.bus.state import Change
 from dynamo_shared.bus.state_ledger import Known, Ledger
 from dynamo_shared.bus.versions import Version, is_newer, version_of
@@ -378,10 +378,23 @@ class StatePublisher:
             self.lost.set()
 
     async def _audit_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(self._audit_interval)
-            with suppress(BusUnavailableError):
-                await self.audit()
+        """Audits now and then, and at each reconnection at once.
+
+        A publish alone may not notice that data was lost: a reader may have declared the stream anew before it, and an
+        object that STATE never had is stored in the empty one without complaint.
+        """
+        reconnected = asyncio.Event()
+        forget = self._bus.on_health(lambda health: reconnected.set() if health is Health.CONNECTED else None)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._audit_interval):
+                        await reconnected.wait()
+                reconnected.clear()
+                with suppress(BusUnavailableError):
+                    await self.audit()
+        finally:
+            forget()
 
     async def _with_patience(self, work: Callable[[], Awaitable[object]]) -> None:
         """Does something as often as it takes until the bus answers."""

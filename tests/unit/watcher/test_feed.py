@@ -1,0 +1,237 @@
+"""The watcher without servers: what it publishes of what it is told, and when it starts over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource
+from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams
+from dynamo_shared.bus.protocol import Message, Start
+from dynamo_shared.kube.reflector import Change, Synced
+from dynamo_watcher import app
+from dynamo_watcher.feed import Feed
+from dynamo_watcher.metrics import WatcherMetrics
+from dynamo_watcher.resources import WATCHED, Watched
+from prometheus_client import CollectorRegistry
+
+CLUSTER = "c"
+
+
+class Cluster:
+    """What an API server would tell."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Resource, dict[ObjectKey, dict[str, Any]]] = {}
+        self.version = 100
+        self.listeners: list[tuple[Resource, str, asyncio.Queue[Change]]] = []
+        self.lists = 0
+        self.health: Callable[[bool, str], None] = lambda _ok, _message: None
+
+    def put(self, resource: Resource, name: str, namespace: str = "ns") -> None:
+        self.version += 1
+        key = ObjectKey(namespace, name)
+        table = self.objects.setdefault(resource, {})
+        kind: Literal["MODIFIED", "ADDED"] = "MODIFIED" if key in table else "ADDED"
+        table[key] = {
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": f"{resource.id}-{name}",
+                "resourceVersion": str(self.version),
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            }
+        }
+        self.tell(resource, Change(kind, key, table[key], 1.0))
+
+    def delete(self, resource: Resource, name: str) -> None:
+        self.version += 1
+        key = ObjectKey("ns", name)
+        gone = self.objects[resource].pop(key)
+        gone["metadata"]["resourceVersion"] = str(self.version)
+        self.tell(resource, Change("DELETED", key, gone, 1.0))
+
+    def tell(self, resource: Resource, change: Change) -> None:
+        for wanted, namespace, queue in self.listeners:
+            if wanted == resource and namespace in ("", change.key.namespace):
+                queue.put_nowait(change)
+
+    async def source(
+        self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
+    ) -> AsyncIterator[Change | Synced]:
+        self.lists += 1
+        self.health = on_health
+        queue: asyncio.Queue[Change] = asyncio.Queue()
+        self.listeners.append((watched.resource, namespace, queue))
+        found = {
+            key: obj for key, obj in self.objects.get(watched.resource, {}).items() if namespace in ("", key.namespace)
+        }
+        for key, obj in found.items():
+            yield Change("ADDED", key, obj, 1.0, listed=True)
+        versions = {key: (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for key, obj in found.items()}
+        yield Synced(str(self.version), versions)
+        while True:
+            yield await queue.get()
+
+
+@asynccontextmanager
+async def feeding(bus: MemoryBus, cluster: Cluster, **options: Any) -> AsyncIterator[Feed]:
+    watched = (Watched(DEPLOYMENTS), Watched(SERVICES))
+    feed = Feed(cluster.source, bus, CLUSTER, watched, WatcherMetrics(CollectorRegistry()), **options)
+    task = asyncio.create_task(feed.run())
+    try:
+        yield feed
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def reading(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
+    cache = ObjectCache()
+    reader = StateReader(bus, CLUSTER, [DEPLOYMENTS, SERVICES], cache)
+    task = asyncio.create_task(reader.run())
+    try:
+        await asyncio.wait_for(reader.synced(), 5)
+        yield cache
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - conditions of several tasks, with no event of their own
+            await asyncio.sleep(0.005)
+
+
+def names(cache: ObjectCache, resource: Resource = DEPLOYMENTS) -> list[str]:
+    return sorted(obj["metadata"]["name"] for obj in cache.list(resource))
+
+
+async def test_what_there_is_and_what_changes_is_in_state() -> None:
+    bus, cluster = MemoryBus(), Cluster()
+    cluster.put(DEPLOYMENTS, "a")
+    async with feeding(bus, cluster), reading(bus) as cache:
+        assert names(cache) == ["a"]
+        cluster.put(DEPLOYMENTS, "b")
+        cluster.put(SERVICES, "s")
+        await until(lambda: names(cache) == ["a", "b"] and names(cache, SERVICES) == ["s"])
+        cluster.delete(DEPLOYMENTS, "a")
+        await until(lambda: names(cache) == ["b"])
+
+
+async def test_the_next_leader_buries_what_vanished_meanwhile() -> None:
+    bus, cluster = MemoryBus(), Cluster()
+    cluster.put(DEPLOYMENTS, "a")
+    cluster.put(DEPLOYMENTS, "b")
+    async with feeding(bus, cluster), reading(bus) as cache:
+        assert names(cache) == ["a", "b"]
+    cluster.listeners.clear()
+    cluster.delete(DEPLOYMENTS, "a")
+    before = (await bus.stream_state(streams.STATE)).last_sequence
+    async with reading(bus) as cache, feeding(bus, cluster):
+        await until(lambda: names(cache) == ["b"])
+        # The tombstone and, after it, the two markers; b itself is there already.
+        await until(lambda: bus.stream(streams.STATE).last_sequence == before + 3)
+
+
+async def test_lost_state_is_filled_again_and_said_so() -> None:
+    bus, cluster = MemoryBus(), Cluster()
+    cluster.put(DEPLOYMENTS, "a")
+    async with feeding(bus, cluster), reading(bus) as cache:
+        lists = cluster.lists
+        bus.disconnect()
+        bus.lose_data()
+        bus.reconnect()
+        cluster.put(DEPLOYMENTS, "b")
+        await until(lambda: names(cache) == ["a", "b"] and cluster.lists > lists)
+        subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.c._.platform.c.resync"], start=Start.ALL)
+        async with asyncio.timeout(5):
+            item = await subscription.__anext__()
+            while not isinstance(item, Message):
+                item = await subscription.__anext__()
+        assert item.headers["ce-type"] == "com.nvidia.dynamo.platform.resync.v1"
+        assert (await bus.stream_state(streams.STATE)).messages == 4
+
+
+async def test_namespaces_are_one_resource_together() -> None:
+    bus, cluster = MemoryBus(), Cluster()
+    for namespace in ("n1", "n2", "other"):
+        cluster.put(DEPLOYMENTS, f"in-{namespace}", namespace)
+    async with feeding(bus, cluster, namespaces=("n1", "n2")), reading(bus) as cache:
+        assert names(cache) == ["in-n1", "in-n2"]
+    # Fewer namespaces than before: what is no longer watched leaves STATE.
+    async with reading(bus) as cache, feeding(bus, cluster, namespaces=("n1",)):
+        await until(lambda: names(cache) == ["in-n1"])
+
+
+async def test_a_follower_that_fails_ends_the_feed() -> None:
+    async def broken(*_: Any) -> AsyncIterator[Change | Synced]:
+        raise RuntimeError("broken")
+        yield
+
+    feed = Feed(broken, MemoryBus(), CLUSTER, (Watched(DEPLOYMENTS),), WatcherMetrics(CollectorRegistry()))
+    with pytest.raises(ExceptionGroup, match="unhandled"):
+        await asyncio.wait_for(feed.run(), 5)
+
+
+class Leadership:
+    """Elected and deposed by hand."""
+
+    def __init__(self) -> None:
+        self.elected, self.lost = asyncio.Event(), asyncio.Event()
+
+    def is_leader(self) -> bool:
+        return self.elected.is_set()
+
+    async def wait_elected(self) -> None:
+        await self.elected.wait()
+
+    async def wait_lost(self) -> None:
+        await self.lost.wait()
+
+
+async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynamo_shared.runtime import Health, State
+
+    bus, cluster, leadership, health = MemoryBus(), Cluster(), Leadership(), Health()
+    monkeypatch.setattr(app, "reflecting", lambda _: cluster.source)
+    context: Any = SimpleNamespace(
+        bus=bus,
+        kube=SimpleNamespace(acting_as=lambda _: None),
+        settings=SimpleNamespace(
+            platform=SimpleNamespace(cluster_name=CLUSTER, kubernetes=SimpleNamespace(namespaces=()))
+        ),
+        metrics=SimpleNamespace(registry=CollectorRegistry()),
+        leadership=lambda _: leadership,
+        health=health,
+    )
+
+    def word() -> tuple[str, str]:
+        part: Any = health.report()["parts"]
+        return part["watcher"]["state"], part["watcher"]["message"]
+
+    task = asyncio.create_task(app.WatcherService().run(context))
+    await asyncio.sleep(0.05)
+    assert cluster.lists == 0
+    assert word() == (State.OK.value, "standing by")
+    leadership.elected.set()
+    await until(lambda: cluster.lists == len(WATCHED))
+    assert word() == (State.OK.value, "active")
+    cluster.health(False, "forbidden")
+    assert word()[0] == State.DEGRADED.value
+    assert "forbidden" in word()[1]
+    cluster.health(True, "")
+    bus.disconnect()
+    assert word() == (State.DEGRADED.value, "NATS: disconnected")
+    bus.reconnect()
+    leadership.elected.clear()
+    leadership.lost.set()
+    await until(lambda: word() == (State.OK.value, "standing by"))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
