@@ -6,6 +6,7 @@ Dry runs: the server validates and fills in defaults, and stores nothing, so no 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -75,17 +76,16 @@ async def test_is_stored_as_recorded(
     path: Path, kube: KubeClient, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(CONFORMANCE))
-    from canonical import canonical, given, resource_of
-
+    rules = importlib.import_module("canonical")
     monkeypatch.delitem(sys.modules, "canonical")
     case = load(path)
     try:
         stored = await dry_run(case, kube, namespace)
     except render.NotDeployable as refusal:
         pytest.skip(f"not deployable yet: {refusal}")
-    got = canonical({key_of(obj): obj for obj in stored}, namespace, given(case))
-    kinds = {resource_of(key) for key in got}
-    assert got == {key: obj for key, obj in case["expected"].items() if resource_of(key) in kinds}
+    got = rules.canonical({key_of(obj): obj for obj in stored}, namespace, rules.given(case))
+    kinds = {rules.resource_of(key) for key in got}
+    assert got == {key: obj for key, obj in case["expected"].items() if rules.resource_of(key) in kinds}
 
 
 @pytest.mark.parametrize("path", MUST_RUN, ids=lambda path: path.stem)
