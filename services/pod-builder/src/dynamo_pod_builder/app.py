@@ -65,7 +65,7 @@ class _PodBuilder:
         statuses = StatusWriter(kube, cache, context.clock)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
             Concern.GRAPH: GraphReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
-            Concern.COMPONENT: ComponentReconciler(cache, applier, statuses, config, _now).reconcile,
+            Concern.COMPONENT: ComponentReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
             Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
         }
 

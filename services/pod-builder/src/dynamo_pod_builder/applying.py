@@ -30,10 +30,11 @@ KubeObject = dict[str, Any]
 
 
 class NameTaken(Exception):
-    """An object of the wanted name exists and is not ours."""
+    """An object of the wanted name exists and is not ours; `holder_kind` is its controller's kind, if it has one."""
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         owner = controller_of(observed)
+        self.holder_kind = owner["kind"] if owner else ""
         holder = f"{owner['kind']} {owner['name']}" if owner else "nobody that we know of"
         super().__init__(
             f"a {resource.kind} named {observed['metadata']['name']!r} exists already and belongs to {holder}; "

@@ -43,6 +43,10 @@ class Reporter:
             graph, "RollingUpdateCompleted", "RollingUpdate", f"Rolling update of {', '.join(components)} completed"
         )
 
+    def component_failed(self, component: KubeObject, reason: str, message: str) -> None:
+        """A component cannot come into being."""
+        self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")
+
     def seen(self, graph: KubeObject) -> None:
         """A graph is seen for the first time."""
         self._publish(graph, "created", {"state": "initializing"})

@@ -14,9 +14,11 @@ from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
+
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import owned_by, surplus
+from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.writing import StatusWriter
 
@@ -24,6 +26,8 @@ KubeObject = dict[str, Any]
 
 #: A refusal may be somebody's policy or quota, which can change without our hearing of it. Seconds.
 RETRY_REFUSED = 60.0
+#: How long a model may be without its Service after the component that owned it went. Seconds.
+LOOK_AT_SHARED = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class ComponentReconciler:
     cache: ObjectCache
     applier: Applier
     statuses: StatusWriter
+    reporter: Reporter
     config: render.RenderConfig
     now: Callable[[], datetime]
 
@@ -41,30 +46,47 @@ class ComponentReconciler:
         component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
         if component is None or "deletionTimestamp" in component["metadata"]:
             return Result()
-        failure = await self._make(component)
+        made = await self._make(component)
+        failure = made.failure
         deployment = self.cache.get(DEPLOYMENTS, key)
         if deployment is not None and not owned_by(component, deployment):
             deployment = None
         status = component_status(component, deployment, failure, self.now())
-        urgent = failure is not None or failure_of(component) is not None
+        before = failure_of(component)
+        if failure is not None and failure != before:
+            self.reporter.component_failed(component, failure.reason, failure.message)
+        urgent = failure is not None or before is not None
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, status, urgent=urgent)
-        return Result(requeue_after=RETRY_REFUSED if failure is not None and wait is None else wait)
+        return Result(requeue_after=made.again if wait is None else wait)
 
-    async def _make(self, component: KubeObject) -> Failure | None:
+    async def _make(self, component: KubeObject) -> _Made:
         try:
             wanted = render.component_children(parse_component(component), self.config)
         except InvalidManifest as error:
-            return Failure("InvalidSpec", str(error))
+            return _Made(Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
-            return Failure("NotDeployable", str(error))
+            return _Made(Failure("NotDeployable", str(error)))
+        again: float | None = None
         try:
             for child in wanted:
-                await self.applier.ensure(child)
+                try:
+                    await self.applier.ensure(child)
+                except NameTaken as error:
+                    if not (render.is_shared(child) and error.holder_kind == DYNAMO_COMPONENT_DEPLOYMENTS.kind):
+                        raise
+                    # A sibling has it, and nobody tells us when the sibling goes and takes it along.
+                    again = LOOK_AT_SHARED
         except NameTaken as error:
-            return Failure("NameTaken", str(error))
+            return _Made(Failure("NameTaken", str(error)), RETRY_REFUSED)
         except (Invalid, Forbidden) as error:
-            return Failure("RefusedByApiServer", str(error))
+            return _Made(Failure("RefusedByApiServer", str(error)), RETRY_REFUSED)
         for leftover in surplus(self.cache, component, wanted):
             await self.applier.delete(resources.of(leftover), leftover)
-        return None
+        return _Made(again=again)
 
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    failure: Failure | None = None
+    #: Seconds after which to look again though nothing was heard.
+    again: float | None = None

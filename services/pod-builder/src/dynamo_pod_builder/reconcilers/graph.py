@@ -22,6 +22,7 @@ from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
+
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, owned_by, surplus
