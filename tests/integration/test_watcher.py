@@ -1,0 +1,208 @@
+"""The watcher between a real API server and a real nats-server, either of which may go away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.bus import NatsBus, ObjectCache, StateReader
+from dynamo_shared.kube import KubeClient
+from dynamo_watcher.feed import Feed
+from dynamo_watcher.follower import reflecting
+from dynamo_watcher.metrics import WatcherMetrics
+from dynamo_watcher.resources import WATCHED
+from prometheus_client import CollectorRegistry
+
+READS = tuple(entry.resource for entry in WATCHED)
+
+
+def graph(namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
+    }
+
+
+def service(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"ports": [{"port": 80}]},
+    }
+
+
+class Bench:
+    """A watcher and a reader, each on a connection of its own."""
+
+    def __init__(self, kube: KubeClient, namespace: str, cache: ObjectCache, reader: StateReader) -> None:
+        self.kube = kube
+        self.namespace = namespace
+        self.cache = cache
+        self.reader = reader
+
+    def names(self, resource: Resource = DYNAMO_GRAPH_DEPLOYMENTS) -> list[str]:
+        return sorted(obj["metadata"]["name"] for obj in self.cache.list(resource, self.namespace))
+
+    async def create(self, *names: str) -> None:
+        for name in names:
+            await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(self.namespace, name))
+
+    async def delete(self, name: str) -> None:
+        await self.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, name))
+
+
+async def until(condition: Callable[[], object], within: float = 30.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 - several servers, with no event of their own
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def watching(kube: KubeClient, url: str, cluster: str) -> AsyncIterator[None]:
+    bus = await NatsBus.connect(servers=(url,), name="watcher")
+    feed = Feed(reflecting(kube), bus, cluster, WATCHED, WatcherMetrics(CollectorRegistry()))
+    task = asyncio.create_task(feed.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await bus.close()
+
+
+@asynccontextmanager
+async def reading(kube: KubeClient, namespace: str, url: str) -> AsyncIterator[Bench]:
+    bus = await NatsBus.connect(servers=(url,), name="reader")
+    cache = ObjectCache()
+    reader = StateReader(bus, namespace, READS, cache)
+    task = asyncio.create_task(reader.run())
+    try:
+        yield Bench(kube, namespace, cache, reader)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await bus.close()
+
+
+async def test_objects_their_changes_and_their_end(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "before"))
+    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
+        await asyncio.wait_for(bench.reader.synced(), 30)
+        assert bench.names() == ["before"]
+        await bench.create("after")
+        await until(lambda: bench.names() == ["after", "before"])
+        patched = await kube.merge_patch(
+            DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"), {"metadata": {"labels": {"x": "y"}}}
+        )
+        version = patched["metadata"]["resourceVersion"]
+
+        def current() -> bool:
+            found = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
+            return found is not None and found["metadata"]["resourceVersion"] == version
+
+        await until(current)
+        found = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
+        assert found is not None
+        # As Kubernetes stores it, but for managedFields.
+        patched["metadata"].pop("managedFields", None)
+        assert found == patched
+        await bench.delete("before")
+        await until(lambda: bench.names() == ["after"])
+
+
+async def test_only_what_the_platform_made_is_watched(
+    kube: KubeClient, namespace: str, nats_server: NatsServer
+) -> None:
+    await kube.create(SERVICES, service(namespace, "foreign", {"app": "other"}))
+    await kube.create(SERVICES, service(namespace, "ours", {"nvidia.com/dynamo-graph-deployment-name": "g"}))
+    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
+        await asyncio.wait_for(bench.reader.synced(), 30)
+        assert bench.names(SERVICES) == ["ours"]
+        # The namespace's default account is Kubernetes' own.
+        assert bench.names(SERVICE_ACCOUNTS) == []
+        # What loses its label leaves, as if it were deleted.
+        labels = {"metadata": {"labels": {"nvidia.com/dynamo-graph-deployment-name": None}}}
+        await kube.merge_patch(SERVICES, ObjectKey(namespace, "ours"), labels)
+        await until(lambda: bench.names(SERVICES) == [])
+
+
+@pytest.mark.restart
+async def test_nats_restarts_with_its_data(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
+        await bench.create("a", "b")
+        await until(lambda: bench.names() == ["a", "b"])
+        await nats_server.kill()
+        await bench.create("c")
+        await bench.delete("a")
+        assert bench.names() == ["a", "b"]
+        await nats_server.start()
+        await until(lambda: bench.names() == ["b", "c"])
+
+
+@pytest.mark.restart
+async def test_nats_restarts_without_its_data(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
+        await bench.create("a", "b")
+        await until(lambda: bench.names() == ["a", "b"])
+        await nats_server.wipe()
+        await bench.create("c")
+        await bench.delete("a")
+        await nats_server.start()
+        await until(lambda: bench.names() == ["b", "c"])
+        # Someone who comes only now finds everything, too.
+        async with reading(kube, namespace, nats_server.url) as late:
+            await asyncio.wait_for(late.reader.synced(), 30)
+            assert late.names() == ["b", "c"]
+
+
+@pytest.mark.restart
+async def test_the_watcher_is_replaced(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+    async with reading(kube, namespace, nats_server.url) as bench:
+        async with watching(kube, nats_server.url, namespace):
+            await bench.create("a", "b")
+            await until(lambda: bench.names() == ["a", "b"])
+        await bench.delete("a")
+        await bench.create("c")
+        assert bench.names() == ["a", "b"]
+        async with watching(kube, nats_server.url, namespace):
+            await until(lambda: bench.names() == ["b", "c"])
+
+
+@pytest.mark.restart
+async def test_two_watchers_at_once_harm_nothing(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+    """For a moment after an election both may publish: the result is that of one."""
+    url = nats_server.url
+    async with watching(kube, url, namespace), watching(kube, url, namespace), reading(kube, namespace, url) as bench:
+        await asyncio.wait_for(bench.reader.synced(), 30)
+        await bench.create(*(f"g{number}" for number in range(10)))
+        for number in range(0, 10, 2):
+            await bench.delete(f"g{number}")
+        await until(lambda: bench.names() == [f"g{number}" for number in range(1, 10, 2)])
+
+
+@pytest.mark.restart
+async def test_the_api_server_restarts(
+    control_plane: ControlPlane, kube: KubeClient, namespace: str, nats_server: NatsServer
+) -> None:
+    async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
+        await bench.create("a")
+        await until(lambda: bench.names() == ["a"])
+        await control_plane.restart_api_server()
+        await bench.create("b")
+        await bench.delete("a")
+        await until(lambda: bench.names() == ["b"], within=60)
