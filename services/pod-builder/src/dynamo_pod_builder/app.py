@@ -16,9 +16,11 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
+from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.runtime import Result, ServiceContext, State, WorkQueue
 from dynamo_shared.runtime.metrics import Outcome
+from dynamo_shared.runtime.tracing import span
 
 from dynamo_pod_builder import children
 from dynamo_pod_builder.applying import Applier
@@ -61,6 +63,8 @@ class _PodBuilder:
         self._reporter = Reporter(self._recorder, self._publisher)
         self._ownership = context.ownership(NAME)
         self._queue: WorkQueue[Task] = context.queue(NAME)
+        #: The trace of the last change that asked for a task; at most as many as the queue has keys.
+        self._causes: dict[Task, str] = {}
         applier, config = Applier(kube, cache), render_config(settings)
         statuses = StatusWriter(kube, cache, context.clock)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
@@ -89,15 +93,24 @@ class _PodBuilder:
             await self._publisher.flush(FLUSH_WITHIN)
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        cause = traceparent()
         for task in tasks_for(resource, key, old, new):
             if self._ownership.owns(task.key):
+                if cause:
+                    self._causes[task] = cause
                 self._queue.add(task)
         if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None and self._ownership.owns(key):
             self._reporter.gone(old)
 
     async def _reconcile(self, task: Task) -> Result:
         if not self._ownership.owns(task.key):
+            self._causes.pop(task, None)
             return Result()
+        cause = extract({TRACEPARENT: self._causes.pop(task, "")})
+        with span(f"reconcile {task.concern.value}", parent=cause, key=str(task.key)):
+            return await self._look_at(task)
+
+    async def _look_at(self, task: Task) -> Result:
         metrics, kind = self._context.metrics, task.concern.value
         namespace = task.key.namespace or task.key.name
         started = time.perf_counter()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus import state, streams, subjects
+from dynamo_shared.bus import state, streams, subjects, tracing
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
 from dynamo_shared.bus.versions import is_newer
@@ -96,7 +96,8 @@ class StateReader:
         try:
             _, resource_id, key = subjects.parse_state(message.subject)
             entry = self._resources[resource_id]
-            self._apply(entry, key, message)
+            with tracing.continued(message.headers):
+                self._apply(entry, key, message)
         except (ValueError, KeyError, TypeError) as error:
             # A foreign or damaged message must not stop the reading of all others.
             log.warning("unreadable STATE message", subject=message.subject, error=str(error))

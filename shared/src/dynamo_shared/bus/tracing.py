@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -25,6 +26,19 @@ def inject(headers: dict[str, str]) -> None:
     value = traceparent()
     if value:
         headers[TRACEPARENT] = value
+
+
+@contextmanager
+def continued(headers: Mapping[str, str]) -> Iterator[None]:
+    """The block runs in the trace that a received message belongs to; so do the listeners that it calls."""
+    if TRACEPARENT not in headers:
+        yield
+        return
+    token = context.attach(extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
 
 
 def extract(headers: Mapping[str, str]) -> context.Context:

@@ -68,15 +68,14 @@ class GraphReconciler:
         return Result(requeue_after=RETRY_REFUSED if made.failure is not None and wait is None else wait)
 
     async def _make(self, graph: KubeObject) -> _Made:
+        present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
         try:
-            wanted = render.graph_children(parse_graph(graph), self.config)
+            wanted = render.graph_children(parse_graph(graph), self.config, _observed(present))
         except InvalidManifest as error:
             return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
             return _Made(failure=Failure("NotDeployable", str(error)))
-        rollout = roll(
-            graph, wanted, children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph), self._deployment, self.now()
-        )
+        rollout = roll(graph, wanted, present, self._deployment, self.now())
         try:
             await self._apply(graph, rollout)
         except NameTaken as error:
@@ -157,6 +156,11 @@ class GraphReconciler:
 class _Made:
     rollout: Rollout | None = None
     failure: Failure | None = None
+
+
+def _observed(present: Sequence[KubeObject]) -> render.ObservedGraph:
+    backends = {dcd["metadata"]["name"]: dcd["spec"].get("backendFramework", "") for dcd in present}
+    return render.ObservedGraph(backends={name: backend for name, backend in backends.items() if backend})
 
 
 def _verdict(status: KubeObject) -> tuple[object, ...]:
