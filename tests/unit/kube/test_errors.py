@@ -48,6 +48,14 @@ def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says
     assert not error.retriable
 
 
+def test_a_uid_that_does_not_fit_is_a_conflict() -> None:
+    causes = [{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}]
+    # The server repeats the cause.
+    assert isinstance(errors.from_response(422, status(422, "Invalid", causes=causes * 2)), errors.Conflict)
+    two = [*causes, {"field": "spec"}]
+    assert isinstance(errors.from_response(422, status(422, "Invalid", causes=two)), errors.Invalid)
+
+
 def test_causes_name_the_fields() -> None:
     causes = [{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.image"}]
     error = errors.from_response(422, status(422, "Invalid", causes=causes))

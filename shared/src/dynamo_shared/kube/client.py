@@ -166,6 +166,7 @@ class KubeClient:
     ) -> KubeObject:
         """Server-side apply: the object's fields become ours, fields that we applied before and are gone are removed.
 
+        A `metadata.resourceVersion` or `metadata.uid` in `obj` is a precondition (Conflict).
         Without `force` a field that another manager owns raises Conflict, whose `causes` name the fields.
         """
         key = key_of(obj)
@@ -174,7 +175,8 @@ class KubeClient:
     async def apply_status(self, resource: Resource, obj: KubeObject, *, force: bool = True) -> KubeObject:
         """Server-side apply of the status subresource. NotFound where the object is gone: a status creates nothing.
 
-        A `metadata.resourceVersion` or `metadata.uid` in `obj` is a precondition (Conflict).
+        A `metadata.resourceVersion` in `obj` is a precondition (Conflict). A `metadata.uid` is one for built-in types
+        only: for custom resources the API server ignores it here, unlike in `apply`.
         """
         key = key_of(obj)
         return await self._apply(resource.path(key.namespace, key.name, "status"), obj, force=force, dry_run=False)

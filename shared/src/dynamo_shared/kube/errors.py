@@ -5,8 +5,6 @@ never reached a server (refused connections, resets, time-outs) is `Unavailable`
 decision that belongs here is `retriable`: whether the same request may succeed later without anyone changing anything.
 """
 
-
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -143,7 +141,7 @@ def from_status(status: int, body: KubeObject, *, request: str = "") -> KubeErro
     details = body.get("details")
     if not isinstance(details, dict):
         details = {}
-    return _class_of(status, reason, message)(status, reason, message, details, request=request)
+    return _class_of(status, reason, message, details)(status, reason, message, details, request=request)
 
 
 def from_response(status: int, content: bytes, *, retry_after: str | None = None, request: str = "") -> KubeError:
@@ -162,9 +160,12 @@ def from_response(status: int, content: bytes, *, retry_after: str | None = None
     return error
 
 
-def _class_of(status: int, reason: str, message: str) -> type[KubeError]:
+def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -> type[KubeError]:
     if reason == "AlreadyExists":
         return AlreadyExists
+    if status == 422 and {cause.get("field") for cause in details.get("causes") or ()} == {"metadata.uid"}:
+        # A uid in an apply is a precondition like any other, though the answer calls it an immutable field.
+        return Conflict
     if status >= 500:
         return Invalid if message.startswith(_TYPED_PATCH_FAILURES) else Unavailable
     return _BY_STATUS.get(status, KubeError)

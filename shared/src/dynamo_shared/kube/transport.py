@@ -208,9 +208,7 @@ class Transport:
         )
 
     @asynccontextmanager
-    async def stream(
-        self, path: str, query: str, *, silence: float, connect_timeout: float = CONNECT_SECONDS
-    ) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(self, path: str, query: str, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
         """The body of a GET that does not end (a watch, a log), as it comes.
 
         `silence` is how many seconds without a byte mean that the connection is dead. Not retried: its user knows where
@@ -220,7 +218,7 @@ class Transport:
         if self._watch_session is None:
             self._watch_session = self._new_session(WATCH_CONNECTIONS)
         url = self._url(path, query)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout, sock_read=silence)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, silence), sock_read=silence)
         headers: dict[str, str] = {}
         await self._authorise(headers, path)
         try:

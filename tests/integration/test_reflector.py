@@ -1,0 +1,282 @@
+"""The reflector on a real API server that is restarted, killed, stopped and compacted under it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
+from dynamo_shared.kube.reflector import Change, Reflector, Synced
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+def config_map(namespace: str, name: str, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": {"test": "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def soon(_seconds: float) -> None:
+    """A back-off for tests: short, but not nothing."""
+    await asyncio.sleep(0.05)
+
+
+class Follower:
+    """What a consumer of a reflector knows."""
+
+    def __init__(self, client: KubeClient, resource: Resource, namespace: str, **options: Any) -> None:
+        self.health: list[tuple[bool, str]] = []
+        self.reflector = Reflector(client, resource, namespace=namespace, on_health=self._hear, **options)
+        self.objects: dict[ObjectKey, dict[str, Any]] = {}
+        self.told: Counter[tuple[str, str, str]] = Counter()
+        self.kinds: list[str] = []
+        self.syncs = 0
+        self._news = asyncio.Event()
+
+    async def follow(self) -> None:
+        async for item in self.reflector.changes():
+            self._take(item)
+            self._news.set()
+
+    def _hear(self, ok: bool, message: str) -> None:
+        self.health.append((ok, message))
+        self._news.set()
+
+    def _take(self, item: Change | Synced) -> None:
+        if isinstance(item, Synced):
+            self.syncs += 1
+            assert {key: obj["metadata"]["resourceVersion"] for key, obj in self.objects.items()} == {
+                key: version for key, (_uid, version) in item.versions.items()
+            }
+            return
+        metadata = item.obj["metadata"]
+        self.kinds.append(f"{item.kind} {item.key.name}")
+        self.told[(item.kind, metadata["uid"], metadata["resourceVersion"])] += 1
+        assert "managedFields" not in metadata
+        if item.kind == "DELETED":
+            del self.objects[item.key]
+            return
+        assert (item.kind == "MODIFIED") == (item.key in self.objects)
+        self.objects[item.key] = item.obj
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not reached():
+                self._news.clear()
+                await self._news.wait()
+
+    def assert_nothing_was_told_twice(self) -> None:
+        assert [what for what, times in self.told.items() if times > 1] == []
+
+
+@asynccontextmanager
+async def following(
+    client: KubeClient, namespace: str, resource: Resource = CONFIG_MAPS, **options: Any
+) -> AsyncIterator[Follower]:
+    follower = Follower(client, resource, namespace, **options)
+    task = asyncio.create_task(follower.follow())
+    try:
+        await follower.until(lambda: follower.syncs > 0 or bool(follower.health))
+        yield follower
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture(scope="module")
+async def small_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
+    """A control plane that may be broken: no controllers, no nodes."""
+    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
+    async with ControlPlane(options, programs) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def small_kube(small_plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with await KubeClient.open(kubeconfig=small_plane.kubeconfig, field_manager="tests") as client:
+        yield client
+        for item in await client.list(CONFIG_MAPS, "default", label_selector="test"):
+            await client.delete(CONFIG_MAPS, ObjectKey("default", item["metadata"]["name"]))
+
+
+async def test_the_life_of_objects(kube: KubeClient, namespace: str) -> None:
+    for number in range(5):
+        await kube.create(CONFIG_MAPS, config_map(namespace, f"c{number}"))
+    async with following(kube, namespace, label_selector="test", page_size=2) as follower:
+        assert follower.kinds == [f"ADDED c{number}" for number in range(5)]
+        await kube.apply(CONFIG_MAPS, config_map(namespace, "c0", x="1"))
+        await kube.delete(CONFIG_MAPS, ObjectKey(namespace, "c1"))
+        await kube.create(CONFIG_MAPS, config_map(namespace, "new"))
+        # What no longer has the label is gone for a reader that selects by it.
+        await kube.merge_patch(CONFIG_MAPS, ObjectKey(namespace, "c2"), {"metadata": {"labels": None}})
+        await follower.until(lambda: len(follower.kinds) == 9)
+        assert follower.kinds[5:] == ["MODIFIED c0", "DELETED c1", "ADDED new", "DELETED c2"]
+        assert follower.objects[ObjectKey(namespace, "c0")]["data"] == {"x": "1"}
+        follower.assert_nothing_was_told_twice()
+
+
+async def keep_writing(client: KubeClient, stop: asyncio.Event) -> None:
+    """Creates, changes and deletes, whatever state the server is in."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        name = f"w{number % 20}"
+        try:
+            if number % 7 == 0:
+                await client.delete(CONFIG_MAPS, ObjectKey("default", name))
+            else:
+                await client.apply(CONFIG_MAPS, config_map("default", name, n=str(number)))
+        except KubeError:
+            pass
+        await asyncio.sleep(0.005)
+
+
+async def assert_same(client: KubeClient, follower: Follower) -> None:
+    """All that is there is known as it is, and nothing else."""
+    there = {
+        ObjectKey("default", item["metadata"]["name"]): item["metadata"]["resourceVersion"]
+        for item in await client.list(CONFIG_MAPS, "default", label_selector="test")
+    }
+
+    def known() -> dict[ObjectKey, str]:
+        return {key: obj["metadata"]["resourceVersion"] for key, obj in follower.objects.items()}
+
+    await follower.until(lambda: known() == there)
+
+
+@pytest.mark.restart
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_a_restart_of_the_server_leaves_no_gap(
+    small_plane: ControlPlane, small_kube: KubeClient, how: str
+) -> None:
+    async with following(small_kube, "default", label_selector="test") as follower:
+        stop = asyncio.Event()
+        writer = asyncio.create_task(keep_writing(small_kube, stop))
+        try:
+            await follower.until(lambda: len(follower.kinds) > 20)
+            if how == "stop":
+                await small_plane.restart_api_server()
+            else:
+                await small_plane.kill_api_server()
+                await small_plane.start_api_server()
+            seen = len(follower.kinds)
+            await follower.until(lambda: len(follower.kinds) > seen + 20)
+        finally:
+            stop.set()
+            await writer
+        await assert_same(small_kube, follower)
+        follower.assert_nothing_was_told_twice()
+
+
+@pytest.mark.restart
+async def test_a_server_that_stops_answering_is_noticed_and_followed_again(
+    small_plane: ControlPlane, small_kube: KubeClient
+) -> None:
+    async with following(small_kube, "default", label_selector="test", silence=0.5) as follower:
+        small_plane.api_server.suspend()
+        try:
+            # The watch is silent, and the next one gets no answer within the same time.
+            await follower.until(lambda: False in {ok for ok, _message in follower.health})
+        finally:
+            small_plane.api_server.resume()
+        await small_kube.create(CONFIG_MAPS, config_map("default", "after"))
+        await follower.until(lambda: ObjectKey("default", "after") in follower.objects)
+        assert follower.syncs == 1
+
+
+@pytest.mark.restart
+async def test_a_compaction_while_nobody_watched_is_a_relist_of_what_changed(
+    small_plane: ControlPlane, small_kube: KubeClient
+) -> None:
+    """The API server forgets with a restart what etcd has compacted, so the old resourceVersion is 410."""
+    for name in ("same", "changed", "vanished", "remade"):
+        await small_kube.create(CONFIG_MAPS, config_map("default", name))
+    async with following(small_kube, "default", label_selector="test", sleep=soon) as follower:
+        before = len(follower.kinds)
+        reflector = follower.reflector
+        held = reflector._client
+        reflector._client = _Unreachable()  # type: ignore[assignment]
+        await small_plane.restart_api_server()
+        remade = ObjectKey("default", "remade")
+        await small_kube.apply(CONFIG_MAPS, config_map("default", "changed", x="1"))
+        await small_kube.delete(CONFIG_MAPS, ObjectKey("default", "vanished"))
+        await small_kube.delete(CONFIG_MAPS, remade)
+        await small_kube.create(CONFIG_MAPS, config_map("default", "remade"))
+        await small_kube.create(CONFIG_MAPS, config_map("default", "new"))
+        latest = (await small_kube.list(CONFIG_MAPS, "default")).resource_version
+        await _compact(small_plane, int(latest))
+        await small_plane.restart_api_server()
+        reflector._client = held
+        await follower.until(lambda: follower.syncs == 2)
+        assert sorted(follower.kinds[before:]) == [
+            *("ADDED new", "ADDED remade", "DELETED remade", "DELETED vanished", "MODIFIED changed"),
+        ]
+        await assert_same(small_kube, follower)
+        follower.assert_nothing_was_told_twice()
+
+
+class _Unreachable:
+    """A client without a server."""
+
+    def stream(self, *_arguments: Any, **_options: Any) -> Any:
+        raise Unavailable(0, "Unreachable", "the network is away")
+
+
+async def _compact(plane: ControlPlane, revision: int) -> None:
+    # etcd's JSON gateway.
+    async with aiohttp.ClientSession() as session:
+        body = {"revision": str(revision), "physical": True}
+        async with session.post(f"{plane.etcd.url}/v3/kv/compaction", json=body) as response:
+            assert response.status == 200, await response.text()
+
+
+async def test_a_type_is_followed_from_the_moment_it_is_installed(kube: KubeClient, namespace: str) -> None:
+    plural = f"gadgets{namespace.replace('-', '')}"
+    gadgets = Resource("example.com", "v1", plural, "Gadget")
+
+    async with following(kube, namespace, gadgets, sleep=soon) as follower:
+        assert follower.health[0][0] is False
+        assert "is its CustomResourceDefinition installed?" in follower.health[0][1]
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        crd = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.example.com"},
+            "spec": {
+                "group": "example.com",
+                "names": {"plural": plural, "singular": "gadget", "kind": "Gadget"},
+                "scope": "Namespaced",
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            },
+        }
+        await discovery.install_crds(kube, [crd])
+        gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": namespace}}
+        await kube.create(gadgets, gadget)
+        await follower.until(lambda: ObjectKey(namespace, "g") in follower.objects)
+        assert follower.health[-1][0] is True
+        # And it may go again: its objects go before it.
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", f"{plural}.example.com"))
+        await follower.until(lambda: not follower.objects and follower.health[-1][0] is False)
+
+
+async def test_many_changes_are_all_told(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
+    async with following(kube, namespace, label_selector="test") as follower:
+        names = [f"n{number}" for number in range(300)]
+        await asyncio.gather(*(kube.create(CONFIG_MAPS, config_map(namespace, name)) for name in names))
+        await asyncio.gather(*(kube.apply(CONFIG_MAPS, config_map(namespace, name, x="1")) for name in names))
+        await asyncio.gather(*(kube.delete(CONFIG_MAPS, ObjectKey(namespace, name)) for name in names))
+        await follower.until(lambda: len(follower.kinds) == 900)
+        assert not follower.objects
+        assert Counter(kind.split()[0] for kind in follower.kinds) == {"ADDED": 300, "MODIFIED": 300, "DELETED": 300}
+        assert follower.syncs == 1
