@@ -103,6 +103,11 @@ def is_tombstone(headers: Mapping[str, str]) -> bool:
     return headers.get(CHANGE) == Change.DELETED.value
 
 
+def synced_headers(marker: SyncedMarker) -> dict[str, str]:
+    """Headers of a marker."""
+    return {RESOURCE_VERSION: marker.resource_version, CHANGE: Change.SYNCED.value}
+
+
 def encode_marker(marker: SyncedMarker) -> bytes:
     """A marker as STATE carries it."""
     return _encode(marker)

@@ -180,7 +180,7 @@ class StatePublisher:
             count=self._ledger.count(resource),
             time=cloudevents.timestamp(self._now()),
         )
-        headers = {state.RESOURCE_VERSION: list_version, state.CHANGE: Change.SYNCED.value}
+        headers = state.synced_headers(marker)
         subject = subjects.synced_subject(self._cluster, resource.id)
         await self._with_patience(partial(self._bus.publish, subject, state.encode_marker(marker), headers=headers))
         metrics.STATE_PUBLISHED.labels(resource.id, Change.SYNCED.value).inc()
