@@ -19,10 +19,9 @@ from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_shared.api.crds import crd_manifests
+from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.discovery import install_crds
 
 READY_WITHIN = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -87,7 +86,7 @@ class Stage:
 async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
     """A control plane with our CRDs and a namespace, and NATS."""
     programs = Programs()
-    options = ControlPlaneOptions(controller_manager=True, scheduler=scheduler, kwok_nodes=kwok_nodes)
+    options = ControlPlaneOptions(scheduler=scheduler, kwok_nodes=kwok_nodes, prepare=install_definitions)
     async with contextlib.AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynamo-bench-")))
         plane = await stack.enter_async_context(ControlPlane(options, programs))
@@ -95,7 +94,6 @@ async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
         kube = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-bench")
         )
-        await install_crds(kube, crd_manifests())
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         yield Stage(kube, nats.url, plane.kubeconfig, directory)
 

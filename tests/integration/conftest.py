@@ -12,10 +12,9 @@ from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
-from dynamo_shared.api.crds import crd_manifests
+from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.discovery import install_crds
 
 _numbers = itertools.count(1)
 
@@ -29,10 +28,7 @@ def programs() -> Programs:
 @pytest.fixture(scope="session")
 async def control_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
     """etcd, kube-apiserver, controllers, scheduler and two KWOK nodes with eight GPUs each, our CRDs installed."""
-    options = ControlPlaneOptions(controller_manager=True, scheduler=True, kwok_nodes=2)
-    async with ControlPlane(options, programs) as plane:
-        async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client:
-            await install_crds(client, crd_manifests())
+    async with ControlPlane(ControlPlaneOptions(kwok_nodes=2, prepare=install_definitions), programs) as plane:
         yield plane
 
 

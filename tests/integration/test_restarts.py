@@ -16,8 +16,8 @@ from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_ctl.platform import install_definitions
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -26,7 +26,6 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
@@ -67,9 +66,7 @@ class World:
 @pytest.fixture(scope="module")
 async def own_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
     """A control plane of this module's own: others must not lose theirs."""
-    async with ControlPlane(ControlPlaneOptions(kwok_nodes=1), programs) as plane:
-        async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube:
-            await install_crds(kube, crd_manifests())
+    async with ControlPlane(ControlPlaneOptions(kwok_nodes=1, prepare=install_definitions), programs) as plane:
         yield plane
 
 

@@ -70,12 +70,18 @@ class ControlPlane:
                 # Noted first: a part that fails to start must be stopped, too.
                 self._started.append(process)
                 await process.start()
-                if process is self.api_server and self.options.kwok_nodes:
-                    version = f"v{KUBERNETES_VERSION}"
-                    await create_nodes(self._http, self.options.kwok_nodes, self.options.node_shape, version)
+                if process is self.api_server:
+                    await self._prepare()
         except BaseException:
             await self.stop()
             raise
+
+    async def _prepare(self) -> None:
+        if self.options.prepare is not None:
+            await self.options.prepare(self.kubeconfig)
+        if self.options.kwok_nodes:
+            version = f"v{KUBERNETES_VERSION}"
+            await create_nodes(self._http, self.options.kwok_nodes, self.options.node_shape, version)
 
     async def stop(self) -> None:
         """Stop everything, clients before servers; removes the directory if it is temporary."""
