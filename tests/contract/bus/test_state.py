@@ -11,6 +11,8 @@ from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resour
 from dynamo_shared.bus import Bus, ObjectCache, StateReader, streams, subjects
 from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.bus.versions import version_of
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 
 CLUSTER = "c"
 KEY = ObjectKey("ns", "a")
@@ -283,3 +285,17 @@ async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> 
         publisher.put(DEPLOYMENTS, obj("a", 5))
         await until(lambda: version(cache) == "5")
         assert names(cache) == ["a"]
+
+
+async def test_one_change_is_one_trace(bus: Bus) -> None:
+    """From the span in which an object was put to the listeners of a reader's cache."""
+    tracer = TracerProvider().get_tracer("test")
+    seen: list[int] = []
+    async with publishing(bus) as publisher, reading(bus) as (cache, _):
+        cache.on_change(lambda *_: seen.append(trace.get_current_span().get_span_context().trace_id))
+        with tracer.start_as_current_span("change") as span:
+            publisher.put(DEPLOYMENTS, obj("a", 5))
+        await until(lambda: version(cache) == "5")
+        publisher.put(DEPLOYMENTS, obj("a", 6))
+        await until(lambda: version(cache) == "6")
+    assert seen == [span.get_span_context().trace_id, 0]

@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 import structlog
+from opentelemetry import context
 
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import state, streams, subjects, tracing
@@ -103,6 +104,17 @@ class StateReader:
             log.warning("unreadable STATE message", subject=message.subject, error=str(error))
 
     def _apply(self, entry: _Resource, key: ObjectKey, message: Message) -> None:
+        """Brings the cache in line. Its listeners are called within the trace that the message belongs to."""
+        if tracing.TRACEPARENT not in message.headers:
+            self._write(entry, key, message)
+            return
+        token = context.attach(tracing.extract(message.headers))
+        try:
+            self._write(entry, key, message)
+        finally:
+            context.detach(token)
+
+    def _write(self, entry: _Resource, key: ObjectKey, message: Message) -> None:
         entry.unconfirmed.discard(key)
         version = state.version_in(message.headers)
         if state.is_tombstone(message.headers):

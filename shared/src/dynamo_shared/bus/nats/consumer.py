@@ -58,9 +58,9 @@ class NatsDelivery:
         await self._answer(b"+WPI")
 
     async def _answer(self, verb: bytes) -> None:
-        client = self._keeper.session().client
+        session = self._keeper.session()
         try:
-            await client.request(self._reply, verb, timeout=ACK_TIMEOUT)
+            await session.call(session.client.request, self._reply, verb, timeout=ACK_TIMEOUT)
         except TRANSLATED as error:
             raise translate(error) from error
 

@@ -70,16 +70,16 @@ async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
     wanted = stream_config(spec, replicas)
     try:
         try:
-            found = (await session.js.stream_info(spec.name)).config
+            found = (await session.call(session.js.stream_info, spec.name)).config
         except NotFoundError:
-            await session.js.add_stream(wanted)
+            await session.call(session.js.add_stream, wanted)
             log.info("stream made", stream=spec.name)
             return
         names = differences(wanted, found)
         if not names:
             return
         try:
-            await session.js.update_stream(wanted)
+            await session.call(session.js.update_stream, wanted)
             log.info("stream brought in line", stream=spec.name, settings=names)
         except APIError as error:
             log.warning(
@@ -96,7 +96,7 @@ async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
 async def state(session: Session, spec: StreamSpec) -> StreamState:
     """What the stream holds; its incarnation is the time at which it was made."""
     try:
-        info = await session.js.stream_info(spec.name)
+        info = await session.call(session.js.stream_info, spec.name)
     except NotFoundError as error:
         raise StreamNotFoundError(f"there is no stream {spec.name}") from error
     except TRANSLATED as error:
@@ -107,7 +107,7 @@ async def state(session: Session, spec: StreamSpec) -> StreamState:
 async def last_message(session: Session, spec: StreamSpec, subject: str) -> Message | None:
     """Last message of a subject, from the stream's leader."""
     try:
-        raw = await session.js.get_msg(spec.name, subject=subject, direct=False)
+        raw = await session.call(session.js.get_msg, spec.name, subject=subject, direct=False)
     except NotFoundError as error:
         _check_stream(error)
         return None
@@ -119,7 +119,7 @@ async def last_message(session: Session, spec: StreamSpec, subject: str) -> Mess
 async def read(session: Session, spec: StreamSpec, sequence: int) -> Message | None:
     """Message of a sequence number."""
     try:
-        raw = await session.js.get_msg(spec.name, seq=sequence, direct=False)
+        raw = await session.call(session.js.get_msg, spec.name, seq=sequence, direct=False)
     except NotFoundError as error:
         _check_stream(error)
         return None
@@ -131,7 +131,7 @@ async def read(session: Session, spec: StreamSpec, sequence: int) -> Message | N
 async def remove(session: Session, spec: StreamSpec, sequence: int) -> None:
     """Takes a message out."""
     try:
-        await session.js.delete_msg(spec.name, sequence)
+        await session.call(session.js.delete_msg, spec.name, sequence)
     except NotFoundError:
         return
     except APIError as error:
@@ -184,7 +184,7 @@ async def make_durable(session: Session, spec: ConsumerSpec) -> str:
 
 async def _make(session: Session, spec: StreamSpec, config: api.ConsumerConfig) -> tuple[str, int]:
     try:
-        info = await session.js.add_consumer(spec.name, config)
+        info = await session.call(session.js.add_consumer, spec.name, config)
     except NotFoundError as error:
         raise StreamNotFoundError(f"there is no stream {spec.name}") from error
     except TRANSLATED as error:

@@ -8,8 +8,8 @@ session is one event: everything that hung on it is told at once and starts anew
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import nats.errors
@@ -42,6 +42,9 @@ WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 NO_SPACE = frozenset({10047, 10077, 10122, 10023})
 TOO_LARGE = frozenset({10054})
 STREAM_NOT_FOUND = 10059
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 log = structlog.get_logger("dynamo.bus.nats")
 
@@ -147,6 +150,25 @@ class Session:
         listeners, self._on_end = self._on_end, {}
         for listener in listeners:
             listener()
+
+    async def call(self, request: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Makes a request that ends with the session: nats-py lets it wait for its full time-out on a dead connection.
+
+        Raises what nats-py raises, TimeoutError where the session ended.
+        """
+        if self.ended.is_set():
+            raise TimeoutError("the connection to NATS was lost")
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(None) as scope:
+
+            def give_up() -> None:
+                scope.reschedule(loop.time())
+
+            self.on_end(give_up)
+            try:
+                return await request(*args, **kwargs)
+            finally:
+                self.forget(give_up)
 
     async def close(self) -> None:
         """Ends the session; whoever waits for an acknowledgement is told."""

@@ -1,0 +1,84 @@
+"""NATS with TLS, client certificates, passwords and tokens: with the right ones it works, with wrong ones it says so."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster import CertificateAuthority, NatsOptions, NatsServer, Programs, ServerTls
+from dynamo_shared.bus import Health, NatsBus, streams
+
+SUBJECT = "dynamo.evt.v1.c.ns.kind.name.ready"
+
+
+@asynccontextmanager
+async def server(folder: Path, **options: Any) -> AsyncIterator[NatsServer]:
+    async with NatsServer(await Programs().obtain("nats-server"), folder / "nats", NatsOptions(**options)) as running:
+        yield running
+
+
+async def works(url: str, **settings: Any) -> bool:
+    bus = await NatsBus.connect(servers=(url,), wait=3.0, **settings)
+    try:
+        if bus.health is not Health.CONNECTED:
+            assert bus.trouble
+            assert "hush" not in bus.trouble
+            return False
+        await bus.declare(streams.EVENTS)
+        await bus.publish(SUBJECT, b"x")
+        return True
+    finally:
+        await bus.close()
+
+
+async def test_user_and_password(tmp_path: Path) -> None:
+    async with server(tmp_path, user="dynamo", password="hush") as nats:
+        assert await works(nats.url, user="dynamo", password="hush")
+        assert not await works(nats.url, user="dynamo", password="hush-hush")
+        assert not await works(nats.url)
+
+
+async def test_token(tmp_path: Path) -> None:
+    async with server(tmp_path, token="hush") as nats:
+        assert await works(nats.url, token="hush")
+        assert not await works(nats.url, token="hush-hush")
+
+
+async def test_tls_with_client_certificates(tmp_path: Path) -> None:
+    authority = CertificateAuthority(tmp_path / "ca")
+    other = CertificateAuthority(tmp_path / "other", name="other")
+    client, stranger = authority.client("dynamo"), other.client("stranger")
+    tls = ServerTls(authority.certificate, authority.server("nats"), client)
+    async with server(tmp_path, tls=tls) as nats:
+        assert await works(nats.url, ca_file=authority.certificate, cert_file=client.certificate, key_file=client.key)
+        # No certificate, one of another authority, and a server that is not trusted.
+        assert not await works(nats.url, ca_file=authority.certificate)
+        assert not await works(
+            nats.url, ca_file=authority.certificate, cert_file=stranger.certificate, key_file=stranger.key
+        )
+        assert not await works(nats.url, ca_file=other.certificate, cert_file=client.certificate, key_file=client.key)
+
+
+async def test_the_right_password_after_a_wrong_one_needs_no_restart(tmp_path: Path) -> None:
+    """A refusal must not end the trying: the server's configuration may be what was wrong."""
+    async with server(tmp_path, user="dynamo", password="hush") as nats:
+        bus = await NatsBus.connect(servers=(nats.url,), wait=1.0, user="dynamo", password="later")
+        assert bus.health is Health.DEGRADED
+        await nats.stop()
+        nats.options = NatsOptions(port=nats.port, user="dynamo", password="later")
+        await nats.start()
+        await bus.wait_connected()
+        await bus.close()
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_one_of_several_servers_is_enough(tmp_path: Path, first: bool) -> None:
+    async with server(tmp_path) as nats:
+        dead = "nats://127.0.0.1:1"
+        servers = (dead, nats.url) if first else (nats.url, dead)
+        bus = await NatsBus.connect(servers=servers)
+        assert bus.health is Health.CONNECTED
+        await bus.close()
