@@ -16,6 +16,7 @@ from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import age, columns
 from dynamo_ctl.summary import component_line, graph_line
+from dynamo_ctl.yamltext import to_yaml
 
 KubeObject = dict[str, Any]
 Print = Callable[[str], object]
@@ -72,7 +73,7 @@ async def show(query: Query, where: Cluster, out: Print) -> None:
         return
     tables = [(kind, objects) for kind, objects in found.items() if objects]
     if not tables:
-        out(f"nothing in {f'namespace {namespace}' if namespace else 'any namespace'}")
+        out(f"nothing in namespace {namespace}; -A looks in all" if namespace else "nothing in any namespace")
     for number, (kind, objects) in enumerate(tables):
         if number:
             out("")
@@ -87,7 +88,8 @@ async def watch(query: Query, where: Cluster, out: Print) -> None:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(await _open(where))
         namespace = _namespace(client, query)
-        widths: dict[str, list[int]] = {}
+        widths = {kind: await _widths(client, kind, query) for kind in query.kinds}
+        titled: set[str] = set()
         async for kind, obj, deleted in merged(client, {kind: RESOURCES[kind] for kind in query.kinds}, namespace):
             if query.name and obj["metadata"]["name"] != query.name:
                 continue
@@ -97,12 +99,17 @@ async def watch(query: Query, where: Cluster, out: Print) -> None:
             header, row = _table_cells(kind, [obj], query)
             if deleted:
                 row[0][_state_column(header)] = "deleted"
-            if kind not in widths:
-                widths[kind] = [len(cell) for cell in header]
-                _grow(widths[kind], row[0])
-                out(_padded(header, widths[kind]))
             _grow(widths[kind], row[0])
+            if kind not in titled:
+                titled.add(kind)
+                out(_padded(header, widths[kind]))
             out(_padded(row[0], widths[kind]))
+
+
+async def _widths(client: KubeClient, kind: str, query: Query) -> list[int]:
+    """How wide columns are for what there is now; later rows may make them wider."""
+    header, rows = _table_cells(kind, await _read(client, RESOURCES[kind], query), query)
+    return [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
 
 
 async def _open(where: Cluster) -> KubeClient:
@@ -181,7 +188,4 @@ def _list(objects: list[KubeObject]) -> KubeObject:
 def _encoded(obj: KubeObject, output: str, *, stream: bool = False) -> str:
     if output == "json":
         return json.dumps(obj, indent=None if stream else 2, ensure_ascii=False)
-    import yaml  # noqa: PLC0415 - only YAML output needs it
-
-    text: str = yaml.safe_dump(obj, sort_keys=False, width=120, allow_unicode=True)
-    return ("---\n" if stream else "") + text.rstrip("\n")
+    return ("---\n" if stream else "") + to_yaml(obj).rstrip("\n")

@@ -30,6 +30,11 @@ def with_platform(settings: Settings, **changes: object) -> Settings:
     return settings.model_copy(update={"platform": settings.platform.model_copy(update=changes)})
 
 
+def quiet(*, follow: bool = False) -> None:
+    """Log little: for commands whose output is the answer, and whose errors say all (or, if they `follow`, do not end)."""
+    configure_logging(level="warning" if follow else "error", style="console")
+
+
 def start_logging(settings: Settings, *, for_people: bool) -> None:
     """Log as the settings say; where they say nothing and people watch, for people."""
     chosen = "logging" in settings.model_fields_set and "format" in settings.logging.model_fields_set

@@ -24,7 +24,8 @@ def crds(
         for name in interrupts.run(platform.install_definitions(kubeconfig, context)):
             typer.echo(f"{name} installed")
         return
-    import yaml  # noqa: PLC0415
     from dynamo_shared.api.crds import crd_manifests  # noqa: PLC0415
 
-    typer.echo(yaml.safe_dump_all(crd_manifests(), sort_keys=False, width=120), nl=False)
+    from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
+
+    typer.echo(to_yaml(*crd_manifests()), nl=False)

@@ -27,9 +27,10 @@ def demo(
     The first run fetches or builds the Kubernetes programs, which are kept for the next one. GPU nodes and pods are
     simulated by KWOK: no engine runs, everything else is real.
     """
-    from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.demo import run  # noqa: PLC0415
     from dynamo_ctl.printing import console  # noqa: PLC0415
 
+    settings.quiet()
     plan = run.Plan(run.find_manifests(files or []), folder.absolute(), timeout, leave=leave)
     interrupts.run(run.demo(plan, console()))

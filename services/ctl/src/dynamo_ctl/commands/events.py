@@ -59,8 +59,9 @@ def events(
 
     Filters become NATS subject filters, so the server sends only what is asked for.
     """
-    from dynamo_ctl import interrupts, listening  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, listening, settings  # noqa: PLC0415 - quick help
 
+    settings.quiet(follow=follow)
     query = listening.Query(
         namespace=namespace,
         kind=kind,

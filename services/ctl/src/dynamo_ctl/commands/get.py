@@ -38,8 +38,9 @@ def get(
 
     Looks at the cluster of the platform that runs in this folder or one above it; else at that of your kubeconfig.
     """
-    from dynamo_ctl import interrupts, looking  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, looking, settings  # noqa: PLC0415 - quick help
 
+    settings.quiet(follow=watch)
     query = looking.Query(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
     where = looking.cluster(kubeconfig, context)
     if watch:

@@ -26,11 +26,11 @@ def render(
 
     The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the resource definitions are installed.
     """
-    import yaml  # noqa: PLC0415 - quick help
     from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
 
-    from dynamo_ctl import files as texts  # noqa: PLC0415
+    from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings  # noqa: PLC0415
+    from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
 
     rules = render_config(settings.load(config))
     made: list[tuple[str, list[offline.KubeObject]]] = []
@@ -47,4 +47,4 @@ def render(
         typer.echo(NOTE.format(source=source))
         for obj in objects:
             typer.echo("---")
-            typer.echo(yaml.safe_dump(obj, sort_keys=False, width=120), nl=False)
+            typer.echo(to_yaml(obj), nl=False)

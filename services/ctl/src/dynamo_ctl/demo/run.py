@@ -88,11 +88,12 @@ async def demo(plan: Plan, console: Console) -> None:
         client = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamoctl")
         )
-        await _apply(client, graphs)
         names = [graph["metadata"]["name"] for graph in graphs if graph["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind]
         try:
             with view.showing(console) as shown:
-                took = await until_successful(client, NAMESPACE, names, shown, plan.timeout)
+                applying = asyncio.create_task(_apply(client, graphs))
+                stack.callback(applying.cancel)
+                took = await until_successful(client, NAMESPACE, names, shown, timeout=plan.timeout, applying=applying)
         except CtlError as error:
             raise CtlError(f"{error}\nlogs are in {state}", error.code) from error
         slowest = max(took.values(), default=0.0)
@@ -196,7 +197,7 @@ def _further(console: Console, kubeconfig: Path, nats: str) -> None:
         "\nTo look further, in another terminal in this folder:",
         f"  export KUBECONFIG={kubeconfig}",
         f"  kubectl get dgd,dcd -n {NAMESPACE}",
-        f"  kubectl scale, describe, edit, delete dgd/vllm-agg -n {NAMESPACE}",
+        f"  kubectl describe dgd -n {NAMESPACE}",
         f"  {command} get -A --watch",
         f"  {command} events --follow",
         f"  nats --server {nats} subscribe 'dynamo.evt.v1.>'",

@@ -20,7 +20,7 @@ PER_SECOND = 10
 
 
 class View(Protocol):
-    """Shows how far graphs are; `ages` are seconds by name, which stand still once a graph is up."""
+    """Shows how far graphs are; `ages` are seconds since creation by name, which stand still once a graph is up."""
 
     def show(self, lines: Sequence[GraphLine], ages: Mapping[str, float]) -> None:
         """Show them as they are now."""
@@ -60,10 +60,11 @@ class LineView:
 
 def table(lines: Sequence[GraphLine], ages: Mapping[str, float]) -> Table:
     """The table as it is now."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    # Expanded, with a ratio for the message: it gives way on a narrow terminal, and the other columns do not.
+    drawn = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for name in ("GRAPH", "BACKEND", "STATE", "COMPONENTS", "AGE"):
         drawn.add_column(name, no_wrap=True)
-    drawn.add_column("MESSAGE", overflow="ellipsis", no_wrap=True, style="dim")
+    drawn.add_column("MESSAGE", overflow="ellipsis", no_wrap=True, style="dim", ratio=1)
     for line in lines:
         state: Text | Spinner = Text(line.state, style=COLOURS.get(line.state, ""))
         if line.state not in {"successful", "failed"}:

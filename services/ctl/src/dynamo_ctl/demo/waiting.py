@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
@@ -23,40 +23,77 @@ FAILED_FOR = 10.0
 QUOTED_EVENTS = 5
 
 
+class Course:
+    """How far the wanted graphs are, in seconds on one clock. Pure: it is told what there is, and when."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._created: dict[str, float] = {}
+        self._failed: dict[str, float] = {}
+        self.took: dict[str, float] = {}
+        self.graphs: list[KubeObject] = []
+
+    def look(self, graphs: Iterable[KubeObject], now: float) -> None:
+        """These graphs there are now."""
+        found = {graph["metadata"]["name"]: graph for graph in graphs}
+        self.graphs = [found[name] for name in self._names if name in found]
+        for graph in self.graphs:
+            name = graph["metadata"]["name"]
+            created = self._created.setdefault(name, now)
+            if is_successful(graph):
+                self.took.setdefault(name, now - created)
+            if (graph.get("status") or {}).get("state") == "failed":
+                self._failed.setdefault(name, now)
+            else:
+                self._failed.pop(name, None)
+
+    def ages(self, now: float) -> dict[str, float]:
+        """Seconds since creation, up to success."""
+        return {name: self.took.get(name, now - created) for name, created in self._created.items()}
+
+    @property
+    def complete(self) -> bool:
+        """Whether every wanted graph has been successful."""
+        return len(self.took) == len(self._names)
+
+    @property
+    def late(self) -> list[KubeObject]:
+        """Graphs that have not been successful."""
+        return [graph for graph in self.graphs if graph["metadata"]["name"] not in self.took]
+
+    def hopeless(self, now: float) -> bool:
+        """Whether every graph is there, and those that are not successful have failed for long."""
+        late = [graph["metadata"]["name"] for graph in self.late]
+        return len(self.graphs) == len(self._names) and all(
+            name in self._failed and now - self._failed[name] > FAILED_FOR for name in late
+        )
+
+
 async def until_successful(
     client: KubeClient,
     namespace: str,
     names: Sequence[str],
     view: View,
-    timeout: float,
     *,
-    clock: Callable[[], float] = time.monotonic,
+    timeout: float,
+    applying: asyncio.Task[None],
 ) -> dict[str, float]:
-    """Seconds to success of each graph, shown on the way. CtlError, with the reasons, where one does not get there."""
-    begun = clock()
-    took: dict[str, float] = {}
-    failing: dict[str, float] = {}
+    """Seconds from creation to success of each graph, shown on the way, while `applying` creates them.
+
+    CtlError, with the reasons, where one does not get there within `timeout` seconds; what `applying` raises.
+    """
+    course, begun = Course(names), time.monotonic()
     while True:
-        found = {
-            graph["metadata"]["name"]: graph for graph in (await client.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
-        }
-        graphs = [found[name] for name in names if name in found]
-        now = clock() - begun
-        for graph in graphs:
-            name = graph["metadata"]["name"]
-            if is_successful(graph):
-                took.setdefault(name, now)
-            if (graph.get("status") or {}).get("state") == "failed":
-                failing.setdefault(name, now)
-            else:
-                failing.pop(name, None)
-        view.show([graph_line(graph) for graph in graphs], {name: took.get(name, now) for name in names})
-        if len(took) == len(names):
-            return took
-        late = [graph for graph in graphs if graph["metadata"]["name"] not in took]
-        hopeless = bool(late) and all(now - failing.get(g["metadata"]["name"], now) > FAILED_FOR for g in late)
-        if now > timeout or hopeless:
-            raise CtlError("\n".join(await reasons(client, namespace, late)), ExitCode.NOT_READY)
+        graphs = (await client.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
+        now = time.monotonic() - begun
+        course.look(graphs, now)
+        view.show([graph_line(graph) for graph in course.graphs], course.ages(now))
+        if applying.done():
+            applying.result()
+        if course.complete:
+            return course.took
+        if now > timeout or course.hopeless(now):
+            raise CtlError("\n".join(await reasons(client, namespace, course.late)), ExitCode.NOT_READY)
         await asyncio.sleep(LOOK_EVERY)
 
 
