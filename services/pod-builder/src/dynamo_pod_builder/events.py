@@ -18,6 +18,8 @@ class Reporter:
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
         self._publisher = publisher
+        #: uids of graphs whose first status is not yet written.
+        self._new: set[str] = set()
 
     def made(self, graph: KubeObject, created: list[str]) -> None:
         """Children of a graph came into being."""
@@ -48,11 +50,15 @@ class Reporter:
         self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")
 
     def seen(self, graph: KubeObject) -> None:
-        """A graph is seen for the first time."""
-        self._publish(graph, "created", {"state": "initializing"})
+        """A graph has no status yet; told once."""
+        uid = graph["metadata"]["uid"]
+        if uid not in self._new:
+            self._new.add(uid)
+            self._publish(graph, "created", {"state": "initializing"})
 
     def changed(self, graph: KubeObject, status: KubeObject) -> None:
         """A graph's state or its reason changed: an Event where it became ready or failed, a NATS event always."""
+        self._new.discard(graph["metadata"]["uid"])
         ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
         state = status["state"]
         if state == "successful":
@@ -64,6 +70,7 @@ class Reporter:
 
     def gone(self, graph: KubeObject) -> None:
         """A graph was deleted."""
+        self._new.discard(graph["metadata"]["uid"])
         self._publish(graph, "deleted", graph.get("status", {}))
 
     def _normal(self, graph: KubeObject, reason: str, action: str, message: str) -> None:

@@ -41,9 +41,7 @@ def margins(desired: int, template_annotations: Mapping[str, str]) -> tuple[int,
     Raises ValueError for an annotation that is neither a whole number nor a percentage.
     """
     surge = _resolve(template_annotations.get(DEPLOYMENT_MAX_SURGE, DEFAULT_MARGIN), desired, up=True)
-    unavailable = _resolve(
-        template_annotations.get(DEPLOYMENT_MAX_UNAVAILABLE, DEFAULT_MARGIN), desired, up=False
-    )
+    unavailable = _resolve(template_annotations.get(DEPLOYMENT_MAX_UNAVAILABLE, DEFAULT_MARGIN), desired, up=False)
     return (surge or 1, 0) if unavailable == 0 else (surge, unavailable)
 
 

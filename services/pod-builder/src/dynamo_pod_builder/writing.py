@@ -25,10 +25,19 @@ class StatusWriter:
     clock: Callable[[], float]
     _waiting: dict[tuple[Resource, str], float] = field(default_factory=dict)
 
-    async def write(self, resource: Resource, obj: KubeObject, status: KubeObject, *, urgent: bool) -> float | None:
+    async def write(
+        self,
+        resource: Resource,
+        obj: KubeObject,
+        status: KubeObject,
+        *,
+        urgent: bool,
+        tell: Callable[[], None] = lambda: None,
+    ) -> float | None:
         """Make the object's status `status`.
 
-        Returns None where it is so now, otherwise the seconds to wait before looking again.
+        `tell` is called right before it is written: a stop in between repeats the news, under the same id, instead of
+        losing it. Returns None where the status is so now, otherwise the seconds to wait before looking again.
         """
         waiting = (resource, obj["metadata"]["uid"])
         if obj.get("status") == status:
@@ -40,6 +49,7 @@ class StatusWriter:
             if due > now:
                 return due - now
         self._waiting.pop(waiting, None)
+        tell()
         metadata = obj["metadata"]
         written = await self.kube.apply_status(
             resource,

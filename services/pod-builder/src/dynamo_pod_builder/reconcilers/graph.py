@@ -56,15 +56,19 @@ class GraphReconciler:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is None or "deletionTimestamp" in graph["metadata"]:
             return Result()
-        if "status" not in graph or "observedGeneration" not in graph["status"]:
+        new = "observedGeneration" not in graph.get("status", {})
+        if new:
             self.reporter.seen(graph)
         made = await self._make(graph)
         status = graph_status(graph, self._outcome(graph, made), self.now())
-        if _verdict(status) != _verdict(graph.get("status", {})):
-            # Told before it is written: a stop in between repeats the news, under the same id, instead of losing it.
-            self.reporter.changed(graph, status)
-        failed = status["state"] == FAILED
-        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, status, urgent=failed)
+        news = _verdict(status) != _verdict(graph.get("status", {}))
+
+        def tell() -> None:
+            if news:
+                self.reporter.changed(graph, status)
+
+        urgent = new or status["state"] == FAILED
+        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, status, urgent=urgent, tell=tell)
         return Result(requeue_after=RETRY_REFUSED if made.failure is not None and wait is None else wait)
 
     async def _make(self, graph: KubeObject) -> _Made:
