@@ -16,6 +16,8 @@ from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorC
 PREFIX = "DYNAMO_"
 #: A configuration of a mebibyte is a mistake.
 MAX_BYTES = 1 << 20
+#: A password in an address is refused, and must not be repeated in saying so.
+_USERINFO = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 class InvalidSettings(Exception):
@@ -118,4 +120,4 @@ def _advice(entry: Any) -> str:
         return "no such setting; docs/configuration.md lists them"
     secret = entry["loc"] and str(entry["loc"][-1]).lower() in {"password", "token"}
     shown = not secret and isinstance(entry["input"], str | int | float | bool)
-    return f"{message}, got {entry['input']!r}" if shown else message
+    return f"{message}, got {_USERINFO.sub('***@', repr(entry['input']))}" if shown else message

@@ -1,0 +1,58 @@
+"""Readiness is what the parts say."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from dynamo_shared.runtime import Health, State
+from dynamo_shared.runtime.endpoints import health_app, metrics_app, serving
+from dynamo_shared.runtime.metrics import Metrics
+
+
+def test_a_degraded_part_still_works_and_a_failed_one_does_not():
+    health = Health()
+    health.expect("a")
+    assert not health.ready
+    health.set("a", State.DEGRADED, "on old data")
+    assert health.ready
+    health.set("b", State.FAILED, "no")
+    assert not health.ready
+    health.ok("b")
+    assert health.report() == {
+        "ready": True,
+        "parts": {"a": {"state": "degraded", "message": "on old data"}, "b": {"state": "ok", "message": ""}},
+    }
+
+
+async def test_waiting_for_readiness():
+    health = Health()
+    health.expect("a")
+    waiting = asyncio.create_task(health.wait_ready())
+    health.set("a", State.FAILED, "still")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    health.ok("a")
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_endpoints_answer():
+    health, metrics = Health(), Metrics()
+    health.expect("a")
+    metrics.kube_request("POST", "pods", 201)
+    async with (
+        serving(health_app(health), "127.0.0.1", 0) as health_port,
+        serving(metrics_app(metrics.registry), "127.0.0.1", 0) as metrics_port,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.get(f"http://127.0.0.1:{health_port}/readyz") as answer:
+            assert answer.status == 503
+            assert (await answer.json())["parts"]["a"]["message"] == "starting"
+        async with session.get(f"http://127.0.0.1:{health_port}/healthz") as answer:
+            assert answer.status == 200
+        health.ok("a")
+        async with session.get(f"http://127.0.0.1:{health_port}/readyz") as answer:
+            assert answer.status == 200
+        async with session.get(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
+            text = await answer.text()
+    assert 'dynamo_platform_kube_requests_total{code="201",method="POST",resource="pods"} 1.0' in text

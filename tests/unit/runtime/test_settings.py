@@ -1,0 +1,125 @@
+"""Settings: the reference's file is read, variables override it, and every mistake is told at once."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_shared.runtime import InvalidSettings, load_settings
+
+HEAD = "apiVersion: operator.config.dynamo.nvidia.com/v1alpha1\nkind: OperatorConfiguration\n"
+
+
+def written(tmp_path, text: str):
+    file = tmp_path / "config.yaml"
+    file.write_text(HEAD + text)
+    return file
+
+
+def test_defaults_are_the_references():
+    settings = load_settings()
+    assert (settings.server.metrics.port, settings.server.health_probe.port) == (8080, 8081)
+    assert settings.discovery.backend == "kubernetes"
+    assert settings.orchestrators.grove.enabled is None
+    assert settings.orchestrators.grove.termination_delay == 15 * 60
+    assert settings.service_mesh.istio.insecure_skip_verify is True
+    assert settings.platform.nats.servers == ("nats://127.0.0.1:4222",)
+
+
+def test_a_file_of_the_reference_is_read(tmp_path):
+    file = written(
+        tmp_path,
+        """
+server: {}
+leaderElection: {enabled: false, id: dynamo.nvidia.com, namespace: dynamo-system}
+orchestrators: {kaiScheduler: {enabled: false}, grove: {terminationDelay: 1h30m}}
+infrastructure: {natsAddress: "nats://n:4222", modelExpressURL: "http://m"}
+mpi: {sshSecretName: s, sshSecretNamespace: ns}
+ingress: {}
+security: {enableHTTP2: false}
+""",
+    )
+    settings = load_settings(file)
+    assert settings.infrastructure.nats_address == "nats://n:4222"
+    assert settings.infrastructure.model_express_url == "http://m"
+    assert settings.orchestrators.grove.termination_delay == 5400
+
+
+def test_variables_override_the_file(tmp_path):
+    file = written(tmp_path, "platform: {clusterName: file, workers: 3}\n")
+    settings = load_settings(
+        file,
+        {
+            "DYNAMO_PLATFORM__CLUSTER_NAME": "variable",
+            "DYNAMO_PLATFORM__NATS__SERVERS": "nats://a:1, nats://b:2",
+            "DYNAMO_PLATFORM__ETCD__ENDPOINTS": '["http://e:2379"]',
+            "DYNAMO_SERVER__METRICS__SECURE": "false",
+            "DYNAMO_PORT": "8000",
+            "PATH": "/bin",
+        },
+    )
+    assert settings.platform.cluster_name == "variable"
+    assert settings.platform.workers == 3
+    assert settings.platform.nats.servers == ("nats://a:1", "nats://b:2")
+    assert settings.platform.etcd.endpoints == ("http://e:2379",)
+    assert settings.server.metrics.secure is False
+
+
+def test_every_mistake_is_told_at_once_with_where_it_stands(tmp_path):
+    file = written(
+        tmp_path,
+        "server: {metrics: {port: 99999}}\nlogging: {level: loud}\nplatfrom: {}\norchestrators: {grove: {terminationDelay: soon}}\n",
+    )
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(file, {"DYNAMO_PLATFORM__WORKERS": "many"})
+    text = str(caught.value)
+    assert len(caught.value.mistakes) == 5
+    assert f"{file}: server.metrics.port: " in text
+    assert "logging.level: " in text
+    assert "'debug'" in text
+    assert "platfrom: no such setting" in text
+    assert "write a duration such as 30s" in text
+    assert "platform.workers (set by DYNAMO_PLATFORM__WORKERS)" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("kind: ConfigMap\n", "must begin with apiVersion"),
+        ("a: [\n", "is not YAML"),
+        ("- a\n", "must begin with apiVersion"),
+    ],
+)
+def test_a_file_that_is_something_else(tmp_path, text, says):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidSettings, match=says):
+        load_settings(file)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InvalidSettings, match="cannot be read: No such file"):
+        load_settings(tmp_path / "none.yaml")
+
+
+def test_a_secret_is_neither_shown_nor_accepted_in_an_address(tmp_path):
+    settings = load_settings(written(tmp_path, "platform: {nats: {user: u, password: hunter2}}\n"))
+    assert "hunter2" not in repr(settings)
+    with pytest.raises(InvalidSettings, match="holds no user name or password") as caught:
+        load_settings(None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://u:hunter2@e:2379"})
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(written(tmp_path, "platform: {nats: {password: [hunter2]}}\n"))
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("leaderElection: {enabled: true}\n", "leaderElection.id is required"),
+        ("namespace: {scope: {leaseDuration: 5s, leaseRenewInterval: 5s}}\n", "must be shorter than leaseDuration"),
+        ("platform: {nats: {tls: {certFile: a}}}\n", "certFile and keyFile go together"),
+        ("platform: {nats: {servers: []}}\n", "platform.nats.servers"),
+    ],
+)
+def test_what_does_not_go_together(tmp_path, text, says):
+    with pytest.raises(InvalidSettings, match=says):
+        load_settings(written(tmp_path, text))

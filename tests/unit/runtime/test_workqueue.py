@@ -1,0 +1,173 @@
+"""The work queue: a key is never worked on twice at once, the newest wish wins, failures come back later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.workqueue import LAST_RETRY, Result, WorkQueue
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def queue(clock: Clock | None = None) -> WorkQueue[str]:
+    return WorkQueue(metrics=Metrics().queue("test"), clock=clock or Clock(), jitter=lambda: 1.0)
+
+
+async def taken(work: WorkQueue[str]) -> list[str]:
+    """Keys that are ready now, in order."""
+    found = []
+    while True:
+        try:
+            found.append(await asyncio.wait_for(work.get(), 0.01))
+        except TimeoutError:
+            return found
+
+
+async def test_adding_twice_is_adding_once():
+    work = queue()
+    for key in ("a", "b", "a"):
+        work.add(key)
+    assert await taken(work) == ["a", "b"]
+
+
+async def test_a_key_that_is_added_while_worked_on_comes_again_afterwards_and_not_before():
+    work = queue()
+    work.add("a")
+    assert await work.get() == "a"
+    work.add("a")
+    work.add("a")
+    assert await taken(work) == []
+    work.done("a")
+    assert await taken(work) == ["a"]
+    work.done("a")
+    assert await taken(work) == []
+
+
+async def test_later_keys_wait_for_their_time_and_the_earliest_wish_counts():
+    clock = Clock()
+    work = queue(clock)
+    work.add("a", 10)
+    work.add("a", 5)
+    work.add("a", 20)
+    clock.now += 4.9
+    assert await taken(work) == []
+    clock.now += 0.2
+    assert await taken(work) == ["a"]
+    work.done("a")
+    clock.now += 100
+    assert await taken(work) == []
+
+
+async def test_a_wish_for_now_fulfils_one_for_later():
+    clock = Clock()
+    work = queue(clock)
+    work.add("a", 10)
+    work.add("a")
+    assert await taken(work) == ["a"]
+    work.done("a")
+    clock.now += 20
+    assert await taken(work) == []
+
+
+def test_failures_double_the_delay_up_to_a_minute_and_success_forgets_them():
+    work = queue()
+    delays = [work.retry("a") for _ in range(20)]
+    assert delays[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04])
+    assert max(delays) == LAST_RETRY
+    work.forget("a")
+    assert work.retry("a") == pytest.approx(0.005)
+    assert work.retry("b") == pytest.approx(0.005)
+
+
+async def test_workers_retry_what_raises_and_go_on():
+    work = WorkQueue[str](metrics=Metrics().queue("test"))
+    seen: Counter[str] = Counter()
+    finished = asyncio.Event()
+
+    async def handler(key: str) -> Result:
+        seen[key] += 1
+        if key == "bad" and seen[key] < 3:
+            raise RuntimeError("not yet")
+        if seen["bad"] == 3 and seen["good"]:
+            finished.set()
+        return Result()
+
+    task = asyncio.create_task(work.run(2, handler))
+    work.add("bad")
+    work.add("good")
+    await asyncio.wait_for(finished.wait(), 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert seen == {"bad": 3, "good": 1}
+
+
+async def test_requeue_after_brings_a_key_back():
+    clock = Clock()
+    work = queue(clock)
+    looks = 0
+
+    async def handler(_: str) -> Result:
+        nonlocal looks
+        looks += 1
+        return Result(requeue_after=30)
+
+    task = asyncio.create_task(work.run(1, handler))
+    work.add("a")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert looks == 1
+    clock.now += 31
+    work.add("wake")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert looks == 3
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
+def test_never_two_at_once_and_nothing_is_lost(wishes, workers):
+    """Whatever is added and whenever: each key is looked at after its last wish, by one worker at a time."""
+
+    async def scenario() -> None:
+        work = WorkQueue[str](metrics=Metrics().queue("test"))
+        active: Counter[str] = Counter()
+        last_wish: dict[str, int] = {}
+        last_look: dict[str, int] = {}
+        step = 0
+
+        async def handler(key: str) -> Result:
+            nonlocal step
+            active[key] += 1
+            assert active[key] == 1
+            step += 1
+            last_look[key] = step
+            await asyncio.sleep(0)
+            active[key] -= 1
+            return Result()
+
+        task = asyncio.create_task(work.run(workers, handler))
+        for key, pauses in wishes:
+            step += 1
+            last_wish[key] = step
+            work.add(key)
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+        while len(work) or work.working:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert {key for key in last_wish if last_look.get(key, 0) < last_wish[key]} == set()
+
+    asyncio.run(scenario())
