@@ -26,8 +26,9 @@ from dynamo_shared.kube.config import Connection
 # One process talks to one API server: more connections than this only queue on its side
 # (max-requests-inflight 400, mutating 200).
 CONNECTIONS: Final = 64
-# Watches live beside requests, each holding its connection; they must never starve a write of one.
-WATCH_CONNECTIONS: Final = 64
+# Watches live beside requests, each holding its connection for minutes: they must never starve a write of one, nor wait
+# for another watch to end. There are as many as there are reflectors; 0 is no limit.
+WATCH_CONNECTIONS: Final = 0
 # etcd refuses objects above 1.5 MiB; a page of 500 fat pods stays below this, a mistake in a selector does not.
 MAX_RESPONSE_BYTES: Final = 64 * 2**20
 # Name resolution, TCP and TLS together.
