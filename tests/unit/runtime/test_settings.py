@@ -66,7 +66,8 @@ def test_variables_override_the_file(tmp_path):
 def test_every_mistake_is_told_at_once_with_where_it_stands(tmp_path):
     file = written(
         tmp_path,
-        "server: {metrics: {port: 99999}}\nlogging: {level: loud}\nplatfrom: {}\norchestrators: {grove: {terminationDelay: soon}}\n",
+        "server: {metrics: {port: 99999}}\nlogging: {level: loud}\nplatfrom: {}\n"
+        "orchestrators: {grove: {terminationDelay: soon}}\n",
     )
     with pytest.raises(InvalidSettings) as caught:
         load_settings(file, {"DYNAMO_PLATFORM__WORKERS": "many"})

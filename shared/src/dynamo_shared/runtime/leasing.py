@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
-from dynamo_shared.runtime.health import Health
+from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.secrets import secret
 from dynamo_shared.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from dynamo_shared.leases.election import Election
+    from dynamo_shared.leases.partitions import Partitions
+    from dynamo_shared.leases.session import Session
+
+COMPONENT = "etcd"
 
 
 class Leasing(Protocol):
@@ -37,8 +49,93 @@ class SingleReplica:
         return AlwaysLeader()
 
 
+class ManyReplicas:
+    """Replicas share the work through etcd. What a service asks for is begun with the first question."""
+
+    def __init__(self, session: Session, tasks: asyncio.TaskGroup, version: str) -> None:
+        self._session = session
+        self._tasks = tasks
+        self._version = version
+        self._partitions: dict[str, Partitions] = {}
+        self._elections: dict[str, Election] = {}
+
+    def ownership(self, service: str) -> Ownership:
+        """The keys of the partitions that this replica holds. A service that was started again begins without listeners."""
+        from dynamo_shared.leases.partitions import Partitions  # noqa: PLC0415 - see `leasing`
+        from dynamo_shared.leases.registry import Registry  # noqa: PLC0415
+
+        partitions = self._partitions.get(service)
+        if partitions is None:
+            about = {"version": self._version, "host": socket.gethostname(), "pid": str(os.getpid())}
+            registry = Registry(self._session, service, about)
+            partitions = self._partitions[service] = Partitions(self._session, registry, service)
+            self._tasks.create_task(registry.run(), name=f"registry-{service}")
+            self._tasks.create_task(partitions.run(), name=f"partitions-{service}")
+        partitions.detach()
+        return partitions
+
+    def leadership(self, service: str) -> Leadership:
+        """The election of that service, for which this replica stands from now on."""
+        from dynamo_shared.leases.election import Election  # noqa: PLC0415 - see `leasing`
+
+        election = self._elections.get(service)
+        if election is None:
+            election = self._elections[service] = Election(self._session, service)
+            self._tasks.create_task(election.run(), name=f"election-{service}")
+        return election
+
+
 @asynccontextmanager
 async def leasing(settings: Settings, health: Health) -> AsyncIterator[Leasing]:
-    """What the settings ask for."""
-    del settings, health
-    yield SingleReplica()
+    """What the settings ask for. At its end all that is held is given back, so that others need not wait."""
+    etcd = settings.platform.etcd
+    if not etcd.endpoints or settings.platform.replicas == 1:
+        yield SingleReplica()
+        return
+    # Imported here: gRPC takes 27 MiB, which a single replica need not spend.
+    from dynamo_shared.leases.channel import EtcdOptions  # noqa: PLC0415
+    from dynamo_shared.leases.client import EtcdClient  # noqa: PLC0415
+    from dynamo_shared.leases.session import Session  # noqa: PLC0415
+
+    options = EtcdOptions(
+        endpoints=etcd.endpoints,
+        ca_file=etcd.tls.ca_file,
+        cert_file=etcd.tls.cert_file,
+        key_file=etcd.tls.key_file,
+        user=etcd.user,
+        password=lambda: secret(etcd.password, etcd.password_file),
+    )
+    async with EtcdClient(options) as client:
+        session = Session.begin(
+            client,
+            prefix=f"{etcd.prefix.rstrip('/')}/{settings.platform.cluster_name}",
+            replica=settings.platform.replica_id or default_replica_id(),
+            ttl=math.ceil(etcd.lease_ttl),
+        )
+        lease = session.lease
+
+        def report() -> None:
+            if not lease.alive():
+                health.set(COMPONENT, State.FAILED, lease.trouble or "no lease yet")
+            elif lease.trouble:
+                health.set(COMPONENT, State.DEGRADED, lease.trouble)
+            else:
+                health.ok(COMPONENT)
+
+        lease.on_change(report)
+        health.expect(COMPONENT)
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(lease.run(), name="lease")]
+            try:
+                yield ManyReplicas(session, tasks, settings.platform.version)
+            finally:
+                # The services have ended: nothing is under way on what the lease holds.
+                running += [task for task in tasks._tasks if task is not running[0]]
+                for task in running:
+                    task.cancel()
+                await lease.close()
+
+
+def default_replica_id() -> str:
+    """The pod's name, or the host's, and the process: the same container started again is the same replica."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}-{os.getpid()}"

@@ -20,7 +20,7 @@ class MetricsServer(Section):
 
     bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
     port: PortNumber = Field(8080, description="Port; 0 picks a free one.")
-    secure: bool = Field(True, description="TLS and authorisation, where certificates are given.")
+    secure: bool = Field(True, description="Accepted for compatibility: /metrics is plain HTTP and holds no secret.")
 
 
 class ProbeServer(Section):
