@@ -60,7 +60,9 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         with progress.showing(console) as steps:
             programs = Programs(steps)
             if local:
-                plane = ControlPlane(ControlPlaneOptions(directory=folder / "cluster"), programs)
+                plane = ControlPlane(
+                    ControlPlaneOptions(directory=folder / "cluster", prepare=install_definitions), programs
+                )
                 steps.started("starting Kubernetes")
                 begun = asyncio.get_running_loop().time()
                 await stack.enter_async_context(plane)
@@ -68,7 +70,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 settings = with_cluster(settings, plane.kubeconfig, None)
             settings = await stack.enter_async_context(embedded(settings, folder, programs))
         cluster = settings.platform.kubernetes
-        await install_definitions(cluster.kubeconfig, cluster.context)
+        if not local:
+            await install_definitions(cluster.kubeconfig, cluster.context)
         platform = await stack.enter_async_context(running(services.make(), _on_this_machine(settings)))
         kubeconfig = str(cluster.kubeconfig or "")
         nats = settings.platform.nats.servers[0]

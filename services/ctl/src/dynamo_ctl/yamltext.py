@@ -19,7 +19,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "'" if _AMBIGUOUS.fullmatch(value) else "|" if "\n" in value else None
+    style: str | None
+    if not all(each.isprintable() or each == "\n" for each in value):
+        style = '"'
+    elif _AMBIGUOUS.fullmatch(value):
+        style = "'"
+    else:
+        style = "|" if "\n" in value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

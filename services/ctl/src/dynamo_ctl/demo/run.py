@@ -81,7 +81,6 @@ async def demo(plan: Plan, console: Console) -> None:
         with progress.showing(console) as steps:
             plane, nats = await _servers(stack, state, steps)
             async with _step(steps, "starting the platform"):
-                await install_definitions(plane.kubeconfig)
                 await stack.enter_async_context(_platform(state, plane, nats, await _etcd(stack, state, steps)))
         note = RunningPlatform(os.getpid(), CLUSTER, nats.url, str(plane.kubeconfig))
         stack.enter_context(announced(plan.folder, note))
@@ -120,7 +119,7 @@ def _read(file: Path) -> list[KubeObject]:
 
 async def _servers(stack: AsyncExitStack, state: Path, steps: Progress) -> tuple[ControlPlane, NatsServer]:
     programs = Programs(steps)
-    plane = ControlPlane(ControlPlaneOptions(directory=state / "kubernetes"), programs)
+    plane = ControlPlane(ControlPlaneOptions(directory=state / "kubernetes", prepare=install_definitions), programs)
     # Before the start, so that its time is that of starting and not of building.
     await programs.obtain_all([*plane.options.programs, "nats-server"])
     async with _step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):

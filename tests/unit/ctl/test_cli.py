@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+from dynamo_ctl import cli
+from dynamo_ctl.errors import CtlError, ExitCode, explain
+from dynamo_ctl.localcluster import LocalClusterError
+from dynamo_shared.bus import BusUnavailableError
+from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
+from dynamo_shared.runtime.settings import InvalidSettings
+
+NAMES = ("demo", "up", "run", "render", "get", "events", "crds")
+
+
+@pytest.fixture(autouse=True)
+def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(cli.DEBUG, raising=False)
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_names_every_command(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke([option]) == ExitCode.OK
+    out = capsys.readouterr().out
+    for name in NAMES:
+        assert f"\n  {name} " in out
+    assert "..." not in out.partition("Commands:")[2], "a summary does not fit into 80 columns"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke([name, "--help"]) == ExitCode.OK
+    assert f"Usage: dynamoctl {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
+        (["get", "pods"], "'pods' is not one of 'dgd', 'dcd', 'all'; see dynamoctl get --help"),
+        (["render"], "dynamoctl render: Missing argument"),
+        (["run", "scheduler"], "dynamoctl: no service is called scheduler; there are all, watcher, pod-builder"),
+        (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
+        (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.invoke(arguments) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+
+
+def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke([]) == ExitCode.USAGE
+    assert "Usage: dynamoctl" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["--version"]) == ExitCode.OK
+    assert capsys.readouterr().out.startswith("dynamoctl 0.")
+
+
+def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cli.DEBUG, "1")
+    with pytest.raises(CtlError, match="cannot be read"):
+        cli.invoke(["render", "no-such-file"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (CtlError("no", ExitCode.NOT_READY), ExitCode.NOT_READY, "no"),
+        (ConfigError("no cluster: give --kubeconfig"), ExitCode.UNREACHABLE, "no cluster: give --kubeconfig"),
+        (LocalClusterError("kwok is not available"), ExitCode.UNREACHABLE, "kwok is not available"),
+        (BusUnavailableError("no answer"), ExitCode.UNREACHABLE, "no answer"),
+        (Unavailable(0, "ConnectionFailed", "refused"), ExitCode.UNREACHABLE, "is it running, and --kubeconfig right?"),
+        (Forbidden(403, "Forbidden", "not you"), ExitCode.FAILED, "the cluster refuses"),
+        (Invalid(422, "Invalid", "bad"), ExitCode.FAILED, "422 Invalid: bad"),
+        (InvalidSettings("f.yaml", ["a: wrong", "b: wrong"]), ExitCode.FAILED, "f.yaml: a: wrong\nf.yaml: b: wrong"),
+        (OSError(98, "Address already in use"), ExitCode.FAILED, "Address already in use"),
+        (ZeroDivisionError("division\nby zero"), ExitCode.INTERNAL, "ZeroDivisionError: division by zero; --debug"),
+        (ExceptionGroup("several", [CtlError("first"), CtlError("second")]), ExitCode.FAILED, "first"),
+    ],
+)
+def test_every_error_has_a_code_and_says_what_to_do(error: Exception, code: ExitCode, said: str) -> None:
+    found, text = explain(error)
+    assert found == code
+    assert said in text

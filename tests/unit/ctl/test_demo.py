@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl import tree
+from dynamo_ctl.demo.run import find_manifests
+from dynamo_ctl.demo.view import LineView, table
+from dynamo_ctl.demo.waiting import FAILED_FOR, Course
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.summary import GraphLine
+from rich.console import Console
+
+
+def graph(name: str, state: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "generation": 1}, "status": {"state": state, "observedGeneration": 1}}
+
+
+def line(name: str, state: str, ready: int, message: str = "") -> GraphLine:
+    return GraphLine("n", name, "vllm", state, ready, 3, "", message)
+
+
+def test_time_runs_from_creation_to_success_and_then_stands_still() -> None:
+    course = Course(["a", "b"])
+    course.look([graph("a", "pending")], 1.0)
+    course.look([graph("a", "successful"), graph("b", "pending")], 3.0)
+    course.look([graph("a", "successful"), graph("b", "pending"), graph("stranger", "failed")], 5.0)
+    assert course.ages(5.0) == {"a": 2.0, "b": 2.0}
+    assert not course.complete
+    assert [each["metadata"]["name"] for each in course.late] == ["b"]
+    course.look([graph("a", "pending"), graph("b", "successful")], 6.0)
+    assert course.complete, "a graph that was up once has arrived"
+
+
+def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
+    course = Course(["a", "b"])
+    course.look([graph("a", "failed")], 0.0)
+    assert not course.hopeless(FAILED_FOR + 1), "b is not even there"
+    course.look([graph("a", "failed"), graph("b", "successful")], 5.0)
+    assert not course.hopeless(FAILED_FOR)
+    assert course.hopeless(FAILED_FOR + 1)
+    course.look([graph("a", "pending"), graph("b", "successful")], FAILED_FOR + 2)
+    course.look([graph("a", "failed"), graph("b", "successful")], FAILED_FOR + 3)
+    assert not course.hopeless(FAILED_FOR + 4), "it had recovered in between"
+
+
+def test_lines_are_printed_on_change_only() -> None:
+    printed: list[object] = []
+    view = LineView(printed.append)
+    view.show([line("a", "pending", 0, "waiting")], {"a": 0.1})
+    view.show([line("a", "pending", 0, "waiting still")], {"a": 0.2})
+    view.show([line("a", "successful", 3)], {"a": 1.0})
+    assert printed == [
+        "a (vllm) pending after 0.1 s, components 0/3: waiting",
+        "a (vllm) successful after 1.0 s, components 3/3",
+    ]
+
+
+def test_on_a_narrow_terminal_only_the_message_gives_way() -> None:
+    console = Console(width=80, file=io.StringIO(), force_terminal=False)
+    console.print(table([line("a-rather-long-name", "successful", 3, "m" * 500)], {"a-rather-long-name": 1.0}))
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "a-rather-long-name" in printed
+    assert "successful" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_the_tree_hangs_children_on_their_owners() -> None:
+    def obj(kind: str, name: str, owner: str = "", **rest: Any) -> dict[str, Any]:
+        owners = [{"uid": owner, "controller": True}] if owner else []
+        return {"kind": kind, "metadata": {"name": name, "uid": f"uid-{name}", "ownerReferences": owners}, **rest}
+
+    graph_ = obj("DynamoGraphDeployment", "g", status={"state": "successful"})
+    objects = [
+        obj("DynamoComponentDeployment", "g-a", "uid-g", spec={"replicas": 1}),
+        obj("Deployment", "g-a-d", "uid-g-a", spec={"replicas": 1}, status={"readyReplicas": 1}),
+        obj("ReplicaSet", "g-a-rs", "uid-g-a-d"),
+        obj("Pod", "g-a-pod", "uid-g-a-rs", spec={"nodeName": "node"}, status={"phase": "Running"}),
+        obj("Pod", "stranger", spec={}),
+    ]
+    console = Console(width=200, file=io.StringIO(), force_terminal=False)
+    console.print(tree.grow("n", [graph_], objects))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert [each.strip("│├└─ ") for each in lines] == [
+        "namespace n",
+        "DynamoGraphDeployment/g  successful",
+        "DynamoComponentDeployment/g-a  0/1 ready",
+        "Deployment/g-a-d  1/1",
+        "Pod/g-a-pod  Running on node",
+    ]
+
+
+def test_manifests_are_those_given_else_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "vllm-agg.yaml" in {file.name for file in find_manifests([])}
+    with pytest.raises(CtlError, match=r"holds no \.yaml"):
+        find_manifests([tmp_path])
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "mine.yaml").touch()
+    assert find_manifests([]) == [Path("examples/mine.yaml")]

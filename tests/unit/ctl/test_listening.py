@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl import listening, running
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.listening import Query, duration, filters, server
+from dynamo_shared.bus.protocol import Message
+
+SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DYNAMO_PLATFORM__NATS__SERVERS", "DYNAMO_PLATFORM__CLUSTER_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (Query(), ["dynamo.evt.v1.local.*.*.*.*"]),
+        (Query(namespace="team", kind="dgd", name="a.b"), ["dynamo.evt.v1.local.team.dynamographdeployment.a%2Eb.*"]),
+        (Query(types=("ready", "failed")), ["dynamo.evt.v1.local.*.*.*.failed", "dynamo.evt.v1.local.*.*.*.ready"]),
+        (
+            Query(types=("com.nvidia.dynamo.deployment.ready.v1",)),
+            ["dynamo.evt.v1.local.*.dynamographdeployment.*.ready"],
+        ),
+        (Query(kind="platform", types=("resync",)), ["dynamo.evt.v1.local.*.platform.*.resync"]),
+    ],
+)
+def test_filters_become_subjects(query: Query, expected: list[str]) -> None:
+    assert filters(query, "local") == expected
+
+
+def test_an_unknown_type_names_the_known_ones() -> None:
+    with pytest.raises(CtlError, match=r"there are .*ready") as caught:
+        filters(Query(types=("raedy",)), "local")
+    assert caught.value.code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800)])
+def test_durations(text: str, seconds: int) -> None:
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "-5m", "1.5h", "5 m"])
+def test_other_durations_are_refused(text: str) -> None:
+    with pytest.raises(CtlError, match="write a duration"):
+        duration(text)
+
+
+def test_without_any_server_it_says_what_to_give() -> None:
+    with pytest.raises(CtlError, match="give --nats URL or --config FILE") as caught:
+        server(None, None, None)
+    assert caught.value.code == ExitCode.UNREACHABLE
+
+
+def test_the_platform_that_runs_here_is_listened_to(elsewhere: Path) -> None:
+    here = running.RunningPlatform(__import__("os").getpid(), "demo", "nats://127.0.0.1:5")
+    folder = elsewhere / running.FOLDER
+    running.claim(folder)
+    with running.announced(folder, here):
+        found = server(None, None, None)
+        assert (found.options.servers, found.cluster) == (("nats://127.0.0.1:5",), "demo")
+        assert server(None, "other", None).cluster == "other"
+        named = server("nats://127.0.0.1:6", None, None)
+        assert (named.options.servers, named.cluster) == (("nats://127.0.0.1:6",), "local")
+
+
+def test_the_environment_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNAMO_PLATFORM__NATS__SERVERS", "nats://127.0.0.1:7")
+    monkeypatch.setenv("DYNAMO_PLATFORM__CLUSTER_NAME", "west")
+    found = server(None, None, None)
+    assert (found.options.servers, found.cluster) == (("nats://127.0.0.1:7",), "west")
+
+
+def message(**changes: Any) -> Message:
+    event = {
+        "id": "1",
+        "type": "com.nvidia.dynamo.deployment.ready.v1",
+        "time": "2026-01-01T10:00:00.500Z",
+        "data": {"reason": "all_resources_are_ready", "message": "All resources are ready"},
+    } | changes
+    return Message(SUBJECT, json.dumps(event).encode(), {}, 1)
+
+
+def test_a_line_says_when_what_and_why() -> None:
+    line = listening._line(message(), None, {}, as_json=False)
+    assert line is not None
+    assert "ready" in line
+    assert "team/chat" in line
+    assert line.endswith("all_resources_are_ready: All resources are ready")
+
+
+def test_an_event_is_shown_once_and_not_when_too_old() -> None:
+    seen: dict[str, None] = {}
+    assert listening._line(message(), None, seen, as_json=True)
+    assert listening._line(message(), None, seen, as_json=True) is None
+    later = datetime(2026, 1, 1, 10, 0, 1, tzinfo=UTC)
+    assert listening._line(message(id="2"), later, {}, as_json=True) is None
+
+
+def test_what_is_no_event_does_not_end_the_listening() -> None:
+    odd = Message(SUBJECT, b"not json", {}, 1)
+    assert "not a CloudEvent" in (listening._line(odd, None, {}, as_json=False) or "")
+    assert listening._line(odd, None, {}, as_json=True) is None

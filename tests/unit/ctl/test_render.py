@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+import yaml
+from dynamo_ctl import cli
+from dynamo_ctl.errors import ExitCode
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+GRAPH = """
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: tiny}
+spec:
+  backendFramework: vllm
+  components:
+    - name: Worker
+      type: worker
+      podTemplate: {spec: {containers: [{name: main, image: engine, command: [python3, -m, dynamo.vllm]}]}}
+"""
+
+
+def rendered(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [each for each in yaml.safe_load_all(capsys.readouterr().out) if each]
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_becomes_deployments_and_services(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["render", str(file), "-n", "here"]) == ExitCode.OK
+    objects = rendered(capsys)
+    kinds = [obj["kind"] for obj in objects]
+    components = len(yaml.safe_load(file.read_text())["spec"]["components"])
+    assert kinds.count("DynamoComponentDeployment") == components
+    assert kinds.count("Deployment") == components
+    assert kinds.count("Service") == components
+    for obj in objects:
+        metadata = obj["metadata"]
+        assert isinstance(metadata, dict)
+        assert metadata["namespace"] == "here"
+        assert "ownerReferences" not in metadata
+        assert "uid" not in metadata
+
+
+def test_the_first_line_says_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["render", str(EXAMPLES[0])]) == ExitCode.OK
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("# ")
+    assert "Owner references are left out" in first
+
+
+def test_standard_input_several_documents_and_other_kinds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+    text = f"{GRAPH}---\n{other}---\n{GRAPH.replace('tiny', 'other')}"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert cli.invoke(["render", "-"]) == ExitCode.OK
+    owners = {obj["metadata"]["labels"].get("nvidia.com/dynamo-graph-deployment-name") for obj in rendered(capsys)}  # type: ignore[index]
+    assert {"tiny", "other"} <= owners
+
+
+def test_a_component_on_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "dcd.yaml"
+    file.write_text(
+        "apiVersion: nvidia.com/v1beta1\nkind: DynamoComponentDeployment\nmetadata: {name: front, namespace: mine}\n"
+        "spec: {type: frontend, podTemplate: {spec: {containers: [{name: main, image: engine}]}}}\n"
+    )
+    assert cli.invoke(["render", str(file)]) == ExitCode.OK
+    objects = rendered(capsys)
+    assert "Deployment" in {obj["kind"] for obj in objects}
+    assert {obj["metadata"]["namespace"] for obj in objects} == {"mine"}  # type: ignore[index]
+
+
+def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    good.write_text(GRAPH)
+    bad.write_text(GRAPH.replace("type: worker", "type: wroker\n      replicas: -1"))
+    assert cli.invoke(["render", str(tmp_path)]) == ExitCode.FAILED
+    captured = capsys.readouterr()
+    assert not captured.out, "objects of the good file would be taken for all"
+    lines = captured.err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"dynamoctl: {bad}: spec.components[0].") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"\xff\xfe", "is not UTF-8"), (b"a: [", "YAML"), (b"", "no manifest found"), (b"- 1\n", "")],
+)
+def test_what_is_no_manifest_is_refused(
+    content: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_bytes(content)
+    assert cli.invoke(["render", str(file)]) == ExitCode.FAILED
+    error = capsys.readouterr().err
+    assert str(file) in error
+    assert said in error
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["render", str(tmp_path)]) == ExitCode.FAILED
+    assert "holds no .yaml" in capsys.readouterr().err
+
+
+def test_definitions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.invoke(["crds"]) == ExitCode.OK
+    names = {obj["metadata"]["name"] for obj in rendered(capsys)}  # type: ignore[index]
+    assert {"dynamographdeployments.nvidia.com", "dynamocomponentdeployments.nvidia.com"} <= names
