@@ -82,15 +82,21 @@ class Follower:
                 await self._complete(namespace, item)
 
     def _publish(self, change: Change) -> None:
+        self._metrics.changed(self.watched.resource.id, change.kind.lower())
+        if change.listed:
+            # Nothing has happened to it just now: there is no trace to begin.
+            self._hand_over(change)
+            return
+        with tracer.start_as_current_span(f"watch {self.watched.resource.kind}", attributes={"key": str(change.key)}):
+            self._hand_over(change)
+
+    def _hand_over(self, change: Change) -> None:
         resource = self.watched.resource
-        self._metrics.changed(resource.id, change.kind.lower())
-        with tracer.start_as_current_span(f"watch {resource.kind}", attributes={"key": str(change.key)}):
-            if change.kind == "DELETED":
-                version = version_of(change.obj)
-                self._publisher.delete(resource, change.key, version, received=change.received_at)
-            else:
-                kind = state.Change(change.kind.lower())
-                self._publisher.put(resource, change.obj, kind, received=change.received_at)
+        if change.kind == "DELETED":
+            self._publisher.delete(resource, change.key, version_of(change.obj), received=change.received_at)
+        else:
+            kind = state.Change(change.kind.lower())
+            self._publisher.put(resource, change.obj, kind, received=change.received_at)
 
     async def _complete(self, namespace: str, synced: Synced) -> None:
         """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""

@@ -211,6 +211,8 @@ class StatePublisher:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
+                # Once a turn: counting at each object would cost as much as a third of sending it.
+                metrics.STATE_WAITING.set(self.backlog)
                 while self._troubled:
                     await self._repair()
                 await self._send_ready()
@@ -246,7 +248,6 @@ class StatePublisher:
 
     def _count(self, resource: Resource, change: int) -> None:
         self._open[resource.id] = self._open.get(resource.id, 0) + change
-        metrics.STATE_WAITING.set(self.backlog)
 
     async def _send_ready(self) -> None:
         breath = BREATH
