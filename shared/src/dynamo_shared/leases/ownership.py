@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
 
 from dynamo_shared.api.resources import ObjectKey
+
+Listener: TypeAlias = Callable[[], None]
+Drainer: TypeAlias = Callable[[Callable[[ObjectKey], bool]], Awaitable[None]]
+"""Given which keys are to be given away, returns when no work on them is under way (and none begins by itself)."""
 
 
 class Ownership(Protocol):
@@ -16,8 +20,16 @@ class Ownership(Protocol):
         """Whether this replica may work on a key now."""
         ...
 
-    def on_gain(self, listener: Callable[[], None]) -> None:
+    def on_gain(self, listener: Listener) -> None:
         """Call back when keys were gained, which the listener then has to look at."""
+        ...
+
+    def on_loss(self, listener: Listener) -> None:
+        """Call back when keys were lost at once: work on what is not owned any more must end now."""
+        ...
+
+    def before_release(self, drainer: Drainer) -> None:
+        """Await this before keys are given away to another replica: `WorkQueue.drain` is made for it."""
         ...
 
 
@@ -45,8 +57,14 @@ class AllKeys:
         del key
         return True
 
-    def on_gain(self, listener: Callable[[], None]) -> None:
+    def on_gain(self, listener: Listener) -> None:
         """Nothing is ever gained: all is owned from the start."""
+
+    def on_loss(self, listener: Listener) -> None:
+        """Nothing is ever lost."""
+
+    def before_release(self, drainer: Drainer) -> None:
+        """Nothing is ever given away."""
 
 
 class AlwaysLeader:

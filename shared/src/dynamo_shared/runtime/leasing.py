@@ -6,13 +6,13 @@ import asyncio
 import math
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
+from dynamo_shared.runtime.connections import secret
 from dynamo_shared.runtime.health import Health, State
-from dynamo_shared.runtime.secrets import secret
 from dynamo_shared.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class ManyReplicas:
         self._session = session
         self._tasks = tasks
         self._version = version
+        self._running: list[asyncio.Task[None]] = []
         self._partitions: dict[str, Partitions] = {}
         self._elections: dict[str, Election] = {}
 
@@ -69,8 +70,8 @@ class ManyReplicas:
             about = {"version": self._version, "host": socket.gethostname(), "pid": str(os.getpid())}
             registry = Registry(self._session, service, about)
             partitions = self._partitions[service] = Partitions(self._session, registry, service)
-            self._tasks.create_task(registry.run(), name=f"registry-{service}")
-            self._tasks.create_task(partitions.run(), name=f"partitions-{service}")
+            self.start(registry.run(), f"registry-{service}")
+            self.start(partitions.run(), f"partitions-{service}")
         partitions.detach()
         return partitions
 
@@ -81,8 +82,17 @@ class ManyReplicas:
         election = self._elections.get(service)
         if election is None:
             election = self._elections[service] = Election(self._session, service)
-            self._tasks.create_task(election.run(), name=f"election-{service}")
+            self.start(election.run(), f"election-{service}")
         return election
+
+    def start(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Run something for as long as the leases are needed."""
+        self._running.append(self._tasks.create_task(work, name=name))
+
+    def stop(self) -> None:
+        """End all that was started."""
+        for task in self._running:
+            task.cancel()
 
 
 @asynccontextmanager
@@ -125,14 +135,13 @@ async def leasing(settings: Settings, health: Health) -> AsyncIterator[Leasing]:
         lease.on_change(report)
         health.expect(COMPONENT)
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(lease.run(), name="lease")]
+            many = ManyReplicas(session, tasks, settings.platform.version)
+            many.start(lease.run(), "lease")
             try:
-                yield ManyReplicas(session, tasks, settings.platform.version)
+                yield many
             finally:
-                # The services have ended: nothing is under way on what the lease holds.
-                running += [task for task in tasks._tasks if task is not running[0]]
-                for task in running:
-                    task.cancel()
+                # The services have ended by now: nothing is under way on what the lease holds.
+                many.stop()
                 await lease.close()
 
 

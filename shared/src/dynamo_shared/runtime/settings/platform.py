@@ -83,6 +83,16 @@ class Platform(Section):
     nats: Nats = Nats()
     etcd: Etcd = Etcd()
     kubernetes: Kubernetes = Kubernetes()
+    replicas: int | None = Field(
+        None, ge=1, description="Processes like this one. 1: no leases are needed; unset: as etcd.endpoints says."
+    )
+    replica_id: str = Field("", description="Name of this process among them; made of the host's where unset.")
     workers: int = Field(16, ge=1, le=256, description="Objects that one service works on at once.")
     resync: Duration = Field(600.0, ge=10, description="How often everything is looked at again.")
     tracing: Tracing = Tracing()
+
+    @model_validator(mode="after")
+    def _replicas_need_etcd(self) -> Self:
+        if (self.replicas or 1) > 1 and not self.etcd.endpoints:
+            raise ValueError("more than one replica needs etcd.endpoints")
+        return self

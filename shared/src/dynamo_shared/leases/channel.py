@@ -1,0 +1,248 @@
+"""The gRPC connection to etcd: one member at a time, TLS, client certificates, user and password.
+
+Clients compared: see `client.py`. gRPC's own fail-over wants all endpoints as addresses of one name; ours are a list of
+URLs, so the channel to the current one is replaced by one to the next when it does not answer. Files are read when a
+channel is made: rotated certificates and passwords are taken up with the next connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import grpc
+import grpc.aio
+from etcd3 import etcdrpc
+
+from dynamo_shared.leases.errors import (
+    CertificateFileError,
+    EtcdError,
+    EtcdLoginError,
+    EtcdUnavailableError,
+    LeaseNotFoundError,
+)
+
+DEFAULT_PORT = 2379
+
+_OPTIONS: tuple[tuple[str, Any], ...] = (
+    # A member that comes back is noticed within a second or two, not after gRPC's default of up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # A connection that was cut without a word (a node that vanished) is found dead. etcd allows a ping each 5 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+    # Time-outs and repeats are ours; a proxy for the web has no business here; connections are not shared unseen.
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+_UNAVAILABLE = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNKNOWN,
+    }
+)
+# etcd's words for a token that it does not know (any more), and for a missing one; api/v3rpc/rpctypes/error.go.
+_TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth store is old")
+_LOGIN_REFUSED = ("authentication failed", "permission denied")
+_AUTH_IS_OFF = "authentication is not enabled"
+
+Stub: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdOptions:
+    """Where etcd is and how to log in. `password` is called at each log-in, because passwords rotate."""
+
+    endpoints: Sequence[str]
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    user: str = ""
+    password: Callable[[], str] = field(default=lambda: "", repr=False)
+    timeout: float = 3.0
+    """Seconds that one request may take."""
+
+
+class Channel:
+    """Calls to the member that answers. All methods belong to one event loop."""
+
+    def __init__(self, options: EtcdOptions) -> None:
+        if not options.endpoints:
+            raise ValueError("etcd needs at least one endpoint")
+        self._options = options
+        self._current = 0
+        self._channel: Any = None
+        self._token: str | None = None
+        self._login = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def endpoint(self) -> str:
+        """The member that is talked to."""
+        return self._options.endpoints[self._current % len(self._options.endpoints)]
+
+    async def call(self, stub: Stub, method: str, request: Any, *, timeout: float | None = None) -> Any:
+        """One request and its answer. `stub` is a stub class of etcdrpc. Raises EtcdError."""
+        within = timeout if timeout is not None else self._options.timeout
+
+        async def once(channel: grpc.aio.Channel, metadata: tuple[tuple[str, str], ...]) -> Any:
+            return await getattr(stub(channel), method)(request, timeout=within, metadata=metadata)
+
+        return await self._with_token(once)
+
+    async def exchange(self, stub: Stub, method: str, request: Any, *, timeout: float | None = None) -> Any:
+        """One request and the first answer of a streaming method. Raises EtcdError."""
+        within = timeout if timeout is not None else self._options.timeout
+
+        async def once(channel: grpc.aio.Channel, metadata: tuple[tuple[str, str], ...]) -> Any:
+            call = getattr(stub(channel), method)(timeout=within, metadata=metadata)
+            try:
+                await call.write(request)
+                answer = await call.read()
+                if answer is grpc.aio.EOF:
+                    raise EtcdUnavailableError(f"{self.endpoint}: {method} ended without an answer")
+                return answer
+            finally:
+                call.cancel()
+
+        return await self._with_token(once)
+
+    @asynccontextmanager
+    async def stream(self, stub: Stub, method: str, request: Any) -> AsyncIterator[AsyncIterator[Any]]:
+        """Answers of a streaming method, endless, for as long as the block runs; both may raise EtcdError."""
+        await self._authenticate()
+        channel = self._open()
+        call = getattr(stub(channel), method)(metadata=self._metadata())
+
+        async def answers() -> AsyncIterator[Any]:
+            try:
+                await call.write(request)
+                while (answer := await call.read()) is not grpc.aio.EOF:
+                    yield answer
+                raise EtcdUnavailableError(f"{self.endpoint}: {method} was ended by the server")
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+                raise self._translate(error, channel) from error
+
+        try:
+            yield answers()
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        """End all calls."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close(None)
+        if self._closing:
+            await asyncio.gather(*self._closing, return_exceptions=True)
+
+    async def _with_token(self, once: Callable[..., Any]) -> Any:
+        for attempt in (1, 2):
+            await self._authenticate()
+            channel, token = self._open(), self._token
+            try:
+                return await once(channel, self._metadata())
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+                if attempt == 1 and self._options.user and _says(error, _TOKEN_REFUSED):
+                    if self._token == token:
+                        self._token = None
+                    continue
+                raise self._translate(error, channel) from error
+        raise AssertionError("unreachable")
+
+    async def _authenticate(self) -> None:
+        """Get a token where user and password are configured and there is none."""
+        options = self._options
+        if not options.user or self._token is not None:
+            return
+        async with self._login:
+            if self._token is not None:
+                return
+            channel = self._open()
+            try:
+                password = options.password()
+                request = etcdrpc.AuthenticateRequest(name=options.user, password=password)
+                answer = await etcdrpc.AuthStub(channel).Authenticate(request, timeout=options.timeout)
+            except OSError as error:
+                raise CertificateFileError(f"password: {error.strerror or error}: {error.filename}") from error
+            except grpc.aio.AioRpcError as error:
+                if _says(error, (_AUTH_IS_OFF,)):
+                    self._token = ""
+                    return
+                raise self._translate(error, channel) from error
+            self._token = str(answer.token)
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("token", self._token),) if self._token else ()
+
+    def _open(self) -> grpc.aio.Channel:
+        if self._channel is None:
+            target, secure = _target(self.endpoint)
+            self._channel = (
+                grpc.aio.secure_channel(target, self._credentials(), options=_OPTIONS)
+                if secure
+                else grpc.aio.insecure_channel(target, options=_OPTIONS)
+            )
+        return self._channel
+
+    def _credentials(self) -> grpc.ChannelCredentials:
+        options = self._options
+        try:
+            ca, key, cert = (
+                path.read_bytes() if path is not None else None
+                for path in (options.ca_file, options.key_file, options.cert_file)
+            )
+        except OSError as error:
+            raise CertificateFileError(f"{error.filename}: {error.strerror or error}") from error
+        return grpc.ssl_channel_credentials(ca, key, cert)
+
+    def _translate(self, error: Exception, channel: grpc.aio.Channel) -> EtcdError:
+        if not isinstance(error, grpc.aio.AioRpcError):
+            return EtcdUnavailableError(f"{self.endpoint}: the call was ended")
+        code, words = error.code(), error.details() or ""
+        message = f"{self.endpoint}: {words or code.name}"
+        if "requested lease not found" in words:
+            return LeaseNotFoundError(message)
+        if _says(error, _LOGIN_REFUSED) or _says(error, _TOKEN_REFUSED):
+            return EtcdLoginError(message)
+        if code in _UNAVAILABLE:
+            self._turn(channel)
+            return EtcdUnavailableError(message)
+        return EtcdError(message)
+
+    def _turn(self, broken: grpc.aio.Channel) -> None:
+        """The next call goes to the next member, over a new connection."""
+        if self._channel is not broken:
+            return
+        self._channel, self._token = None, None
+        self._current += 1
+        # With a grace: calls that other tasks have under way on it may still be answered.
+        task = asyncio.get_running_loop().create_task(broken.close(self._options.timeout))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def _says(error: Exception, words: tuple[str, ...]) -> bool:
+    details = error.details() if isinstance(error, grpc.aio.AioRpcError) else None
+    return any(word in (details or "") for word in words)
+
+
+def _target(endpoint: str) -> tuple[str, bool]:
+    """Address of an endpoint as gRPC writes it, and whether it wants TLS."""
+    parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f"{host}:{parts.port or DEFAULT_PORT}", parts.scheme == "https"

@@ -1,0 +1,119 @@
+"""Which partitions to claim, to stop working on and to let go: a pure decision, one reading of etcd after the other.
+
+A partition of ours goes through these phases:
+
+    HELD       we may work on it, as long as the lease that claims it is alive
+    DRAINING   another member should have it: no new work, what is under way ends; may become HELD again
+    RELEASING  the claim is being deleted: never ours again, since a deletion whose answer got lost may still come true
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dynamo_shared.leases.rendezvous import best_member
+
+
+class Claim(NamedTuple):
+    """A claim as etcd has it: under which lease, and since which revision."""
+
+    lease: int
+    created: int
+
+
+class Phase(enum.Enum):
+    """See the module."""
+
+    HELD = "held"
+    DRAINING = "draining"
+    RELEASING = "releasing"
+
+
+@dataclass(slots=True)
+class _Entry:
+    claim: Claim
+    phase: Phase
+    round: int = 0
+
+
+class Drain(NamedTuple):
+    """A partition to be drained. `round` tells this time from an earlier one that was called off."""
+
+    partition: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a reading of etcd leads to."""
+
+    gained: frozenset[int]
+    lost: frozenset[int]
+    claim: tuple[int, ...]
+    drain: tuple[Drain, ...]
+    release: tuple[tuple[int, Claim], ...]
+
+
+class Claims:
+    """The partitions of one replica of one service."""
+
+    def __init__(self, replica: str, count: int) -> None:
+        self._replica = replica
+        self._count = count
+        self._entries: dict[int, _Entry] = {}
+        self._rounds = 0
+
+    def holds(self, partition: int, lease: int) -> bool:
+        """Whether new work on a partition may begin under the lease that is alive now (0: none)."""
+        entry = self._entries.get(partition)
+        return entry is not None and lease != 0 and entry.phase is Phase.HELD and entry.claim.lease == lease
+
+    def held(self, lease: int) -> frozenset[int]:
+        """All partitions on which new work may begin."""
+        return frozenset(partition for partition in self._entries if self.holds(partition, lease))
+
+    def observe(self, lease: int, members: Collection[str], claims: Mapping[int, Claim]) -> Decision:
+        """Take in what etcd has, `lease` being the one that is alive now (0: none)."""
+        before = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
+        mine = {partition: claim for partition, claim in claims.items() if lease and claim.lease == lease}
+        self._entries = {n: entry for n, entry in self._entries.items() if mine.get(n) == entry.claim}
+        for partition, claim in mine.items():
+            # Also finds the claims whose transaction was never answered.
+            if partition not in self._entries:
+                self._entries[partition] = _Entry(claim, Phase.HELD)
+        claim_now: list[int] = []
+        drain: list[Drain] = []
+        # Whoever is not registered (yet, or any more) neither takes nor gives.
+        if lease and self._replica in members:
+            for partition in range(self._count):
+                wanted = best_member(partition, members) == self._replica
+                entry = self._entries.get(partition)
+                if entry is None:
+                    if wanted and partition not in claims:
+                        claim_now.append(partition)
+                elif entry.phase is Phase.HELD and not wanted:
+                    self._rounds += 1
+                    entry.phase, entry.round = Phase.DRAINING, self._rounds
+                    drain.append(Drain(partition, entry.round))
+                elif entry.phase is Phase.DRAINING and wanted:
+                    entry.phase = Phase.HELD
+        after = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
+        release = tuple((n, entry.claim) for n, entry in self._entries.items() if entry.phase is Phase.RELEASING)
+        return Decision(frozenset(after - before), frozenset(before - after), tuple(claim_now), tuple(drain), release)
+
+    def drop(self) -> frozenset[int]:
+        """The lease is lost and all with it; returns the partitions on which work may be under way."""
+        working = {n for n, entry in self._entries.items() if entry.phase is not Phase.RELEASING}
+        self._entries.clear()
+        return frozenset(working)
+
+    def drained(self, drain: Drain) -> bool:
+        """Nothing is under way on a partition any more; whether its claim is to be deleted now."""
+        entry = self._entries.get(drain.partition)
+        if entry is None or entry.phase is not Phase.DRAINING or entry.round != drain.round:
+            return False
+        entry.phase = Phase.RELEASING
+        return True

@@ -1,0 +1,186 @@
+"""What the platform asks of etcd, and nothing more: keys that live with a lease, transactions, a watch as a hint.
+
+Why the generated stubs of `cslab-etcd3` (`import etcd3`) on grpc.aio: its own client is synchronous and would need a
+thread for each watch and keepalive. The asyncio clients were found wanting where it matters here: aetcd has no TLS and
+takes a dead lease for a living one, etcd3aio skips events at a reconnect, hangs on a compacted watch and calls a lease
+alive after its time, etcd-client-py has no TLS. The API is small, so the stubs plus these few methods cost less than
+working around any of them.
+
+Nothing here repeats a request: whether a write that timed out was done is for the caller to find out by reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from etcd3 import etcdrpc
+
+from dynamo_shared.leases.channel import Channel, EtcdOptions
+from dynamo_shared.leases.errors import CompactedError, EtcdUnavailableError
+
+#: The revision at which a key that does not exist was created.
+_ABSENT = 0
+
+
+class KeyValue(NamedTuple):
+    """A key as etcd has it. `created` and `modified` are revisions; `lease` is 0 where none holds it."""
+
+    key: str
+    value: bytes
+    lease: int
+    created: int
+    modified: int
+
+
+class Snapshot(NamedTuple):
+    """All keys under a prefix, as they were at one revision."""
+
+    revision: int
+    keys: dict[str, KeyValue]
+
+
+class Grant(NamedTuple):
+    """A new lease; the server may have made its lifetime (seconds) longer than was asked for."""
+
+    lease: int
+    ttl: float
+
+
+class EtcdClient:
+    """One connection to etcd, shared by all that a process keeps there. Every method may raise EtcdError."""
+
+    def __init__(self, options: EtcdOptions) -> None:
+        self._channel = Channel(options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all calls and watches."""
+        await self._channel.close()
+
+    async def get(self, key: str) -> KeyValue | None:
+        """A key as a majority of the members has it now."""
+        answer = await self._channel.call(etcdrpc.KVStub, "Range", etcdrpc.RangeRequest(key=key.encode()))
+        return _key_value(answer.kvs[0]) if answer.kvs else None
+
+    async def read(self, prefix: str) -> Snapshot:
+        """All keys under a prefix, as a majority of the members has them now."""
+        start = prefix.encode()
+        request = etcdrpc.RangeRequest(key=start, range_end=end_of(start))
+        answer = await self._channel.call(etcdrpc.KVStub, "Range", request)
+        return Snapshot(answer.header.revision, {kv.key: kv for kv in map(_key_value, answer.kvs)})
+
+    async def put(self, key: str, value: bytes, *, lease: int = 0) -> None:
+        """Write a key. LeaseNotFoundError where its lease is gone."""
+        request = etcdrpc.PutRequest(key=key.encode(), value=value, lease=lease)
+        await self._channel.call(etcdrpc.KVStub, "Put", request)
+
+    async def create(
+        self, key: str, value: bytes, *, lease: int = 0, present: tuple[str, ...] = (), absent: tuple[str, ...] = ()
+    ) -> bool:
+        """Write a key only if it does not exist, in one transaction; whether it was written.
+
+        With `present` and `absent`, only if those keys do, or do not, exist as well. LeaseNotFoundError where its lease
+        is gone.
+        """
+        conditions = [_exists(other, True) for other in present]
+        conditions += [_exists(other, False) for other in (key, *absent)]
+        put = etcdrpc.RequestOp(request_put=etcdrpc.PutRequest(key=key.encode(), value=value, lease=lease))
+        return await self._transaction(conditions, [put])
+
+    async def create_both(self, first: tuple[str, bytes, int], second: tuple[str, bytes, int]) -> bool:
+        """Write two keys (name, value, lease) only if neither exists; whether they were written."""
+        pairs = (first, second)
+        puts = [
+            etcdrpc.RequestOp(request_put=etcdrpc.PutRequest(key=key.encode(), value=value, lease=lease))
+            for key, value, lease in pairs
+        ]
+        return await self._transaction([_exists(key, False) for key, _, _ in pairs], puts)
+
+    async def delete_created(self, key: str, created: int) -> None:
+        """Delete a key, only if it is still the one that was created at that revision."""
+        condition = etcdrpc.Compare(
+            result=etcdrpc.Compare.EQUAL, target=etcdrpc.Compare.CREATE, key=key.encode(), create_revision=created
+        )
+        delete = etcdrpc.RequestOp(request_delete_range=etcdrpc.DeleteRangeRequest(key=key.encode()))
+        await self._transaction([condition], [delete])
+
+    async def grant(self, ttl: int, *, timeout: float | None = None) -> Grant:
+        """A new lease that lives for `ttl` seconds without a keepalive."""
+        request = etcdrpc.LeaseGrantRequest(TTL=ttl)
+        answer = await self._channel.call(etcdrpc.LeaseStub, "LeaseGrant", request, timeout=timeout)
+        return Grant(answer.ID, float(answer.TTL))
+
+    async def keepalive(self, lease: int, *, timeout: float | None = None) -> float:
+        """Renew a lease; its lifetime from now in seconds, 0 where it does not exist any more.
+
+        A stream for each keepalive costs 0.3 ms and gives it a time-out of its own; a lasting stream that hangs looks
+        alive.
+        """
+        request = etcdrpc.LeaseKeepAliveRequest(ID=lease)
+        answer = await self._channel.exchange(etcdrpc.LeaseStub, "LeaseKeepAlive", request, timeout=timeout)
+        return max(0.0, float(answer.TTL))
+
+    async def revoke(self, lease: int) -> None:
+        """End a lease, and delete all its keys. LeaseNotFoundError where it has ended already."""
+        await self._channel.call(etcdrpc.LeaseStub, "LeaseRevoke", etcdrpc.LeaseRevokeRequest(ID=lease))
+
+    @asynccontextmanager
+    async def watch(self, prefix: str, start: int) -> AsyncIterator[AsyncIterator[int]]:
+        """For as long as the block runs: the revision of each batch of changes under a prefix, from revision `start` on.
+
+        Yields 0 once when the watch stands. Raises CompactedError where `start` is gone, EtcdUnavailableError when cut
+        off.
+        """
+        key = prefix.encode()
+        create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
+        request = etcdrpc.WatchRequest(create_request=create)
+        async with self._channel.stream(etcdrpc.WatchStub, "Watch", request) as answers:
+            yield _revisions(answers)
+
+    async def _transaction(self, conditions: list[Any], operations: list[Any]) -> bool:
+        request = etcdrpc.TxnRequest(compare=conditions, success=operations)
+        answer = await self._channel.call(etcdrpc.KVStub, "Txn", request)
+        return bool(answer.succeeded)
+
+
+async def _revisions(answers: AsyncIterator[Any]) -> AsyncIterator[int]:
+    async for answer in answers:
+        if answer.compact_revision:
+            raise CompactedError(f"revisions before {answer.compact_revision} are gone")
+        if answer.canceled:
+            raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
+        if answer.created:
+            yield 0
+        elif answer.events:
+            yield answer.header.revision
+
+
+def end_of(prefix: bytes) -> bytes:
+    """End (exclusive) of the range of keys that begin with a prefix."""
+    for index in range(len(prefix) - 1, -1, -1):
+        if prefix[index] < 0xFF:
+            return prefix[:index] + bytes([prefix[index] + 1])
+    return b"\0"
+
+
+def _exists(key: str, wanted: bool) -> Any:
+    return etcdrpc.Compare(
+        result=etcdrpc.Compare.GREATER if wanted else etcdrpc.Compare.EQUAL,
+        target=etcdrpc.Compare.CREATE,
+        key=key.encode(),
+        create_revision=_ABSENT,
+    )
+
+
+def _key_value(kv: Any) -> KeyValue:
+    return KeyValue(kv.key.decode(), kv.value, kv.lease, kv.create_revision, kv.mod_revision)

@@ -1,0 +1,134 @@
+"""Who is the active one: a key that one replica's lease holds, created only if nobody has it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import NamedTuple
+
+import structlog
+
+from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.registry import LOOK_EVERY, RETRY_PAUSE
+from dynamo_shared.leases.session import Session
+from dynamo_shared.leases.view import PrefixView, Wakes
+
+#: Pause while an etcd without data lets old leases run out, in seconds.
+SETTLING_PAUSE = 0.5
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class _Seat(NamedTuple):
+    """That we lead: under which lease, since which revision."""
+
+    lease: int
+    created: int
+
+
+class Election:
+    """Leadership through etcd. `run` must run, and stands for election; all methods belong to its event loop."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._client = client = session.client
+        self._lease = lease = session.lease
+        self._epoch = session.epoch
+        self._name = name
+        self._replica = session.replica
+        self._key = f"{session.prefix}/election/{name}"
+        self._view = PrefixView(client, self._key)
+        self._seat: _Seat | None = None
+        self._leader = ""
+        self._standing = True
+        self._resigned: _Seat | None = None
+        self._wakes = Wakes()
+        self._elected, self._lost = asyncio.Event(), asyncio.Event()
+        self._lost.set()
+        lease.on_change(self._lease_changed)
+        self._view.on_hint(self._wakes.set)
+
+    def is_leader(self) -> bool:
+        """Whether this replica leads, and its lease is alive."""
+        return self._seat is not None and self._seat.lease == self._lease.id
+
+    @property
+    def leader(self) -> str:
+        """Replica id of the leader as last read, empty where there is none."""
+        return self._leader
+
+    async def wait_elected(self) -> None:
+        """Return as soon as this replica leads."""
+        while not self.is_leader():
+            await self._elected.wait()
+            if not self.is_leader():
+                self._step_down()
+
+    async def wait_lost(self) -> None:
+        """Return as soon as this replica no longer leads."""
+        while self.is_leader():
+            await self._lost.wait()
+
+    async def resign(self) -> None:
+        """Lead no more, and let another: the seat is free at once. `stand` to be a candidate again. Raises EtcdError."""
+        self._standing = False
+        if (seat := self._seat or self._resigned) is not None:
+            # Never ours again from here on: the deletion may come true though its answer gets lost.
+            self._resigned = seat
+            self._step_down()
+            await self._client.delete_created(self._key, seat.created)
+
+    def stand(self) -> None:
+        """Be a candidate, as from the start."""
+        self._standing = True
+        self._wakes.set()
+
+    async def run(self) -> None:
+        """Stand for election until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._view.run())
+            while True:
+                wait = LOOK_EVERY
+                try:
+                    wait = await self._look()
+                except LeaseNotFoundError:
+                    self._lease.check()
+                except EtcdError as error:
+                    log.debug("election not read", election=self._name, error=str(error))
+                    wait = RETRY_PAUSE * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+                await self._wakes.wait(wait)
+
+    async def _look(self) -> float:
+        """Read, decide, do; returns the seconds after which to look again."""
+        holder = await self._client.get(self._key)
+        lease = self._lease.id
+        self._leader = holder.value.decode(errors="replace") if holder is not None else ""
+        seat = _Seat(holder.lease, holder.created) if holder is not None and lease and holder.lease == lease else None
+        if seat is not None and seat == self._resigned:
+            await self._client.delete_created(self._key, seat.created)
+            return RETRY_PAUSE
+        if seat is None and self._seat is not None:
+            self._lease.check()
+            self._step_down()
+        elif seat is not None and seat != self._seat:
+            self._seat = seat
+            log.info("elected", election=self._name, replica=self._replica)
+            self._lost.clear()
+            self._elected.set()
+        if holder is None and lease and self._standing:
+            if await self._epoch.claim(self._key, self._replica.encode(), lease):
+                self._wakes.set()
+            else:
+                return SETTLING_PAUSE
+        return LOOK_EVERY
+
+    def _step_down(self) -> None:
+        if self._seat is not None:
+            log.info("leads no more", election=self._name, replica=self._replica)
+        self._seat = None
+        self._elected.clear()
+        self._lost.set()
+
+    def _lease_changed(self) -> None:
+        if not self._lease.alive():
+            self._step_down()
+        self._wakes.set()

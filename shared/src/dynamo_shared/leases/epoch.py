@@ -1,0 +1,47 @@
+"""Waiting out what an etcd that has lost its data cannot tell: who still works under a lease that went with it.
+
+Claims are safe because etcd knows all living leases. One that starts without its data knows none, while replicas go on
+until their own deadline, up to a lifetime later. So the data carries a marker. Where it is missing, whoever notices
+writes it together with a key under a fresh lease of one lifetime that nobody renews, and no claim is granted while that
+key exists. The first start of all looks the same and waits as well: once in the life of an etcd.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from dynamo_shared.leases.client import EtcdClient
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class Epoch:
+    """The marker of one prefix. `ttl` must be that of all replicas' leases, in seconds."""
+
+    def __init__(self, client: EtcdClient, prefix: str, ttl: int) -> None:
+        self._client = client
+        self._ttl = ttl
+        self.marker = f"{prefix}/epoch"
+        self.settling = f"{prefix}/settling"
+
+    async def claim(self, key: str, value: bytes, lease: int) -> bool:
+        """Write a key only if nobody has it and nobody can still believe to have it; whether it was written.
+
+        Raises EtcdError.
+        """
+        written = await self._client.create(key, value, lease=lease, present=(self.marker,), absent=(self.settling,))
+        if not written:
+            await self._begin()
+        return written
+
+    async def _begin(self) -> None:
+        """Mark the data, where it has no marker."""
+        if await self._client.get(self.marker) is not None:
+            return
+        grant = await self._client.grant(self._ttl)
+        if await self._client.create_both((self.marker, b"", 0), (self.settling, b"", grant.lease)):
+            log.warning(
+                "etcd is new or has lost its data: nothing is claimed before old leases have run out", ttl=grant.ttl
+            )
+        else:
+            await self._client.revoke(grant.lease)

@@ -1,0 +1,171 @@
+"""The lease of a process, kept alive and got anew: what it holds in etcd, it holds under this lease.
+
+The server's word is not waited for to stop: `alive()` compares the clock with a deadline of our own (`term.py`) each
+time it is asked, so that it is right also when the server is unreachable, the loop was blocked, or the process was
+paused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.term import Term, lease_clock
+
+#: Pause after a failed attempt, in seconds: the first, and the longest. Doubles, with jitter.
+FIRST_PAUSE = 0.1
+LAST_PAUSE = 2.0
+#: How long an orderly end waits for the server to take the lease back, in seconds.
+REVOKE_WITHIN = 2.0
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class Lease:
+    """At most one living lease at a time. `run` must run; all methods belong to its event loop.
+
+    `on_change` listeners are called, in order, when a lease was lost (before the server can have ended it, or when it
+    says that it has) and when a new one was granted.
+    """
+
+    def __init__(self, client: EtcdClient, ttl: int, *, clock: Callable[[], float] = lease_clock) -> None:
+        self._client = client
+        self._ttl = ttl
+        self._clock = clock
+        self._term: Term | None = None
+        self._listeners: list[Callable[[], None]] = []
+        self._trouble = ""
+        self._checks = asyncio.Event()
+
+    @property
+    def id(self) -> int:
+        """The lease while it is alive, 0 while there is none."""
+        term = self._term
+        return term.lease if term is not None and term.alive(self._clock()) else 0
+
+    def alive(self) -> bool:
+        """Whether there is a lease that the server cannot have ended yet."""
+        return self.id != 0
+
+    @property
+    def ttl(self) -> float:
+        """Lifetime in seconds, as asked for or as the server made it."""
+        return self._term.ttl if self._term is not None else float(self._ttl)
+
+    @property
+    def trouble(self) -> str:
+        """Why the last request for it failed; empty while they succeed."""
+        return self._trouble
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call back when the lease was lost or granted, or requests for it begin or cease to fail."""
+        self._listeners.append(listener)
+
+    def check(self) -> None:
+        """Something suggests that the lease is gone: ask the server now instead of at the next keepalive."""
+        self._checks.set()
+
+    async def run(self) -> None:
+        """Keep a lease until cancelled."""
+        abandoned: set[int] = set()
+        while True:
+            term = await self._acquire()
+            log.info("lease granted", lease=f"{term.lease:x}", ttl=term.ttl)
+            self._tell()
+            await self._take_back(abandoned, term.keepalive_every)
+            abandoned.add(term.lease)
+            await self._keep(term.lease)
+            self._term = None
+            log.warning("lease lost", lease=f"{term.lease:x}", reason=self._trouble or "the server has ended it")
+            self._tell()
+
+    async def close(self) -> None:
+        """Give the lease back, and with it all that it holds; call after `run` was cancelled."""
+        term, self._term = self._term, None
+        if term is None:
+            return
+        self._tell()
+        try:
+            async with asyncio.timeout(REVOKE_WITHIN):
+                await self._client.revoke(term.lease)
+        except (EtcdError, TimeoutError) as error:
+            log.info("the lease was not given back and will expire", error=str(error))
+
+    async def _acquire(self) -> Term:
+        pause = FIRST_PAUSE
+        while True:
+            sent = self._clock()
+            try:
+                grant = await self._client.grant(self._ttl)
+            except EtcdError as error:
+                self._note(str(error))
+                await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+                pause = min(LAST_PAUSE, pause * 2)
+                continue
+            self._note("")
+            term = Term.granted(grant.lease, grant.ttl, sent)
+            if term.alive(self._clock()):
+                self._term = term
+                return term
+
+    async def _keep(self, lease: int) -> None:
+        """Renew until the lease is lost."""
+        pause = FIRST_PAUSE
+        wait = self._term.keepalive_every if self._term is not None else 0.0
+        while (term := self._term) is not None and (left := term.deadline - self._clock()) > 0:
+            await self._pause(min(wait, left))
+            sent = self._clock()
+            if (left := term.deadline - sent) <= 0:
+                return
+            try:
+                ttl = await self._client.keepalive(lease, timeout=min(term.keepalive_every, left))
+            except LeaseNotFoundError:
+                ttl = 0.0
+            except EtcdError as error:
+                self._note(str(error))
+                wait = pause * (0.5 + random.random() / 2)  # noqa: S311
+                pause = min(term.keepalive_every / 2, pause * 2)
+                continue
+            self._note("")
+            if ttl <= 0:
+                return
+            self._term = term = term.renewed(ttl, sent)
+            pause, wait = FIRST_PAUSE, term.keepalive_every
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._checks.wait()
+        except TimeoutError:
+            return
+        self._checks.clear()
+
+    async def _take_back(self, abandoned: set[int], within: float) -> None:
+        """End leases that we stopped to trust but the server may still have: what they hold keeps others waiting."""
+        try:
+            async with asyncio.timeout(within):
+                for lease in list(abandoned):
+                    with suppress(LeaseNotFoundError):
+                        await self._client.revoke(lease)
+                    abandoned.discard(lease)
+        except (EtcdError, TimeoutError) as error:
+            log.info("a lease that was given up will expire by itself", error=str(error))
+            abandoned.clear()
+
+    def _note(self, trouble: str) -> None:
+        changed = bool(trouble) != bool(self._trouble)
+        if trouble and changed:
+            log.warning("etcd does not answer", error=trouble)
+        self._trouble = trouble
+        if changed:
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()

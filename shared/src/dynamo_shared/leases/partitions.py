@@ -1,0 +1,170 @@
+"""Which keys this replica works on: 32 partitions, each claimed in etcd by one replica's lease.
+
+`claims.py` decides, this does. A claim is a key that is created only if nobody has it (`epoch.py`), bound to our lease;
+it is deleted only after the work on it has ended, and only if it is still the one we made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+import structlog
+
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.leases.claims import Claim, Claims, Drain
+from dynamo_shared.leases.client import Snapshot
+from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.ownership import Drainer, Listener
+from dynamo_shared.leases.registry import LOOK_EVERY, RETRY_PAUSE, Registry
+from dynamo_shared.leases.rendezvous import PARTITIONS, partition_of
+from dynamo_shared.leases.session import Session
+from dynamo_shared.leases.view import PrefixView, Wakes
+
+#: How long work under way may hold up giving a partition away, in seconds. Then listeners of `on_loss` must end it.
+DRAIN_WITHIN = 30.0
+#: Pause while an etcd without data lets old leases run out, in seconds.
+SETTLING_PAUSE = 0.5
+
+T = TypeVar("T")
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class Partitions:
+    """Ownership through etcd. `run` must run; all methods belong to its event loop."""
+
+    def __init__(self, session: Session, registry: Registry, service: str) -> None:
+        self._client = client = session.client
+        self._lease = lease = session.lease
+        self._epoch = session.epoch
+        self._registry = registry
+        self._service = service
+        self._prefix = f"{session.prefix}/partitions/{service}/"
+        self._claims = Claims(registry.replica, PARTITIONS)
+        self._view = PrefixView(client, self._prefix)
+        self._wakes = Wakes()
+        self._gain: list[Listener] = []
+        self._loss: list[Listener] = []
+        self._drainers: list[Drainer] = []
+        lease.on_change(self._lease_changed)
+        registry.on_change(self._wakes.set)
+        self._view.on_hint(self._wakes.set)
+
+    def owns(self, key: ObjectKey) -> bool:
+        """Whether this replica may begin work on a key now."""
+        return self._claims.holds(partition_of(key), self._lease.id)
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Partitions that this replica may work on now."""
+        return self._claims.held(self._lease.id)
+
+    def on_gain(self, listener: Listener) -> None:
+        """Call back when keys were gained, which the listener then has to look at."""
+        self._gain.append(listener)
+
+    def on_loss(self, listener: Listener) -> None:
+        """Call back when keys were lost at once: work on what is not owned any more must end now."""
+        self._loss.append(listener)
+
+    def before_release(self, drainer: Drainer) -> None:
+        """Await this before keys are given away: it returns when no work on them is under way."""
+        self._drainers.append(drainer)
+
+    def detach(self) -> None:
+        """Forget all listeners and drainers: whoever added them is gone."""
+        self._gain, self._loss, self._drainers = [], [], []
+
+    async def run(self) -> None:
+        """Hold the partitions that are this replica's share, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._view.run())
+            while True:
+                wait = LOOK_EVERY
+                try:
+                    wait = await self._look(tasks)
+                except LeaseNotFoundError:
+                    self._lease.check()
+                except EtcdError as error:
+                    log.debug("partitions not read", service=self._service, error=str(error))
+                    wait = RETRY_PAUSE * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+                await self._wakes.wait(wait)
+
+    async def _look(self, tasks: asyncio.TaskGroup) -> float:
+        """Read, decide, do; returns the seconds after which to look again."""
+        wait, snapshot = LOOK_EVERY, await self._view.read()
+        lease = self._lease.id
+        decision = self._claims.observe(lease, self._registry.members().keys(), self._read(snapshot))
+        if decision.lost:
+            log.info("partitions lost", service=self._service, partitions=sorted(decision.lost))
+            if decision.lost - {drain.partition for drain in decision.drain}:
+                # Not given away but gone: deleted by someone, or with the server's data.
+                self._lease.check()
+                _tell(self._loss)
+        if decision.gained:
+            log.info("partitions gained", service=self._service, partitions=sorted(decision.gained))
+            _tell(self._gain)
+        if decision.drain:
+            tasks.create_task(self._drain(decision.drain))
+        done = await _all_of(
+            [self._release(partition, claim) for partition, claim in decision.release]
+            + [self._claim(partition, lease) for partition in decision.claim]
+        )
+        if decision.release or any(done):
+            self._wakes.set()
+        elif decision.claim:
+            wait = SETTLING_PAUSE
+        return wait
+
+    def _read(self, snapshot: Snapshot) -> dict[int, Claim]:
+        names = {f"{self._prefix}{partition}": partition for partition in range(PARTITIONS)}
+        return {names[kv.key]: Claim(kv.lease, kv.created) for kv in snapshot.keys.values() if kv.key in names}
+
+    async def _claim(self, partition: int, lease: int) -> bool:
+        return await self._epoch.claim(f"{self._prefix}{partition}", self._registry.replica.encode(), lease)
+
+    async def _release(self, partition: int, claim: Claim) -> bool:
+        await self._client.delete_created(f"{self._prefix}{partition}", claim.created)
+        return True
+
+    async def _drain(self, drains: tuple[Drain, ...]) -> None:
+        """Wait until work under way on partitions has ended, then have their claims deleted."""
+        leaving = {drain.partition for drain in drains}
+
+        def concerns(key: ObjectKey) -> bool:
+            return partition_of(key) in leaving
+
+        try:
+            async with asyncio.timeout(DRAIN_WITHIN):
+                await _all_of([drainer(concerns) for drainer in self._drainers])
+        except Exception as error:
+            log.warning("work under way is cut off", service=self._service, error=str(error) or type(error).__name__)
+            _tell(self._loss)
+        for drain in drains:
+            self._claims.drained(drain)
+        self._wakes.set()
+
+    def _lease_changed(self) -> None:
+        if not self._lease.alive():
+            dropped = self._claims.drop()
+            if dropped:
+                log.warning("partitions lost with the lease", service=self._service, count=len(dropped))
+                _tell(self._loss)
+        self._wakes.set()
+
+
+async def _all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+    """Await all; the first error is raised after all have ended."""
+    results = await asyncio.gather(*awaitables, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
+def _tell(listeners: list[Callable[[], None]]) -> None:
+    for listener in listeners:
+        listener()

@@ -1,0 +1,81 @@
+"""Who is there: each replica of a service has a key that lives as long as its lease."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+
+import msgspec
+import structlog
+
+from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.session import Session
+from dynamo_shared.leases.view import PrefixView, Wakes
+
+#: Pause after etcd did not answer, in seconds, with jitter.
+RETRY_PAUSE = 0.5
+#: Without a hint, everything is looked at again after so many seconds.
+LOOK_EVERY = 10.0
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class Registry:
+    """The replicas of one service, this one among them. `run` must run."""
+
+    def __init__(self, session: Session, service: str, about: Mapping[str, str]) -> None:
+        self.replica = session.replica
+        self._client = client = session.client
+        self._lease = lease = session.lease
+        self._prefix = f"{session.prefix}/registry/{service}/"
+        self._value = msgspec.json.encode(dict(about))
+        self._view = PrefixView(client, self._prefix)
+        self._members: dict[str, dict[str, str]] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self._wakes = Wakes()
+        lease.on_change(self._wakes.set)
+        self._view.on_hint(self._wakes.set)
+
+    def members(self) -> dict[str, dict[str, str]]:
+        """What each replica tells about itself, by replica id, as last read."""
+        return dict(self._members)
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call back when a replica came or went."""
+        self._listeners.append(listener)
+
+    async def run(self) -> None:
+        """Stay registered until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._view.run())
+            while True:
+                try:
+                    await self._look()
+                except LeaseNotFoundError:
+                    self._lease.check()
+                except EtcdError as error:
+                    log.debug("registry not read", error=str(error))
+                    await asyncio.sleep(RETRY_PAUSE * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+                    continue
+                await self._wakes.wait(LOOK_EVERY)
+
+    async def _look(self) -> None:
+        snapshot = await self._view.read()
+        key, lease = self._prefix + self.replica, self._lease.id
+        own = snapshot.keys.get(key)
+        if lease and (own is None or own.lease != lease or own.value != self._value):
+            await self._client.put(key, self._value, lease=lease)
+            snapshot = await self._view.read()
+        members = {name.removeprefix(self._prefix): _about(kv.value) for name, kv in snapshot.keys.items()}
+        if members != self._members:
+            self._members = members
+            for listener in self._listeners:
+                listener()
+
+
+def _about(value: bytes) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(value, type=dict[str, str])
+    except msgspec.DecodeError:  # written by another version: it is there, whatever it says
+        return {}

@@ -1,0 +1,25 @@
+"""What everything that a process keeps in etcd has in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.epoch import Epoch
+from dynamo_shared.leases.lease import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One replica's place in etcd: its lease, its name, and where the keys begin."""
+
+    client: EtcdClient
+    lease: Lease
+    epoch: Epoch
+    prefix: str
+    replica: str
+
+    @classmethod
+    def begin(cls, client: EtcdClient, *, prefix: str, replica: str, ttl: int) -> Session:
+        """A session under a new lease, whose `run` must run. `ttl` (seconds) is the same for all replicas."""
+        return cls(client, Lease(client, ttl), Epoch(client, prefix, ttl), prefix, replica)

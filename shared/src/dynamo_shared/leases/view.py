@@ -1,0 +1,89 @@
+"""What etcd has under a prefix, kept fresh: a watch says when to look, reading says what is there.
+
+A watch can skip, hang and be compacted; what was read is right. So each batch of changes, each (re)connect, each
+compaction and a period lead to one more reading of the prefix. It holds a few dozen keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from dynamo_shared.leases.client import EtcdClient, Snapshot
+from dynamo_shared.leases.errors import CompactedError, EtcdError
+
+#: Seconds between readings without a hint.
+REREAD_EVERY = 10.0
+#: Pause before a watch that broke is made again, in seconds, with jitter.
+RECONNECT_PAUSE = 0.5
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class PrefixView:
+    """Tells when to read a prefix. `run` must run; `read` is then called by whoever needs the content."""
+
+    def __init__(self, client: EtcdClient, prefix: str, *, every: float = REREAD_EVERY) -> None:
+        self.prefix = prefix
+        self._client = client
+        self._every = every
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_hint(self, listener: Callable[[], None]) -> None:
+        """Call back whenever the content may have changed."""
+        self._listeners.append(listener)
+
+    async def read(self) -> Snapshot:
+        """The content as it is now. Raises EtcdError."""
+        return await self._client.read(self.prefix)
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tick())
+            while True:
+                try:
+                    # From the revision after the last reading, so that nothing in between is missed; a server that has
+                    # lost its data has a lower revision, and would be silent until it has caught up with ours.
+                    snapshot = await self.read()
+                    async with self._client.watch(self.prefix, snapshot.revision + 1) as changes:
+                        async for _ in changes:
+                            self._hint()
+                except CompactedError:
+                    self._hint()
+                    continue
+                except EtcdError as error:
+                    log.debug("watch broken", prefix=self.prefix, error=str(error))
+                self._hint()
+                await asyncio.sleep(RECONNECT_PAUSE * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._every)
+            self._hint()
+
+    def _hint(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+
+class Wakes:
+    """An event that forgets: `wait` returns once for any number of `set`s since it last did."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Wake who waits, or the next to wait."""
+        self._event.set()
+
+    async def wait(self, timeout: float) -> None:
+        """Return when woken, or after so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        self._event.clear()
