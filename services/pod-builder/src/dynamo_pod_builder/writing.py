@@ -56,8 +56,13 @@ class StatusWriter:
             {
                 "apiVersion": resource.api_version,
                 "kind": resource.kind,
-                # The uid makes the API server refuse if the object was deleted and made anew meanwhile.
-                "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+                # What is written was concluded from this version. The uid alone would not do: of custom resources the
+                # API server ignores it here, and a successor of the same name would get its predecessor's status.
+                "metadata": {
+                    "name": metadata["name"],
+                    "namespace": metadata["namespace"],
+                    "resourceVersion": metadata["resourceVersion"],
+                },
                 "status": status,
             },
         )

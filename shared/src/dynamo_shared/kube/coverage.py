@@ -67,10 +67,6 @@ def missing(desired: KubeObject, observed: KubeObject) -> str:
     return _missing(desired, observed, "", "", amounts=False)
 
 
-# The name by which reconcilers ask: truthy where something is missing.
-covers = missing
-
-
 def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
     """A copy of `observed` without the list entries that `desired` does not ask for, in lists that it does ask for.
 

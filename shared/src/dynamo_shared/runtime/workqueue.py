@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime.metrics import QueueMetrics
 
 K = TypeVar("K", bound=Hashable)
@@ -138,12 +139,12 @@ class WorkQueue(Generic[K]):
     async def _handle(self, key: K, handler: Callable[[K], Awaitable[Result]]) -> None:
         try:
             result = await handler(key)
-        except Exception as error:
-            delay = self.retry(key)
-            if getattr(error, "retriable", False):
-                log.info("again later", error=str(error), delay=round(delay, 3))
-            else:
-                log.exception("failed, again later", delay=round(delay, 3))
+        except KubeError as error:
+            # The API server's word, not our mistake: it is away, or somebody was faster.
+            log.info("again later", reason=error.reason, error=str(error), delay=round(self.retry(key), 3))
+            return
+        except Exception:
+            log.exception("failed, again later", delay=round(self.retry(key), 3))
             return
         self.forget(key)
         if result.requeue_after is not None:
