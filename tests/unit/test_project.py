@@ -1,0 +1,158 @@
+"""The project's own files: what users copy from them works, and nothing of a maker's machine is in them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+README = (ROOT / "README.md").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
+# Written in parts, so that this file does not hold what it looks for.
+FORBIDDEN = {
+    "a package registry's host": re.compile(
+        r"(?:files\.)?python" + r"hosted\.org|pypi" + r"\.org|test\.pypi|proxy" + r"\.golang"
+    ),
+    "a path of somebody's machine": re.compile(r"(?<![\w.}-])/(?:wo" + r"rk|root|home/[a-z]\w*)/(?!\{)\w"),
+}
+# What /root and /home stand for inside a container or in documents of the API is not a path of this machine.
+CONTAINER_PATHS = re.compile(r"/root/(?:\.cache/(?:vllm|huggingface)|\.kwok)|/home/dynamo")
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("no git repository here")
+    return [name for name in listed.stdout.split("\0") if name]
+
+
+def test_the_readme_has_its_two_commands_before_its_first_explanation() -> None:
+    lines = [line for line in README.splitlines() if line.strip()]
+    assert lines[0].startswith("# ")
+    assert lines[1].startswith("```")
+    assert [line.split("#")[0].strip() for line in lines[2:4]] == ["make demo", "make test"]
+    assert lines[4] == "```"
+
+
+def test_the_links_of_the_documents_lead_somewhere() -> None:
+    broken = []
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", document.read_text())
+        broken += [f"{document.name}: {target}" for target in targets if not (document.parent / target).exists()]
+    assert not broken
+
+
+def test_make_targets_of_the_documents_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    used = set()
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        used |= set(re.findall(r"`make ([a-z-]+)", document.read_text()))
+    assert used <= targets
+
+
+def test_every_make_target_is_explained_and_phony() -> None:
+    targets = re.findall(r"^([a-z-]+):(.*)$", MAKEFILE, re.MULTILINE)
+    phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
+    assert phony is not None
+    assert {name for name, _ in targets} == set(phony[1].split())
+    assert [name for name, rest in targets if "## " not in rest] == []
+
+
+def test_continuous_integration_runs_what_the_readme_says_then_the_checks() -> None:
+    commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
+    assert commands == ["make test", "make check"]
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_is_valid_to_the_letter(file: Path) -> None:
+    (graph,) = load_manifests(file.read_text())
+    assert isinstance(graph, DynamoGraphDeployment)
+    assert graph.metadata.name == file.stem
+    assert graph.spec.backend_framework is not None
+    assert file.read_text().startswith("# "), "an example begins with what it is for"
+    workers = [each for each in graph.spec.components if each.type != "frontend"]
+    assert len(workers) == (2 if "disagg" in file.stem else 1)
+    for worker in workers:
+        container = (worker.pod_template or {})["spec"]["containers"][0]
+        assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_every_backend_has_an_aggregated_and_a_disaggregated_example() -> None:
+    assert [file.stem for file in EXAMPLES] == [
+        f"{backend}-{way}" for backend in ("sglang", "trtllm", "vllm") for way in ("agg", "disagg")
+    ]
+
+
+def test_the_compose_file_follows_the_specification() -> None:
+    checked = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "check_jsonschema",
+            "--builtin-schema",
+            "vendor.compose-spec",
+            str(ROOT / "compose.yaml"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_compose_file_holds_together() -> None:
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    services, configs = compose["services"], compose["configs"]
+    for name, service in services.items():
+        assert set(service.get("depends_on", {})) <= set(services), name
+        assert {each["source"] for each in service.get("configs", [])} <= set(configs), name
+        assert not service.get("privileged"), name
+        assert not re.search(r":latest$|^[^:]+$", service["image"]), f"{name}: name a version"
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:"), f"{name} listens to the whole network"
+        for dependency, condition in service.get("depends_on", {}).items():
+            if condition["condition"] == "service_healthy":
+                assert "healthcheck" in services[dependency], f"{name} waits for the health of {dependency}"
+    assert not re.search(r"(?i)password|token|secret", (ROOT / "compose.yaml").read_text())
+
+
+def test_the_compose_files_settings_are_settings(tmp_path: Path) -> None:
+    from dynamo_shared.runtime.settings import load_settings
+
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    file = tmp_path / "config.yaml"
+    file.write_text(compose["configs"]["platform"]["content"])
+    settings = load_settings(file)
+    assert settings.platform.nats.servers == ("nats://nats:4222",)
+    nodes = yaml.safe_load(compose["configs"]["nodes"]["content"])["items"]
+    assert {node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes} == {"8"}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_tracked_file_holds(what: str) -> None:
+    found = []
+    for name in tracked():
+        file = ROOT / name
+        if not file.is_file() or file.suffix in {".sum", ".png"}:
+            continue
+        text = CONTAINER_PATHS.sub("", file.read_text(errors="replace"))
+        found += [f"{name}: {match[0]}" for match in FORBIDDEN[what].finditer(text)]
+    assert not found
+
+
+def test_the_locked_requirements_have_hashes() -> None:
+    for name in ("dev.txt", "runtime.txt", "uv.txt"):
+        text = (ROOT / "requirements" / name).read_text()
+        entries = [entry for entry in re.split(r"\n(?=\S)", text.strip()) if entry]
+        assert entries
+        assert all("--hash=sha256:" in entry for entry in entries), name
+    assert "uv.lock" not in tracked()
