@@ -59,6 +59,9 @@ _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth 
 _LOGIN_REFUSED = ("authentication failed", "permission denied")
 _AUTH_IS_OFF = "authentication is not enabled"
 
+# A call on a channel that another task has closed ends as if our own task had been cancelled; `_translate` tells which.
+_ENDED = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
+
 Stub: TypeAlias = Callable[..., Any]
 
 
@@ -133,7 +136,7 @@ class Channel:
                 while (answer := await call.read()) is not grpc.aio.EOF:
                     yield answer
                 raise EtcdUnavailableError(f"{self.endpoint}: {method} was ended by the server")
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            except _ENDED as error:
                 raise self._translate(error, channel) from error
 
         try:
@@ -155,7 +158,7 @@ class Channel:
             channel, token = self._open(), self._token
             try:
                 return await once(channel, self._metadata())
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+            except _ENDED as error:
                 if attempt == 1 and self._options.user and _says(error, _TOKEN_REFUSED):
                     if self._token == token:
                         self._token = None
@@ -178,7 +181,7 @@ class Channel:
                 answer = await etcdrpc.AuthStub(channel).Authenticate(request, timeout=options.timeout)
             except OSError as error:
                 raise CertificateFileError(f"password: {error.strerror or error}: {error.filename}") from error
-            except grpc.aio.AioRpcError as error:
+            except _ENDED as error:
                 if _says(error, (_AUTH_IS_OFF,)):
                     self._token = ""
                     return
@@ -209,7 +212,11 @@ class Channel:
             raise CertificateFileError(f"{error.filename}: {error.strerror or error}") from error
         return grpc.ssl_channel_credentials(ca, key, cert)
 
-    def _translate(self, error: Exception, channel: grpc.aio.Channel) -> EtcdError:
+    def _translate(self, error: BaseException, channel: grpc.aio.Channel) -> EtcdError:
+        if isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise error
         if not isinstance(error, grpc.aio.AioRpcError):
             return EtcdUnavailableError(f"{self.endpoint}: the call was ended")
         code, words = error.code(), error.details() or ""
@@ -235,7 +242,7 @@ class Channel:
         task.add_done_callback(self._closing.discard)
 
 
-def _says(error: Exception, words: tuple[str, ...]) -> bool:
+def _says(error: BaseException, words: tuple[str, ...]) -> bool:
     details = error.details() if isinstance(error, grpc.aio.AioRpcError) else None
     return any(word in (details or "") for word in words)
 

@@ -1,0 +1,494 @@
+"""Leases, registry, election and partitions on a real etcd that dies, loses its data, freezes, and asks who we are."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import EtcdServer, ServerTls
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.leases.channel import EtcdOptions
+from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.election import Election
+from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdLoginError, EtcdUnavailableError
+from dynamo_shared.leases.partitions import Partitions
+from dynamo_shared.leases.registry import Registry
+from dynamo_shared.leases.rendezvous import PARTITIONS, partition_of
+from dynamo_shared.leases.session import Session
+from dynamo_shared.runtime import Health
+from dynamo_shared.runtime.leasing import leasing
+from dynamo_shared.runtime.settings import load_settings
+
+TTL = 4
+PREFIX = "/test/local"
+
+_numbers = itertools.count(1)
+
+
+class Replica:
+    """One process of a service, as far as etcd is concerned."""
+
+    def __init__(self, url: str, name: str = "") -> None:
+        self.name = name or f"replica-{next(_numbers)}"
+        self.client = EtcdClient(EtcdOptions(endpoints=(url,), timeout=1.0))
+        self.session = Session.begin(self.client, prefix=PREFIX, replica=self.name, ttl=TTL)
+        self.lease = self.session.lease
+        self.registry = Registry(self.session, "builder", {"version": "1"})
+        self.partitions = Partitions(self.session, self.registry, "builder")
+        self.election = Election(self.session, "watcher")
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Replica:
+        parts = (self.lease, self.registry, self.partitions, self.election)
+        self.tasks = [asyncio.create_task(part.run(), name=type(part).__name__) for part in parts]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def end(self) -> None:
+        """In order: nothing is left for others to wait for."""
+        await self.crash(close=False)
+        await self.lease.close()
+        await self.client.close()
+
+    async def crash(self, *, close: bool = True) -> None:
+        """Without a word to etcd."""
+        for task in self.tasks:
+            assert not task.done(), task
+            task.cancel()
+        results = await asyncio.gather(*self.tasks, return_exceptions=True)
+        assert [error for error in results if not isinstance(error, asyncio.CancelledError)] == []
+        self.tasks = []
+        if close:
+            await self.client.close()
+
+
+class Referee:
+    """Looks at all replicas again and again: no partition may ever have two owners, nor the election two leaders."""
+
+    def __init__(self, *replicas: Replica) -> None:
+        self.replicas = replicas
+        self.looks = 0
+
+    async def __aenter__(self) -> Referee:
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        assert self.looks
+
+    async def _watch(self) -> None:
+        while True:
+            self.look()
+            await asyncio.sleep(0.002)
+
+    def look(self) -> None:
+        self.looks += 1
+        owners: dict[int, str] = {}
+        for replica in self.replicas:
+            for partition in replica.partitions.held:
+                assert partition not in owners, f"{partition}: {owners[partition]} and {replica.name}"
+                owners[partition] = replica.name
+        assert sum(replica.election.is_leader() for replica in self.replicas) <= 1
+
+
+class Wire:
+    """A TCP connection to etcd that can be frozen, as a broken network is: open, and silent."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._open = asyncio.Event()
+        self._open.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Wire:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def freeze(self) -> None:
+        self._open.clear()
+
+    def thaw(self) -> None:
+        self._open.set()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        for source, target in ((reader, far_writer), (far_reader, writer)):
+            task = asyncio.create_task(self._pump(source, target))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                await self._open.wait()
+                target.write(data)
+                await target.drain()
+        target.close()
+
+
+async def until(condition: Callable[[], bool], within: float = 30.0) -> float:
+    """Waits for a condition; the seconds it took."""
+    started = time.monotonic()
+    async with asyncio.timeout(within):
+        while not condition():
+            await asyncio.sleep(0.005)
+    return time.monotonic() - started
+
+
+def complete(*replicas: Replica) -> Callable[[], bool]:
+    """All partitions are held, and each of the replicas has some."""
+    return lambda: (
+        sum(len(replica.partitions.held) for replica in replicas) == PARTITIONS
+        and all(replica.partitions.held for replica in replicas)
+        and sum(replica.election.is_leader() for replica in replicas) == 1
+    )
+
+
+@pytest.fixture
+async def settled_etcd(etcd_server: EtcdServer) -> EtcdServer:
+    """An etcd that has had its first start: the wait for leases of an earlier life has a test of its own."""
+    async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
+        await client.put(f"{PREFIX}/epoch", b"")
+    return etcd_server
+
+
+async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first:
+        await until(complete(first))
+        kept = first.partitions.held
+        async with Replica(settled_etcd.url) as second, Referee(first, second):
+            await until(complete(first, second))
+            assert first.partitions.held < kept, "only what is given away moves"
+            assert set(first.registry.members()) == {first.name, second.name}
+            assert first.registry.members()[second.name] == {"version": "1"}
+            key = ObjectKey("default", "llama")
+            owner = first if partition_of(key) in first.partitions.held else second
+            assert owner.partitions.owns(key)
+            assert [first.partitions.owns(key), second.partitions.owns(key)].count(True) == 1
+            leader, follower = (first, second) if first.election.is_leader() else (second, first)
+            await until(lambda: follower.election.leader == leader.name)
+            await first.end()
+            assert await until(complete(second)) < 1.0, "an orderly end makes nobody wait"
+
+
+async def test_a_crashed_replica_is_replaced_when_its_lease_has_run_out(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
+        await until(complete(first, second))
+        await first.crash()
+        await until(complete(second), within=3 * TTL)
+
+
+async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first:
+        await until(complete(first))
+        finished = asyncio.Event()
+        asked: list[int] = []
+
+        async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
+            keys = (ObjectKey("default", f"graph-{number}") for number in range(2000))
+            asked.extend({partition_of(key) for key in keys if concerns(key)})
+            await finished.wait()
+
+        first.partitions.before_release(drain)
+        async with Replica(settled_etcd.url) as second, Referee(first, second):
+            await until(lambda: bool(asked))
+            await asyncio.sleep(0.5)
+            assert not second.partitions.held, "the work is still under way"
+            assert not first.partitions.held & set(asked), "but no new one begins"
+            finished.set()
+            await until(complete(first, second))
+            assert second.partitions.held == set(asked)
+
+
+async def test_listeners_hear_of_gain_and_loss(settled_etcd: EtcdServer) -> None:
+    async with Wire(settled_etcd.port) as wire, Replica(wire.url) as replica:
+        heard: list[str] = []
+        replica.partitions.on_gain(lambda: heard.append("gain"))
+        replica.partitions.on_loss(lambda: heard.append("loss"))
+        await asyncio.wait_for(replica.election.wait_elected(), 10)
+        await until(complete(replica))
+        assert set(heard) == {"gain"}
+        heard.clear()
+        wire.freeze()
+        await asyncio.wait_for(replica.election.wait_lost(), TTL)
+        assert heard == ["loss"]
+        wire.thaw()
+        await asyncio.wait_for(replica.election.wait_elected(), 3 * TTL)
+        await until(complete(replica))
+        assert heard[0] == "loss"
+        assert heard[-1] == "gain"
+
+
+async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etcd: EtcdServer) -> None:
+    async with (
+        Wire(settled_etcd.port) as wire,
+        Replica(wire.url) as first,
+        Replica(settled_etcd.url) as second,
+        Referee(first, second),
+    ):
+        await until(complete(first, second))
+        wire.freeze()
+        stopped = await until(lambda: not first.lease.alive(), within=TTL)
+        assert stopped <= TTL - 1.0 + 0.2, "the margin is kept"
+        assert not first.partitions.held
+        assert not first.election.is_leader()
+        assert len(second.partitions.held) < PARTITIONS, "the server still thinks that it lives"
+        await until(complete(second), within=3 * TTL)
+        wire.thaw()
+        await until(complete(first, second))
+
+
+async def test_server_killed_and_started_again(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
+        await until(complete(first, second))
+        lease = first.lease.id
+        await settled_etcd.kill()
+        await until(lambda: bool(first.lease.trouble))
+        await settled_etcd.start()
+        await until(lambda: not first.lease.trouble)
+        await until(complete(first, second))
+        assert lease
+
+
+async def test_server_away_for_longer_than_a_lease_lives(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
+        await until(complete(first, second))
+        await settled_etcd.kill()
+        await until(lambda: not first.lease.alive() and not second.lease.alive(), within=TTL)
+        assert not first.partitions.held | second.partitions.held
+        await settled_etcd.start()
+        await until(complete(first, second))
+
+
+async def test_server_frozen_for_longer_than_a_lease_lives(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
+        await until(complete(first, second))
+        settled_etcd.process.suspend()
+        try:
+            await until(lambda: not first.lease.alive() and not second.lease.alive(), within=TTL)
+        finally:
+            settled_etcd.process.resume()
+        await until(complete(first, second))
+
+
+async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer) -> None:
+    async with Wire(settled_etcd.port) as wire, Replica(wire.url) as first:
+        await until(complete(first))
+        # Cut off at the worst moment: it cannot hear that its lease is gone, and trusts it until its own deadline.
+        await until(lambda: not first.lease.trouble)
+        wire.freeze()
+        frozen = time.monotonic()
+        await settled_etcd.wipe()
+        await settled_etcd.start()
+        async with Replica(settled_etcd.url) as second, Referee(first, second):
+            await until(complete(second), within=5 * TTL)
+            assert time.monotonic() - frozen > TTL - 1.0, "not before the first one's deadline"
+            assert not first.lease.alive()
+            wire.thaw()
+            await until(complete(first, second), within=5 * TTL)
+
+
+async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as replica, EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,))) as other:
+        await until(complete(replica))
+        partition = min(replica.partitions.held)
+        claim = await other.get(f"{PREFIX}/partitions/builder/{partition}")
+        assert claim is not None
+        gained: list[float] = []
+        replica.partitions.on_gain(lambda: gained.append(time.monotonic()))
+        await other.delete_created(claim.key, claim.created)
+        await until(lambda: bool(gained) and partition in replica.partitions.held)
+
+
+async def test_leader_resigns_and_may_stand_again(settled_etcd: EtcdServer) -> None:
+    async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
+        await until(complete(first, second))
+        leader, follower = (first, second) if first.election.is_leader() else (second, first)
+        await leader.election.resign()
+        assert not leader.election.is_leader()
+        assert await until(follower.election.is_leader) < 1.0
+        leader.election.stand()
+        await follower.election.resign()
+        assert await until(leader.election.is_leader) < 1.0
+
+
+async def test_watch_that_asks_for_compacted_revisions(settled_etcd: EtcdServer) -> None:
+    http = LocalHttp(settled_etcd.port)
+    async with EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,))) as client:
+        for number in range(5):
+            await client.put("/other", str(number).encode())
+        revision = (await client.read("/other")).revision
+        status, _ = await http.request("POST", "/v3/kv/compaction", {"revision": str(revision)})
+        assert status == 200
+        async with client.watch("/other", 1) as changes, asyncio.timeout(5):
+            with pytest.raises(CompactedError):
+                _ = [change async for change in changes]
+
+
+async def test_the_next_endpoint_is_used_when_one_does_not_answer(settled_etcd: EtcdServer) -> None:
+    async with EtcdClient(EtcdOptions(endpoints=("http://127.0.0.1:1", settled_etcd.url))) as client:
+        with pytest.raises(EtcdUnavailableError, match=r"127\.0\.0\.1:1"):
+            await client.get("/key")
+        await client.put("/key", b"value")
+        found = await client.get("/key")
+        assert found is not None
+        assert found.value == b"value"
+
+
+async def test_frozen_server_times_out(settled_etcd: EtcdServer) -> None:
+    async with EtcdClient(EtcdOptions(endpoints=(settled_etcd.url,), timeout=0.5)) as client:
+        await client.put("/key", b"value")
+        settled_etcd.process.suspend()
+        try:
+            started = time.monotonic()
+            with pytest.raises(EtcdUnavailableError):
+                await client.get("/key")
+            assert time.monotonic() - started < 2
+        finally:
+            settled_etcd.process.resume()
+        await client.put("/key", b"again")
+
+
+@pytest.fixture
+async def tls_etcd(programs: Programs, tmp_path: Path) -> AsyncIterator[tuple[EtcdServer, CertificateAuthority]]:
+    """An etcd that asks for client certificates."""
+    ca = CertificateAuthority(tmp_path / "pki")
+    tls = ServerTls(ca.certificate, ca.server("etcd", also_client=True), ca.client("root"))
+    async with EtcdServer(await programs.obtain("etcd"), tmp_path / "etcd", tls=tls) as server:
+        yield server, ca
+
+
+async def test_client_certificates(tls_etcd: tuple[EtcdServer, CertificateAuthority], tmp_path: Path) -> None:
+    server, ca = tls_etcd
+    pair = ca.client("replica")
+    known = EtcdOptions(
+        endpoints=(server.url,), ca_file=ca.certificate, cert_file=pair.certificate, key_file=pair.key, timeout=5
+    )
+    async with EtcdClient(known) as client:
+        grant = await client.grant(10)
+        assert await client.keepalive(grant.lease) == 10
+        await client.put("/key", b"value", lease=grant.lease)
+        await client.revoke(grant.lease)
+        assert await client.get("/key") is None
+        assert await client.keepalive(grant.lease) == 0
+    stranger = CertificateAuthority(tmp_path / "others").client("replica")
+    for cert, key in ((None, None), (stranger.certificate, stranger.key)):
+        options = EtcdOptions(endpoints=(server.url,), ca_file=ca.certificate, cert_file=cert, key_file=key, timeout=2)
+        async with EtcdClient(options) as client:
+            with pytest.raises(EtcdError):
+                await client.get("/key")
+
+
+async def test_user_and_password(etcd_server: EtcdServer) -> None:
+    await _enable_passwords(etcd_server)
+    passwords = iter(["s3cret"] * 10)
+    options = EtcdOptions(endpoints=(etcd_server.url,), user="root", password=lambda: next(passwords))
+    async with EtcdClient(options) as client:
+        await client.put("/key", b"value")
+        grant = await client.grant(10)
+        assert await client.keepalive(grant.lease) == 10
+        # Simple tokens go with the server: they are refused afterwards, and got anew.
+        await etcd_server.restart()
+        for _ in range(2):
+            with contextlib.suppress(EtcdUnavailableError):
+                await client.get("/key")
+        assert (await client.read("/key")).keys["/key"].value == b"value"
+        assert await client.keepalive(grant.lease) == 10
+        async with client.watch("/", 0) as changes:
+            async for _ in changes:
+                break
+    wrong = EtcdOptions(endpoints=(etcd_server.url,), user="root", password=lambda: "guessed")
+    async with EtcdClient(wrong) as client:
+        with pytest.raises(EtcdLoginError) as refused:
+            await client.get("/key")
+    assert "guessed" not in str(refused.value)
+    async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
+        with pytest.raises(EtcdLoginError):
+            await client.get("/key")
+
+
+async def test_replicas_with_user_and_password_survive_a_restart(etcd_server: EtcdServer) -> None:
+    async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
+        await client.put(f"{PREFIX}/epoch", b"")
+    await _enable_passwords(etcd_server)
+    replica = Replica(etcd_server.url)
+    replica.client._channel._options = EtcdOptions(
+        endpoints=(etcd_server.url,), user="root", password=lambda: "s3cret", timeout=1.0
+    )
+    async with replica:
+        await until(complete(replica))
+        await etcd_server.kill()
+        await until(lambda: bool(replica.lease.trouble))
+        await etcd_server.start()
+        await until(lambda: not replica.lease.trouble and complete(replica)())
+
+
+async def test_a_password_where_none_is_asked_for(etcd_server: EtcdServer) -> None:
+    options = EtcdOptions(endpoints=(etcd_server.url,), user="root", password=lambda: "s3cret")
+    async with EtcdClient(options) as client:
+        await client.put("/key", b"value")
+
+
+async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -> None:
+    settings = load_settings(
+        None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_server.url, "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "4s"}
+    )
+    health = Health()
+    key = ObjectKey("default", "llama")
+    async with leasing(settings, health) as leases:
+        ownership, leadership = leases.ownership("builder"), leases.leadership("watcher")
+        assert not ownership.owns(key)
+        assert not health.ready
+        await asyncio.wait_for(leadership.wait_elected(), 30)
+        await until(lambda: ownership.owns(key))
+        assert health.ready
+        assert leases.ownership("builder") is ownership
+        await etcd_server.kill()
+        await until(lambda: not health.ready)
+        assert not ownership.owns(key)
+        assert not leadership.is_leader()
+
+
+async def test_one_replica_needs_no_etcd() -> None:
+    settings = load_settings(
+        None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://127.0.0.1:1", "DYNAMO_PLATFORM__REPLICAS": "1"}
+    )
+    health = Health()
+    async with leasing(settings, health) as leases:
+        assert leases.ownership("builder").owns(ObjectKey("default", "llama"))
+        await leases.leadership("watcher").wait_elected()
+        assert health.ready
+
+
+async def _enable_passwords(server: EtcdServer) -> None:
+    http = LocalHttp(server.port)
+
+    async def call(path: str, **body: Any) -> None:
+        status, answer = await http.request("POST", f"/v3/{path}", body)
+        assert status == 200, json.loads(answer)
+
+    await call("auth/role/add", name="root")
+    await call("auth/user/add", name="root", password="s3cret")
+    await call("auth/user/grant", user="root", role="root")
+    await call("auth/enable")
