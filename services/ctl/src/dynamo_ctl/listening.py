@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from dynamo_shared.bus import specifications, subjects
 from dynamo_shared.bus.errors import StreamNotFoundError
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.protocol import CaughtUp, Health, Message, Start
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Start
 from dynamo_shared.bus.streams import EVENTS
 from dynamo_shared.runtime.connections import nats_options
 
@@ -28,6 +29,8 @@ KINDS = {"dgd": "dynamographdeployment", "dcd": "dynamocomponentdeployment"}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Seconds to wait for a server before saying that there is none.
 CONNECT_WITHIN = 5.0
+#: Seconds between looks for a platform that has not made its streams yet.
+LOOK_EVERY = 0.2
 #: Events that are remembered, so that those which come again after a reconnect are not shown twice.
 REMEMBERED = 10_000
 
@@ -100,10 +103,10 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
                 f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
                 ExitCode.UNREACHABLE,
             )
-        try:
-            await bus.stream_state(EVENTS)
-        except StreamNotFoundError as error:
-            raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there") from error
+        if not query.follow and not await streams_stand(bus):
+            raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
+        while not await streams_stand(bus):
+            await asyncio.sleep(LOOK_EVERY)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
         seen: dict[str, None] = {}
         async for item in subscription:
@@ -115,6 +118,15 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
                     out(line)
     finally:
         await bus.close()
+
+
+async def streams_stand(bus: Bus) -> bool:
+    """Whether a platform has made the stream of events."""
+    try:
+        await bus.stream_state(EVENTS)
+    except StreamNotFoundError:
+        return False
+    return True
 
 
 def _line(message: Message, earliest: datetime | None, seen: dict[str, None], *, as_json: bool) -> str | None:

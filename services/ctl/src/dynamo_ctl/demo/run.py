@@ -7,14 +7,12 @@ import contextlib
 import os
 import shutil
 import sys
-import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
@@ -25,20 +23,9 @@ from rich.console import Console
 
 from dynamo_ctl import files, progress, tree
 from dynamo_ctl.demo import view
+from dynamo_ctl.demo.local import local_platform
 from dynamo_ctl.demo.waiting import until_successful
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.localcluster import (
-    ControlPlane,
-    ControlPlaneOptions,
-    EtcdServer,
-    ManagedProcess,
-    NatsServer,
-    Programs,
-    Progress,
-    free_port,
-)
-from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.platform import LOOPBACK, install_definitions
 from dynamo_ctl.running import RunningPlatform, announced, claim
 
 KubeObject = dict[str, Any]
@@ -46,8 +33,6 @@ KubeObject = dict[str, Any]
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
 EXAMPLES = "examples"
-#: The platform's process answers within a second or two, on a slow and busy machine within ten.
-READY_WITHIN = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +64,11 @@ async def demo(plan: Plan, console: Console) -> None:
     shutil.rmtree(state, ignore_errors=True)
     async with AsyncExitStack() as stack:
         with progress.showing(console) as steps:
-            plane, nats = await _servers(stack, state, steps)
-            async with _step(steps, "starting the platform"):
-                await stack.enter_async_context(_platform(state, plane, nats, await _etcd(stack, state, steps)))
-        note = RunningPlatform(os.getpid(), CLUSTER, nats.url, str(plane.kubeconfig))
-        stack.enter_context(announced(plan.folder, note))
+            settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
+        kubeconfig, nats = settings.platform.kubernetes.kubeconfig, settings.platform.nats.servers[0]
+        stack.enter_context(announced(plan.folder, RunningPlatform(os.getpid(), CLUSTER, nats, str(kubeconfig))))
         client = await stack.enter_async_context(
-            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamoctl")
+            await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
         )
         names = [graph["metadata"]["name"] for graph in graphs if graph["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind]
         try:
@@ -100,7 +83,7 @@ async def demo(plan: Plan, console: Console) -> None:
             f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. What was made:\n"
         )
         console.print(await tree.read(client, NAMESPACE))
-        _further(console, plane.kubeconfig, nats.url)
+        _further(console, str(kubeconfig), nats)
         if not plan.leave:
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
             with contextlib.suppress(asyncio.CancelledError):
@@ -117,72 +100,6 @@ def _read(file: Path) -> list[KubeObject]:
     return [{**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}} for obj in objects]
 
 
-async def _servers(stack: AsyncExitStack, state: Path, steps: Progress) -> tuple[ControlPlane, NatsServer]:
-    programs = Programs(steps)
-    plane = ControlPlane(ControlPlaneOptions(directory=state / "kubernetes", prepare=install_definitions), programs)
-    # Before the start, so that its time is that of starting and not of building.
-    await programs.obtain_all([*plane.options.programs, "nats-server"])
-    async with _step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):
-        await stack.enter_async_context(plane)
-    nats = NatsServer(await programs.obtain("nats-server"), state / "nats")
-    await stack.enter_async_context(nats)
-    return plane, nats
-
-
-async def _etcd(stack: AsyncExitStack, state: Path, steps: Progress) -> EtcdServer:
-    etcd = EtcdServer(await Programs(steps).obtain("etcd"), state / "etcd")
-    return await stack.enter_async_context(etcd)
-
-
-@asynccontextmanager
-async def _step(steps: Progress, name: str) -> AsyncIterator[None]:
-    steps.started(name)
-    begun = time.monotonic()
-    yield
-    steps.finished(name, time.monotonic() - begun)
-
-
-@asynccontextmanager
-async def _platform(state: Path, plane: ControlPlane, nats: NatsServer, etcd: EtcdServer) -> AsyncIterator[None]:
-    """All services in one process of their own, so that their log lines do not end up in the table."""
-    health = free_port()
-    config = state / "config.yaml"
-    config.write_text(yaml.safe_dump(_configuration(plane, nats, etcd, health, free_port()), sort_keys=False))
-    probe = LocalHttp(health)
-    process = ManagedProcess(
-        "platform",
-        [sys.executable, "-m", "dynamo_ctl", "run", "all", "--config", config],
-        state / "platform.log",
-        lambda: probe.ok("/readyz"),
-        ready_within=READY_WITHIN,
-    )
-    await process.start()
-    try:
-        yield
-    finally:
-        await process.stop()
-
-
-def _configuration(
-    plane: ControlPlane, nats: NatsServer, etcd: EtcdServer, health: int, metrics: int
-) -> dict[str, object]:
-    return {
-        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
-        "kind": "OperatorConfiguration",
-        "server": {
-            "healthProbe": {"bindAddress": LOOPBACK, "port": health},
-            "metrics": {"bindAddress": LOOPBACK, "port": metrics, "secure": False},
-        },
-        "logging": {"format": "console"},
-        "platform": {
-            "clusterName": CLUSTER,
-            "kubernetes": {"kubeconfig": str(plane.kubeconfig)},
-            "nats": {"servers": [nats.url]},
-            "etcd": {"endpoints": [etcd.url]},
-        },
-    }
-
-
 async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     with contextlib.suppress(AlreadyExists):
@@ -190,7 +107,7 @@ async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
     await asyncio.gather(*(client.apply(resources.of(obj), obj) for obj in objects))
 
 
-def _further(console: Console, kubeconfig: Path, nats: str) -> None:
+def _further(console: Console, kubeconfig: str, nats: str) -> None:
     command = "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
     for line in (
         "\nTo look further, in another terminal in this folder:",

@@ -1,0 +1,95 @@
+"""A local control plane, NATS, etcd, and the platform as a process of its own, so that its log stays out of the table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import yaml
+from dynamo_shared.runtime.settings import Settings
+
+from dynamo_ctl.localcluster import (
+    ControlPlane,
+    ControlPlaneOptions,
+    ManagedProcess,
+    Programs,
+    Progress,
+    free_port,
+)
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.platform import LOOPBACK, install_definitions
+from dynamo_ctl.servers import embedded
+from dynamo_ctl.settings import with_cluster, with_platform
+
+#: The platform's process answers within a second or two, on a slow and busy machine within ten.
+READY_WITHIN = 60.0
+
+
+@asynccontextmanager
+async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIterator[Settings]:
+    """All of it, running and ready, with state and logs in a folder; yields the platform's settings.
+
+    Raises LocalClusterError where something cannot be obtained or does not start.
+    """
+    programs = Programs(steps)
+    plane = ControlPlane(ControlPlaneOptions(directory=state / "kubernetes", prepare=install_definitions), programs)
+    # Before the start, so that the time of starting is not that of building.
+    await programs.obtain_all([*plane.options.programs, "nats-server"])
+    async with AsyncExitStack() as stack:
+        async with _step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):
+            await stack.enter_async_context(plane)
+        async with _step(steps, "starting NATS, etcd and the platform"):
+            settings = with_platform(with_cluster(Settings(), plane.kubeconfig, None), cluster_name=cluster)
+            settings = await stack.enter_async_context(embedded(settings, state, programs))
+            await stack.enter_async_context(_process(state, settings))
+        yield settings
+
+
+@asynccontextmanager
+async def _step(steps: Progress, name: str) -> AsyncIterator[None]:
+    steps.started(name)
+    begun = time.monotonic()
+    yield
+    steps.finished(name, time.monotonic() - begun)
+
+
+@asynccontextmanager
+async def _process(state: Path, settings: Settings) -> AsyncIterator[None]:
+    health = free_port()
+    config = state / "config.yaml"
+    config.write_text(yaml.safe_dump(_configuration(settings, health, free_port()), sort_keys=False))
+    probe = LocalHttp(health)
+    process = ManagedProcess(
+        "platform",
+        [sys.executable, "-m", "dynamo_ctl", "run", "all", "--config", config],
+        state / "platform.log",
+        lambda: probe.ok("/readyz"),
+        ready_within=READY_WITHIN,
+    )
+    await process.start()
+    try:
+        yield
+    finally:
+        await process.stop()
+
+
+def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, object]:
+    platform = settings.platform
+    return {
+        "apiVersion": settings.api_version,
+        "kind": settings.kind,
+        "server": {
+            "healthProbe": {"bindAddress": LOOPBACK, "port": health},
+            "metrics": {"bindAddress": LOOPBACK, "port": metrics, "secure": False},
+        },
+        "logging": {"format": "console"},
+        "platform": {
+            "clusterName": platform.cluster_name,
+            "kubernetes": {"kubeconfig": str(platform.kubernetes.kubeconfig)},
+            "nats": {"servers": list(platform.nats.servers)},
+            "etcd": {"endpoints": list(platform.etcd.endpoints)},
+        },
+    }

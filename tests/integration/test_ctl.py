@@ -1,0 +1,245 @@
+"""dynamoctl against real servers: what it prints, what it starts, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from dynamo_ctl import listening, looking
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.offline import objects_of
+from dynamo_ctl.yamltext import to_yaml
+from dynamo_pod_builder.render import RenderConfig
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.bus.nats import NatsOptions
+from dynamo_shared.kube import KubeClient
+
+from . import platform as harness
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+WITHIN = 120.0
+#: Refused by the API server only: the definitions embed pod templates without their schema.
+BROKEN = """
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: broken}
+spec:
+  backendFramework: vllm
+  components:
+    - name: Frontend
+      type: frontend
+      podTemplate: {spec: {containers: [{name: main, image: engine, volumeMounts: [{name: nowhere}]}]}}
+"""
+
+
+@asynccontextmanager
+async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "dynamo_ctl", *arguments,
+        cwd=cwd, env={**os.environ, **environ}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def finished(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
+    out, err = await asyncio.wait_for(process.communicate(), WITHIN)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def printed(process: asyncio.subprocess.Process, wanted: str) -> None:
+    assert process.stdout is not None
+    async with asyncio.timeout(WITHIN):
+        async for line in process.stdout:
+            if wanted in line.decode():
+                return
+    raise AssertionError(f"it ended without saying {wanted!r}: {(await process.communicate())[1].decode()}")
+
+
+def left_over(folder: Path) -> list[str]:
+    """Command lines of processes that work in a folder."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in command:
+            found.append(command)
+    return found
+
+
+@pytest.mark.parametrize("text", [file.read_text() for file in EXAMPLES], ids=[file.stem for file in EXAMPLES])
+async def test_the_api_server_accepts_what_is_rendered(text: str, kube: KubeClient, namespace: str) -> None:
+    # Through YAML and back, as it reaches kubectl.
+    rendered = to_yaml(*objects_of(text, namespace, RenderConfig(operator_version="1.2.0")))
+    for obj in yaml.safe_load_all(rendered):
+        stored = await kube.apply(resources.of(obj), obj, dry_run=True)
+        assert stored["metadata"]["name"] == obj["metadata"]["name"]
+
+
+async def test_kubectl_accepts_what_is_rendered(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("no kubectl here")
+    async with dynamoctl("render", *map(str, EXAMPLES), "-n", namespace, cwd=tmp_path) as rendering:
+        code, text, _ = await finished(rendering)
+    assert code == ExitCode.OK
+    process = await asyncio.create_subprocess_exec(
+        kubectl, f"--kubeconfig={control_plane.kubeconfig}", "apply", "--dry-run=server", "--filename=-",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    out, _ = await asyncio.wait_for(process.communicate(text.encode()), WITHIN)
+    assert process.returncode == 0, out.decode()
+    assert out.decode().count("(server dry run)") == text.count("\n---\n")
+
+
+async def test_get_and_events_show_a_graph(
+    control_plane: ControlPlane, kube: KubeClient, nats_server: NatsServer, namespace: str
+) -> None:
+    settings = harness.settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
+    cluster = looking.Cluster(control_plane.kubeconfig, None)
+    server = listening.Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
+    heard: list[str] = []
+    async with harness.platform(settings):
+        following = asyncio.create_task(
+            listening.listen(listening.Query(name="chat", follow=True), server, heard.append, as_json=True)
+        )
+        watched: list[str] = []
+        watching = asyncio.create_task(
+            looking.watch(looking.Query("dgd", namespace=namespace), cluster, watched.append)
+        )
+        try:
+            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
+            async with asyncio.timeout(WITHIN):
+                while not any(json.loads(each)["type"].endswith("deployment.ready.v1") for each in heard):
+                    await asyncio.sleep(0.05)
+                while not any("successful" in line for line in watched):
+                    await asyncio.sleep(0.05)
+            lines: list[str] = []
+            await looking.show(looking.Query("all", namespace=namespace), cluster, lines.append)
+            assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
+            assert lines[1].split()[:4] == ["chat", "vllm", "successful", "3/3"]
+            assert len([line for line in lines if line.startswith("chat-")]) == 3
+            out: list[str] = []
+            await looking.show(looking.Query("dgd", "chat", namespace, output="json"), cluster, out.append)
+            assert json.loads(out[0])["status"]["state"] == "successful"
+            stored: list[str] = []
+            await listening.listen(listening.Query(namespace=namespace, types=("ready",)), server, stored.append)
+            assert [f"{namespace}/chat" in line for line in stored] == [True]
+            await listening.listen(listening.Query(namespace="elsewhere"), server, stored.append)
+            assert len(stored) == 1
+            with pytest.raises(CtlError, match="no dgd 'other'"):
+                await looking.show(looking.Query("dgd", "other", namespace), cluster, out.append)
+            await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
+            async with asyncio.timeout(WITHIN):
+                while not any("deleted" in line for line in watched):
+                    await asyncio.sleep(0.05)
+                while not any(json.loads(each)["type"].endswith("deployment.deleted.v1") for each in heard):
+                    await asyncio.sleep(0.05)
+        finally:
+            for task in (following, watching):
+                task.cancel()
+            await asyncio.gather(following, watching, return_exceptions=True)
+    assert watched[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
+
+
+async def test_nothing_to_listen_to_is_said(nats_server: NatsServer) -> None:
+    empty = listening.Where(NatsOptions(servers=(nats_server.url,)), "local")
+    with pytest.raises(CtlError, match="the platform has never run there"):
+        await listening.listen(listening.Query(), empty, print)
+
+
+async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
+    async with dynamoctl("demo", "--exit", *map(str, EXAMPLES[:2]), cwd=tmp_path) as demo:
+        code, out, err = await finished(demo)
+    assert code == ExitCode.OK, err
+    assert "2 graphs are successful" in out
+    for file in EXAMPLES[:2]:
+        assert f"DynamoGraphDeployment/{file.stem}  successful" in out
+    assert f"export KUBECONFIG={tmp_path}" in out
+    assert not left_over(tmp_path)
+    assert not list((tmp_path / ".dynamo").iterdir())
+
+
+async def test_a_demo_that_does_not_get_there_says_why(tmp_path: Path) -> None:
+    manifest = tmp_path / "broken.yaml"
+    manifest.write_text(BROKEN)
+    async with dynamoctl("demo", "--exit", "--timeout", "8", str(manifest), cwd=tmp_path) as demo:
+        code, _, err = await finished(demo)
+    assert code == ExitCode.NOT_READY
+    assert "broken is failed" in err
+    assert "nowhere" in err or "mountPath" in err
+    assert "logs are in" in err
+    assert not left_over(tmp_path)
+
+
+async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> None:
+    async with dynamoctl("up", "--local", cwd=tmp_path) as up:
+        await printed(up, "Dynamo Platform is up")
+        note = json.loads((tmp_path / ".dynamo" / "platform.json").read_text())
+        assert note["pid"] == up.pid
+        async with dynamoctl("get", cwd=tmp_path) as get:
+            code, out, err = await finished(get)
+            assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A looks in all\n"), err
+        async with dynamoctl("events", cwd=tmp_path) as events:
+            assert await finished(events) == (ExitCode.OK, "", "")
+        async with dynamoctl("up", "--local", cwd=tmp_path) as second:
+            code, _, err = await finished(second)
+            assert code == ExitCode.FAILED
+            assert "a platform runs here already" in err
+        up.send_signal(signal.SIGINT)
+        code, _, err = await finished(up)
+    assert code == ExitCode.OK, err
+    assert not left_over(tmp_path)
+    assert not (tmp_path / ".dynamo" / "platform.json").exists()
+
+
+async def test_up_against_a_cluster_brings_only_what_is_missing(
+    control_plane: ControlPlane, kube: KubeClient, nats_server: NatsServer, namespace: str, tmp_path: Path
+) -> None:
+    environ = {
+        "DYNAMO_PLATFORM__NATS__SERVERS": nats_server.url,
+        "DYNAMO_PLATFORM__KUBERNETES__NAMESPACES": namespace,
+    }
+    async with dynamoctl("up", f"--kubeconfig={control_plane.kubeconfig}", cwd=tmp_path, **environ) as up:
+        await printed(up, nats_server.url)
+        assert not (tmp_path / ".dynamo" / "nats").exists()
+        assert (tmp_path / ".dynamo" / "etcd").exists()
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace))
+        await harness.until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+        up.send_signal(signal.SIGTERM)
+        code, _, err = await finished(up)
+    assert code == ExitCode.OK, err
+    assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg")), "stopping undoes nothing"
+
+
+async def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}],"
+        " contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {}}]}"
+    )
+    async with dynamoctl("get", f"--kubeconfig={kubeconfig}", cwd=tmp_path) as get:
+        code, out, err = await finished(get)
+    assert code == ExitCode.UNREACHABLE
+    assert not out
+    assert err.count("\n") == 1
+    assert "is it running, and --kubeconfig right?" in err
