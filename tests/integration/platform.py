@@ -46,6 +46,8 @@ def settings(kubeconfig: Path, nats_url: str, etcd_url: str = "", **extra: str) 
         "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(kubeconfig),
         "DYNAMO_PLATFORM__NATS__SERVERS": nats_url,
         "DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_url,
+        # A new etcd is not trusted before leases of an earlier one would have run out.
+        "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "3s",
         "DYNAMO_RBAC__PLANNER_CLUSTER_ROLE_NAME": "dynamo-planner",
         "DYNAMO_SERVER__METRICS__BIND_ADDRESS": "127.0.0.1",
         "DYNAMO_SERVER__METRICS__PORT": "0",

@@ -80,6 +80,7 @@ async def world(own_plane, nats_server, etcd_server) -> AsyncIterator[World]:
         try:
             yield up
         finally:
+            await hold_pods(kube, False)
             for name in list(up.stacks):
                 await up.stop(name)
 

@@ -112,6 +112,21 @@ async def test_workers_retry_what_raises_and_go_on():
     assert seen == {"bad": 3, "good": 1}
 
 
+async def test_a_cancellation_that_comes_with_a_key_is_not_lost():
+    for pauses in range(12):
+        work = WorkQueue[str](metrics=Metrics().queue("test"))
+        work.add("much later", 100)
+        workers = asyncio.create_task(work.run(4, lambda _: asyncio.sleep(0, Result())))
+        await asyncio.sleep(0.001)
+        for key in "abcdef":
+            work.add(key)
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        workers.cancel()
+        done, _ = await asyncio.wait([workers], timeout=1)
+        assert done == {workers}, f"still running when cancelled after {pauses} turns of the loop"
+
+
 async def test_requeue_after_brings_a_key_back():
     clock = Clock()
     work = queue(clock)

@@ -8,6 +8,7 @@ back after a delay that doubles each time, with jitter, so that what fails toget
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 import random
@@ -104,10 +105,10 @@ class WorkQueue(Generic[K]):
                     self._wake.set()
                 return key
             self._wake.clear()
-            try:
-                await asyncio.wait_for(self._wake.wait(), pause)
-            except TimeoutError:
-                continue
+            # Not wait_for: Python 3.11's loses a cancellation that comes together with what is waited for.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
 
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""

@@ -41,7 +41,8 @@ async def version_of(program: Program, path: Path) -> str:
     except OSError:
         return ""
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), _VERSION_DEADLINE_SECONDS)
+        async with asyncio.timeout(_VERSION_DEADLINE_SECONDS):
+            output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
