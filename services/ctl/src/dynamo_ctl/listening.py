@@ -15,7 +15,7 @@ from dynamo_shared.bus import specifications, subjects
 from dynamo_shared.bus.errors import StreamNotFoundError
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Start
-from dynamo_shared.bus.streams import EVENTS
+from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
 from dynamo_shared.runtime.connections import nats_options
 
 from dynamo_ctl import running
@@ -103,10 +103,11 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
                 f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
                 ExitCode.UNREACHABLE,
             )
-        if not query.follow and not await streams_stand(bus):
+        if not query.follow and not await _stands(bus, EVENTS):
+            if await _stands(bus, STATE):
+                return  # The stream of events is made with the first of them.
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
-        while not await streams_stand(bus):
-            await asyncio.sleep(LOOK_EVERY)
+        await until_stands(bus, EVENTS)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
         seen: dict[str, None] = {}
         async for item in subscription:
@@ -120,10 +121,15 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
         await bus.close()
 
 
-async def streams_stand(bus: Bus) -> bool:
-    """Whether a platform has made the stream of events."""
+async def until_stands(bus: Bus, stream: StreamSpec) -> None:
+    """Return as soon as the platform has made a stream. The server cannot tell of it, it can only be asked."""
+    while not await _stands(bus, stream):  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def _stands(bus: Bus, stream: StreamSpec) -> bool:
     try:
-        await bus.stream_state(EVENTS)
+        await bus.stream_state(stream)
     except StreamNotFoundError:
         return False
     return True

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.bus.streams import STATE
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.runtime import Service, Settings, running
 
 from dynamo_ctl import progress, services
-from dynamo_ctl.listening import LOOK_EVERY, streams_stand
+from dynamo_ctl.listening import until_stands
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs
 from dynamo_ctl.running import RunningPlatform, announced, claim
 from dynamo_ctl.servers import embedded
@@ -79,9 +80,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         note = RunningPlatform(os.getpid(), settings.platform.cluster_name, nats, kubeconfig, cluster.context or "")
         stack.enter_context(announced(folder, note))
         await platform.ready()
-        # Ready is also who stands by for a moment; `events` is to work from the first line on.
-        while not await streams_stand(platform.context.bus):
-            await asyncio.sleep(LOOK_EVERY)
+        # Ready is also a watcher that stands by until it is elected.
+        await until_stands(platform.context.bus, STATE)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
         console.print(f"  cluster   {platform.context.kube.server}")
         console.print(f"  NATS      {nats}")
