@@ -106,7 +106,7 @@ async def test_apply_owns_what_it_applied_and_nothing_else(kube: KubeClient, nam
 
 async def test_status_is_applied_and_creates_nothing(kube: KubeClient, namespace: str) -> None:
     condition = {"type": "Progressing", "status": "True", "reason": "r", "message": "m"}
-    status = {
+    status: dict[str, Any] = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "web", "namespace": namespace},
@@ -299,9 +299,13 @@ async def test_types_can_be_used_once_they_are_installed(kube: KubeClient, names
     await discovery.install_crds(kube, [definition])
     assert await discovery.served(kube, things)
     assert "v1" in (await discovery.groups(kube))["example.com"]
-    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": namespace}}
+    thing: dict[str, Any] = {
+        "apiVersion": "example.com/v1",
+        "kind": "Thing",
+        "metadata": {"name": "a", "namespace": namespace},
+    }
     made = await kube.create(things, thing)
-    status = {**thing, "status": {"ready": True}}
+    status: dict[str, Any] = {**thing, "status": {"ready": True}}
     with pytest.raises(Conflict):
         await kube.apply_status(things, {**status, "metadata": {**thing["metadata"], "resourceVersion": "1"}})
     with pytest.raises(Conflict):

@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.runtime import Settings
+from dynamo_shared.runtime import Service, Settings
 from dynamo_watcher.app import WatcherService
 
 from .platform import IMAGE, children_of, eventually, frontend, graph, platform, settings, until_state, worker
@@ -49,7 +49,7 @@ class World:
 
     async def start(self, name: str) -> None:
         """Start a service."""
-        service = {"watcher": WatcherService, "pod-builder": PodBuilderService}[name]()
+        service: Service = WatcherService() if name == "watcher" else PodBuilderService()
         self.stacks[name] = AsyncExitStack()
         await self.stacks[name].enter_async_context(platform(self.configured, [service]))
 

@@ -68,7 +68,7 @@ class Bench:
 
 async def until(condition: Callable[[], object], within: float = 30.0) -> None:
     async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110 - several servers, with no event of their own
+        while not condition():
             await asyncio.sleep(0.02)
 
 

@@ -38,7 +38,7 @@ async def ask(sender: CommandSender, request: str = "r1") -> tuple[bool, Command
 async def until_done(bus: Bus) -> None:
     """Until the work queue is empty."""
     async with asyncio.timeout(20):
-        while (await bus.stream_state(streams.COMMANDS)).messages:  # noqa: ASYNC110 - the server tells nobody
+        while (await bus.stream_state(streams.COMMANDS)).messages:
             await asyncio.sleep(0.02)
 
 

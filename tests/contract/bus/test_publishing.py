@@ -105,7 +105,7 @@ async def test_a_message_with_a_time_to_live_goes(bus: Bus) -> None:
     await bus.publish(A, b"", ttl=1)
     await bus.publish(B, b"stays")
     async with asyncio.timeout(10):
-        while await bus.last_message(STATE, A) is not None:  # noqa: ASYNC110 - the server tells nobody
+        while await bus.last_message(STATE, A) is not None:
             await asyncio.sleep(0.1)
     # The subject is as if it had never been: a new object of the name starts at zero.
     await bus.publish(A, b"again", expected_last_subject_sequence=0)

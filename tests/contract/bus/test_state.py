@@ -57,7 +57,7 @@ async def reading(bus: Bus, *resources: Resource) -> AsyncIterator[tuple[ObjectC
 
 async def until(condition: Callable[[], object], within: float = 20.0) -> None:
     async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110 - conditions of two tasks, with no event of their own
+        while not condition():
             await asyncio.sleep(0.01)
 
 

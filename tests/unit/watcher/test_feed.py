@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -62,7 +62,7 @@ class Cluster:
 
     async def source(
         self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
-    ) -> AsyncIterator[Change | Synced]:
+    ) -> AsyncGenerator[Change | Synced, None]:
         self.lists += 1
         self.health = on_health
         queue: asyncio.Queue[Change] = asyncio.Queue()
@@ -105,7 +105,7 @@ async def reading(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - conditions of several tasks, with no event of their own
+        while not condition():
             await asyncio.sleep(0.005)
 
 
@@ -171,7 +171,7 @@ async def test_namespaces_are_one_resource_together() -> None:
 
 
 async def test_a_follower_that_fails_ends_the_feed() -> None:
-    async def broken(*_: Any) -> AsyncIterator[Change | Synced]:
+    async def broken(*_: Any) -> AsyncGenerator[Change | Synced, None]:
         raise RuntimeError("broken")
         yield
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ ALL_NAMESPACES = ""
 tracer = trace.get_tracer("dynamo.watcher")
 
 
-Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncIterator[Change | Synced]]
+Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncGenerator[Change | Synced, None]]
 """Changes of a resource in a namespace (empty: in all), telling whether it can be read: see `reflecting`."""
 
 
@@ -32,7 +33,7 @@ def reflecting(kube: KubeClient) -> Source:
 
     def source(
         watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
-    ) -> AsyncIterator[Change | Synced]:
+    ) -> AsyncGenerator[Change | Synced, None]:
         reflector = Reflector(
             kube, watched.resource, namespace=namespace, label_selector=watched.label_selector, on_health=on_health
         )
@@ -75,11 +76,12 @@ class Follower:
                 tasks.create_task(self._follow(namespace), name=f"follow-{self.watched.resource.id}-{namespace}")
 
     async def _follow(self, namespace: str) -> None:
-        async for item in self._source(self.watched, namespace, partial(self._health, namespace)):
-            if isinstance(item, Change):
-                self._publish(item)
-            else:
-                await self._complete(namespace, item)
+        async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace))) as items:
+            async for item in items:
+                if isinstance(item, Change):
+                    self._publish(item)
+                else:
+                    await self._complete(namespace, item)
 
     def _publish(self, change: Change) -> None:
         self._metrics.changed(self.watched.resource.id, change.kind.lower())

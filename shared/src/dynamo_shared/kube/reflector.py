@@ -19,7 +19,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlencode
 
@@ -118,8 +118,8 @@ class Reflector:
         """Where a watch would go on; empty where a list is due."""
         return self._version
 
-    async def changes(self) -> AsyncIterator[Change | Synced]:
-        """All changes, endless. Never raises KubeError."""
+    async def changes(self) -> AsyncGenerator[Change | Synced, None]:
+        """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
         while True:
             try:
                 if not self._version:
