@@ -229,6 +229,7 @@ async def test_up_against_a_cluster_brings_only_what_is_missing(
         code, _, err = await finished(up)
     assert code == ExitCode.OK, err
     assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg")), "stopping undoes nothing"
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
 
 
 async def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
