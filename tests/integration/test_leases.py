@@ -317,7 +317,9 @@ async def test_a_deleted_claim_is_not_worked_on(settled_etcd: EtcdServer) -> Non
         assert claim is not None
         gained: list[float] = []
         replica.partitions.on_gain(lambda: gained.append(time.monotonic()))
-        await other.delete_created(claim.key, claim.created)
+        await other.delete_held(claim.key, created=claim.created, lease=1)
+        assert await other.get(claim.key) == claim
+        await other.delete_held(claim.key, created=claim.created, lease=claim.lease)
         await until(lambda: bool(gained) and partition in replica.partitions.held)
 
 

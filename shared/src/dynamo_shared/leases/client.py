@@ -106,13 +106,19 @@ class EtcdClient:
         ]
         return await self._transaction([_exists(key, False) for key, _, _ in pairs], puts)
 
-    async def delete_created(self, key: str, created: int) -> None:
-        """Delete a key, only if it is still the one that was created at that revision."""
-        condition = etcdrpc.Compare(
-            result=etcdrpc.Compare.EQUAL, target=etcdrpc.Compare.CREATE, key=key.encode(), create_revision=created
-        )
+    async def delete_held(self, key: str, *, created: int, lease: int) -> None:
+        """Delete a key, only if it is still the one that was created at that revision under that lease.
+
+        Both, because a server that has lost its data counts revisions from the beginning.
+        """
+        conditions = [
+            etcdrpc.Compare(
+                result=etcdrpc.Compare.EQUAL, target=etcdrpc.Compare.CREATE, key=key.encode(), create_revision=created
+            ),
+            etcdrpc.Compare(result=etcdrpc.Compare.EQUAL, target=etcdrpc.Compare.LEASE, key=key.encode(), lease=lease),
+        ]
         delete = etcdrpc.RequestOp(request_delete_range=etcdrpc.DeleteRangeRequest(key=key.encode()))
-        await self._transaction([condition], [delete])
+        await self._transaction(conditions, [delete])
 
     async def grant(self, ttl: int, *, timeout: float | None = None) -> Grant:
         """A new lease that lives for `ttl` seconds without a keepalive."""

@@ -75,7 +75,7 @@ class Election:
             # Never ours again from here on: the deletion may come true though its answer gets lost.
             self._resigned = seat
             self._step_down()
-            await self._client.delete_created(self._key, seat.created)
+            await self._client.delete_held(self._key, created=seat.created, lease=seat.lease)
 
     def stand(self) -> None:
         """Be a candidate, as from the start."""
@@ -104,7 +104,7 @@ class Election:
         self._leader = holder.value.decode(errors="replace") if holder is not None else ""
         seat = _Seat(holder.lease, holder.created) if holder is not None and lease and holder.lease == lease else None
         if seat is not None and seat == self._resigned:
-            await self._client.delete_created(self._key, seat.created)
+            await self._client.delete_held(self._key, created=seat.created, lease=seat.lease)
             return RETRY_PAUSE
         if seat is None and self._seat is not None:
             self._lease.check()

@@ -127,7 +127,7 @@ class Partitions:
         return await self._epoch.claim(f"{self._prefix}{partition}", self._registry.replica.encode(), lease)
 
     async def _release(self, partition: int, claim: Claim) -> bool:
-        await self._client.delete_created(f"{self._prefix}{partition}", claim.created)
+        await self._client.delete_held(f"{self._prefix}{partition}", created=claim.created, lease=claim.lease)
         return True
 
     async def _drain(self, drains: tuple[Drain, ...]) -> None:

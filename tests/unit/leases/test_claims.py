@@ -1,0 +1,112 @@
+"""Which partitions are claimed, drained and released, case by case."""
+
+from __future__ import annotations
+
+from dynamo_shared.leases.claims import Claim, Claims, Decision
+from dynamo_shared.leases.rendezvous import best_member
+
+LEASE, OTHER = 7, 8
+BOTH = ("a", "b")
+MINE = [n for n in range(8) if best_member(n, BOTH) == "a"]
+THEIRS = [n for n in range(8) if best_member(n, BOTH) == "b"]
+ALL = {n: Claim(LEASE, 100 + n) for n in range(8)}
+
+
+def alone() -> Claims:
+    """Replica `a`, which holds all eight partitions."""
+    claims = Claims("a", 8)
+    claims.observe(LEASE, ("a",), ALL)
+    return claims
+
+
+def nothing(decision: Decision) -> bool:
+    return not any((decision.gained, decision.lost, decision.claim, decision.drain, decision.release))
+
+
+def test_free_partitions_of_ours_are_claimed() -> None:
+    claims = Claims("a", 8)
+    decision = claims.observe(LEASE, BOTH, {MINE[0]: Claim(OTHER, 1)})
+    assert list(decision.claim) == MINE[1:]
+    assert not claims.held(LEASE), "asked for is not got"
+
+
+def test_what_etcd_shows_as_ours_is_ours() -> None:
+    claims = Claims("a", 8)
+    decision = claims.observe(LEASE, ("a",), ALL)
+    assert decision.gained == frozenset(range(8)) == claims.held(LEASE)
+    assert nothing(claims.observe(LEASE, ("a",), ALL))
+
+
+def test_without_a_lease_nothing_is_held_or_claimed() -> None:
+    claims = alone()
+    assert not claims.held(0)
+    assert not claims.held(OTHER)
+    decision = claims.observe(0, ("a",), {})
+    assert decision.lost == frozenset(range(8))
+    assert not decision.claim
+
+
+def test_a_replica_that_is_not_registered_neither_takes_nor_gives() -> None:
+    assert nothing(Claims("a", 8).observe(LEASE, ("b",), {}))
+    assert nothing(alone().observe(LEASE, ("b",), ALL))
+
+
+def test_a_partition_is_released_after_it_was_drained() -> None:
+    claims = alone()
+    decision = claims.observe(LEASE, BOTH, ALL)
+    assert [drain.partition for drain in decision.drain] == THEIRS
+    assert decision.lost == frozenset(THEIRS)
+    assert not decision.release
+    assert nothing(claims.observe(LEASE, BOTH, ALL)), "it is drained once"
+    assert claims.drained(decision.drain[0])
+    released = ((THEIRS[0], ALL[THEIRS[0]]),)
+    assert claims.observe(LEASE, BOTH, ALL).release == released
+    assert claims.observe(LEASE, BOTH, ALL).release == released, "until it is gone"
+    left = {n: claim for n, claim in ALL.items() if n != THEIRS[0]}
+    assert nothing(claims.observe(LEASE, BOTH, left))
+
+
+def test_a_drain_is_called_off_when_the_other_goes_again() -> None:
+    claims = alone()
+    first = claims.observe(LEASE, BOTH, ALL).drain[0]
+    assert claims.observe(LEASE, ("a",), ALL).gained == frozenset(THEIRS)
+    assert not claims.drained(first)
+    again = claims.observe(LEASE, BOTH, ALL).drain[0]
+    assert not claims.drained(first), "work has begun since that drain"
+    assert claims.drained(again)
+
+
+def test_a_release_is_never_called_off() -> None:
+    claims = alone()
+    drain = claims.observe(LEASE, BOTH, ALL).drain[0]
+    claims.drained(drain)
+    decision = claims.observe(LEASE, ("a",), ALL)
+    assert drain.partition not in claims.held(LEASE), "the deletion may be on its way"
+    assert drain.partition in dict(decision.release)
+    left = {n: claim for n, claim in ALL.items() if n != drain.partition}
+    assert claims.observe(LEASE, ("a",), left).claim == (drain.partition,)
+    new = left | {drain.partition: Claim(LEASE, 500)}
+    assert claims.observe(LEASE, ("a",), new).gained == {drain.partition}
+
+
+def test_a_claim_that_was_deleted_is_lost_and_claimed_anew() -> None:
+    claims = alone()
+    decision = claims.observe(LEASE, ("a",), {n: claim for n, claim in ALL.items() if n != 3})
+    assert decision.lost == {3}
+    assert decision.claim == (3,)
+
+
+def test_a_claim_that_was_made_anew_meanwhile_is_another() -> None:
+    claims = alone()
+    drain = claims.observe(LEASE, BOTH, ALL).drain[0]
+    claims.observe(LEASE, BOTH, ALL | {drain.partition: Claim(LEASE, 900)})
+    assert not claims.drained(drain)
+
+
+def test_drop_tells_what_work_may_be_under_way_on() -> None:
+    claims = alone()
+    drains = claims.observe(LEASE, BOTH, ALL).drain
+    claims.drained(drains[0])
+    assert claims.drop() == frozenset(range(8)) - {drains[0].partition}
+    assert not claims.held(LEASE)
+    assert not claims.drop()
