@@ -8,19 +8,20 @@ back after a delay that doubles each time, with jitter, so that what fails toget
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import heapq
 import itertools
 import random
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime.metrics import QueueMetrics
+from dynamo_shared.runtime.ratelimit import RateLimit
 
 K = TypeVar("K", bound=Hashable)
 
@@ -28,6 +29,13 @@ K = TypeVar("K", bound=Hashable)
 FIRST_RETRY = 0.005
 #: Longest delay, in seconds: what fails for long is not worth more than one look a minute.
 LAST_RETRY = 60.0
+#: Failures of all keys together that come back at once, and a second: more of them are the API server's trouble.
+RETRIES_AT_ONCE = 200
+RETRIES_PER_SECOND = 100.0
+#: How long work that is under way may take when the queue is told to end, in seconds.
+FINISH_WITHIN = 10.0
+#: After this time without waiting for anything a worker lets others run, in seconds.
+LONGEST_TURN = 0.005
 
 log = structlog.get_logger("dynamo.runtime.workqueue")
 
@@ -53,16 +61,26 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._jitter = jitter
         self._ready: dict[K, float] = {}  # in order of adding; the value is when it was added
-        self._working: set[K] = set()
+        self._working: dict[K, asyncio.Task[Any] | None] = {}  # the task that `abort` cancels, where `run` made it
+        self._aborted: set[K] = set()
         self._again: set[K] = set()
         self._failures: dict[K, int] = {}
         self._due: dict[K, float] = {}
         self._later: list[tuple[float, int, K]] = []
         self._order = itertools.count()
-        self._wake = asyncio.Event()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = asyncio.Event()
+        self._closing = False
+        self._retries = RateLimit(RETRIES_PER_SECOND, RETRIES_AT_ONCE, clock)
 
     def __len__(self) -> int:
         return len(self._ready)
+
+    @property
+    def working(self) -> frozenset[K]:
+        """Keys that are being worked on."""
+        return frozenset(self._working)
 
     def add(self, key: K, after: float = 0.0) -> None:
         """Ask for a look at a key, `after` seconds from now; of several wishes the earliest counts."""
@@ -71,7 +89,12 @@ class WorkQueue(Generic[K]):
             if key not in self._ready and due < self._due.get(key, float("inf")):
                 self._due[key] = due
                 heapq.heappush(self._later, (due, next(self._order), key))
-                self._wake.set()
+                if len(self._later) > 2 * len(self._due) + 64:
+                    # Wishes that were replaced or fulfilled must not pile up until their time comes.
+                    self._later = [entry for entry in self._later if self._due.get(entry[2]) == entry[0]]
+                    heapq.heapify(self._later)
+                if self._waiting and self._later[0][2] == key:
+                    self._set_timer()
             return
         self._due.pop(key, None)
         if key in self._working:
@@ -79,12 +102,13 @@ class WorkQueue(Generic[K]):
         elif key not in self._ready:
             self._ready[key] = self._clock()
             self._metrics.added(len(self._ready))
-            self._wake.set()
+            self._wake_one()
 
-    def retry(self, key: K) -> float:
+    def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Ask for another look after a failure; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30)) * (0.5 + self._jitter() / 2)
+        delay = max(delay, at_least) + self._retries.take()
         self._metrics.retried()
         self.add(key, delay)
         return delay
@@ -96,53 +120,103 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """The next key; `done` must be called with it. Waits until there is one."""
         while True:
-            pause = self._mature()
+            self._mature()
             if self._ready:
                 key = next(iter(self._ready))
                 self._metrics.taken(self._clock() - self._ready.pop(key), len(self._ready))
-                self._working.add(key)
-                if self._ready:
-                    self._wake.set()
+                self._working[key] = None
                 return key
-            self._wake.clear()
-            # Not wait_for: Python 3.11's loses a cancellation that comes together with what is waited for.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            self._set_timer()
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                # The key that it was woken for is another's now.
+                if waiter.done() and not waiter.cancelled():
+                    self._wake_one()
+                else:
+                    self._waiting.remove(waiter)
+                raise
 
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""
-        self._working.discard(key)
+        self._working.pop(key, None)
+        self._aborted.discard(key)
+        self._ended.set()
         if key in self._again:
             self._again.discard(key)
             self.add(key)
 
-    @property
-    def working(self) -> frozenset[K]:
-        """Keys that are being worked on."""
-        return frozenset(self._working)
+    async def drain(self, concerns: Callable[[K], bool]) -> None:
+        """Forget the keys concerned and return when none of them is being worked on; new ones must not be added."""
+        self._drop(concerns)
+        while any(concerns(key) for key in self._working):
+            self._ended.clear()
+            await self._ended.wait()
+            self._drop(concerns)
 
-    async def run(self, workers: int, handler: Callable[[K], Awaitable[Result]]) -> None:
-        """Work with so many workers until cancelled. A handler's exception is logged and brings its key back."""
-        async with asyncio.TaskGroup() as group:
-            for number in range(workers):
-                group.create_task(self._work(handler), name=f"worker-{number}")
+    def abort(self, concerns: Callable[[K], bool]) -> None:
+        """End the work on the keys concerned now, and forget them: somebody else may be working on them."""
+        self._drop(concerns)
+        for key, task in self._working.items():
+            if task is not None and concerns(key) and key not in self._aborted:
+                self._aborted.add(key)
+                task.cancel()
+
+    async def run(
+        self, workers: int, handler: Callable[[K], Awaitable[Result]], *, finish_within: float = FINISH_WITHIN
+    ) -> None:
+        """Work with so many workers until cancelled. A handler's exception is logged and brings its key back.
+
+        When cancelled, no work begins any more, and what is under way may take `finish_within` seconds to end.
+        """
+        self._closing = False
+        tasks = [asyncio.create_task(self._work(handler), name=f"worker-{number}") for number in range(workers)]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except asyncio.CancelledError:
+            busy = [task for task in self._working.values() if task is not None]
+            self._closing = True
+            for task in tasks:
+                if task not in busy:
+                    task.cancel()
+            await asyncio.wait(tasks, timeout=finish_within)
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, handler: Callable[[K], Awaitable[Result]]) -> None:
-        while True:
+        task = asyncio.current_task()
+        turned = self._clock()
+        while not self._closing:
             key = await self.get()
+            self._working[key] = task
             try:
                 with structlog.contextvars.bound_contextvars(key=str(key)):
                     await self._handle(key, handler)
+            except asyncio.CancelledError:
+                if key not in self._aborted or task is None or task.uncancel():
+                    raise
+                log.info("work ended: the key is not ours any more", key=str(key))
             finally:
                 self.done(key)
+            if self._clock() - turned > LONGEST_TURN:
+                # Handlers that find nothing to do never wait; the rest of the process has to run, too.
+                await asyncio.sleep(0)
+                turned = self._clock()
 
     async def _handle(self, key: K, handler: Callable[[K], Awaitable[Result]]) -> None:
         try:
             result = await handler(key)
         except KubeError as error:
             # The API server's word, not our mistake: it is away, or somebody was faster.
-            log.info("again later", reason=error.reason, error=str(error), delay=round(self.retry(key), 3))
+            delay = self.retry(key, at_least=error.retry_after or 0.0)
+            log.info("again later", reason=error.reason, error=str(error), delay=round(delay, 3))
             return
         except Exception:
             log.exception("failed, again later", delay=round(self.retry(key), 3))
@@ -151,16 +225,42 @@ class WorkQueue(Generic[K]):
         if result.requeue_after is not None:
             self.add(key, max(result.requeue_after, 0.001))
 
-    def _mature(self) -> float | None:
-        """Move what is due to the ready keys; returns the seconds until the next one is, None where nothing waits."""
+    def _drop(self, concerns: Callable[[K], bool]) -> None:
+        for key in [key for key in (*self._ready, *self._due, *self._again, *self._failures) if concerns(key)]:
+            self._ready.pop(key, None)
+            self._due.pop(key, None)
+            self._failures.pop(key, None)
+            self._again.discard(key)
+
+    def _wake_one(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _mature(self) -> None:
+        """Move what is due to the ready keys."""
         now = self._clock()
         while self._later:
             due, _, key = self._later[0]
-            if self._due.get(key) != due:  # an earlier wish replaced this one, or it was fulfilled
-                heapq.heappop(self._later)
-                continue
-            if due > now:
-                return due - now
+            if self._due.get(key) == due:  # else an earlier wish replaced this one, or it was fulfilled
+                if due > now:
+                    return
+                self.add(key)
             heapq.heappop(self._later)
-            self.add(key)
-        return None
+
+    def _set_timer(self) -> None:
+        """Wake up when the next key is due."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._later:
+            pause = max(0.0, self._later[0][0] - self._clock())
+            self._timer = asyncio.get_running_loop().call_later(pause, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self._mature()
+        if self._waiting:
+            self._set_timer()

@@ -1,0 +1,24 @@
+"""A limit on how often something may happen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class RateLimit:
+    """`burst` times at once, and `rate` times a second from then on (a token bucket that may go into debt)."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._clock = clock
+        self._tokens = float(burst)
+        self._seen = clock()
+
+    def take(self) -> float:
+        """Count one more; returns how many seconds it has to wait for its turn, 0 within the limit."""
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._rate) - 1
+        self._seen = now
+        return max(0.0, -self._tokens / self._rate)

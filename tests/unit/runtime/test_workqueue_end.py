@@ -1,0 +1,204 @@
+"""How work ends: when the queue is told to, when its keys go to another replica, and when they are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from dynamo_shared.kube.errors import TooManyRequests
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.ratelimit import RateLimit
+from dynamo_shared.runtime.workqueue import Result, WorkQueue
+
+
+class Work:
+    """A handler that waits until it is let go, and notes what happens to it."""
+
+    def __init__(self) -> None:
+        self.queue = WorkQueue[str](metrics=Metrics().queue("test"))
+        self.go = asyncio.Event()
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.cut: list[str] = []
+
+    async def handle(self, key: str) -> Result:
+        self.begun.append(key)
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cut.append(key)
+            raise
+        self.ended.append(key)
+        return Result()
+
+    @asynccontextmanager
+    async def running(self, workers: int = 2, finish_within: float = 5) -> AsyncIterator[asyncio.Task[None]]:
+        task = asyncio.create_task(self.queue.run(workers, self.handle, finish_within=finish_within))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_work_under_way_ends_in_order_and_no_new_begins() -> None:
+    work = Work()
+    async with work.running() as task:
+        for key in "abcd":
+            work.queue.add(key)
+        await turns()
+        task.cancel()
+        await turns()
+        assert not task.done()
+        work.go.set()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+    assert work.ended == work.begun == ["a", "b"]
+    assert not work.cut
+
+
+async def test_work_that_does_not_end_is_cut_off() -> None:
+    work = Work()
+    async with work.running(finish_within=0.01) as task:
+        work.queue.add("a")
+        await turns()
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+    assert work.cut == ["a"]
+
+
+async def test_a_second_cancellation_cuts_off_at_once() -> None:
+    work = Work()
+    async with work.running(finish_within=60) as task:
+        work.queue.add("a")
+        await turns()
+        task.cancel()
+        await turns()
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+    assert work.cut == ["a"]
+
+
+async def test_drain_forgets_what_waits_and_waits_for_what_is_under_way() -> None:
+    work = Work()
+    async with work.running(workers=1):
+        for key in ("mine", "mine-too", "kept"):
+            work.queue.add(key)
+        work.queue.add("mine-later", 100)
+        await turns()
+        work.queue.add("mine")
+        draining = asyncio.create_task(work.queue.drain(lambda key: key.startswith("mine")))
+        await turns()
+        assert not draining.done()
+        work.go.set()
+        await asyncio.wait_for(draining, 5)
+        await turns()
+        assert work.begun == ["mine", "kept"]
+
+
+async def test_abort_ends_work_now_and_the_worker_goes_on() -> None:
+    work = Work()
+    async with work.running(workers=2) as task:
+        for key in ("lost", "kept", "lost-too"):
+            work.queue.add(key)
+        await turns()
+        work.queue.abort(lambda key: key.startswith("lost"))
+        work.queue.abort(lambda key: key.startswith("lost"))
+        await turns()
+        assert work.cut == ["lost"]
+        assert work.queue.working == {"kept"}
+        work.go.set()
+        work.queue.add("next")
+        await turns()
+        assert work.ended == ["kept", "next"]
+        work.queue.add("lost")
+        await turns()
+        assert work.ended[-1] == "lost", "gained again"
+        assert not task.done()
+
+
+async def test_an_end_during_an_abort_is_not_lost() -> None:
+    work = Work()
+    async with work.running(workers=1, finish_within=1) as task:
+        work.queue.add("lost")
+        await turns()
+        work.queue.abort(lambda _: True)
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+
+
+async def test_wishes_that_were_fulfilled_do_not_pile_up() -> None:
+    work = Work()
+    for _ in range(10_000):
+        work.queue.add("a", 600)
+        work.queue.add("a")
+        work.queue.done(await work.queue.get())
+    assert len(work.queue._later) < 200
+
+
+async def test_a_key_that_is_due_wakes_a_waiting_worker() -> None:
+    work = Work()
+    work.go.set()
+    async with work.running():
+        await turns()
+        work.queue.add("later", 0.02)
+        work.queue.add("sooner", 0.01)
+        async with asyncio.timeout(5):
+            while work.ended != ["sooner", "later"]:
+                await asyncio.sleep(0.002)
+
+
+async def test_handlers_that_never_wait_do_not_keep_others_from_running() -> None:
+    queue = WorkQueue[int](metrics=Metrics().queue("test"))
+    handled = 0
+
+    async def handler(_: int) -> Result:
+        nonlocal handled
+        handled += 1
+        return Result()
+
+    task = asyncio.create_task(queue.run(1, handler))
+    await turns()
+    for key in range(50_000):
+        queue.add(key)
+    await turns(10)
+    assert 0 < handled < 50_000
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_server_says_when_to_come_back() -> None:
+    queue = WorkQueue[str](metrics=Metrics().queue("test"), jitter=lambda: 1.0)
+    asked = asyncio.Event()
+
+    async def handler(_: str) -> Result:
+        asked.set()
+        raise TooManyRequests(429, "TooManyRequests", "slow down", {"retryAfterSeconds": 7})
+
+    task = asyncio.create_task(queue.run(1, handler))
+    queue.add("a")
+    await asked.wait()
+    await turns()
+    assert queue._due["a"] - queue._clock() == pytest.approx(7, abs=0.5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_rate_limit() -> None:
+    now = [0.0]
+    limit = RateLimit(rate=10, burst=2, clock=lambda: now[0])
+    assert [limit.take() for _ in range(4)] == pytest.approx([0, 0, 0.1, 0.2])
+    now[0] = 0.2
+    assert limit.take() == pytest.approx(0.1)
+    now[0] = 100
+    assert [limit.take() for _ in range(3)] == pytest.approx([0, 0, 0.1])
