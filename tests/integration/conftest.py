@@ -13,7 +13,7 @@ from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
 from dynamo_ctl.platform import install_definitions
-from dynamo_shared.api.resources import NAMESPACES
+from dynamo_shared.api.resources import NAMESPACES, ObjectKey
 from dynamo_shared.kube import KubeClient
 
 _numbers = itertools.count(1)
@@ -40,11 +40,12 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture
-async def namespace(kube: KubeClient) -> str:
-    """A fresh namespace; the other tests' objects are not in it."""
+async def namespace(kube: KubeClient) -> AsyncIterator[str]:
+    """A fresh namespace, which goes with all that is in it: the next tests need the nodes."""
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    return name
+    yield name
+    await kube.delete(NAMESPACES, ObjectKey("", name))
 
 
 @pytest.fixture

@@ -30,15 +30,15 @@ class Heard:
 
 
 @pytest.fixture
-async def heard(control_plane, nats_server) -> AsyncIterator[Heard]:
-    """Everything on `dynamo.evt.v1.>`, through a plain client that knows nothing of us, while the platform runs."""
+async def heard(control_plane, nats_server, namespace) -> AsyncIterator[Heard]:
+    """Everything about a namespace, through a plain client that knows nothing of us, while the platform runs."""
     connection = await nats.connect(nats_server.url)
     result = Heard()
 
     async def take(message: Any) -> None:
         result.events.append((message.subject, json.loads(message.data)))
 
-    await connection.subscribe("dynamo.evt.v1.>", cb=take)
+    await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.>", cb=take)
     await connection.flush()
     try:
         async with platform(settings(control_plane.kubeconfig, nats_server.url)):
@@ -102,7 +102,7 @@ async def test_events_are_kept_for_those_who_come_later(heard: Heard, kube, name
     connection = await nats.connect(nats_server.url)
     try:
         late = await connection.jetstream().subscribe(
-            "dynamo.evt.v1.*.*.dynamographdeployment.*.*", ordered_consumer=True
+            f"dynamo.evt.v1.*.{namespace}.dynamographdeployment.*.*", ordered_consumer=True
         )
         types = [json.loads((await late.next_msg(timeout=5)).data)["type"] for _ in heard.of("disagg")]
     finally:

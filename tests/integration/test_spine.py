@@ -232,6 +232,33 @@ async def test_scaling_keeps_the_workers_generation(kube, namespace):
 
 
 @pytest.mark.usefixtures("running_platform")
+async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
+    alone = {
+        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        "metadata": {"name": "alone", "namespace": namespace},
+        "spec": {"backendFramework": "vllm", **worker("Alone")},
+    }
+    await kube.create(DYNAMO_COMPONENT_DEPLOYMENTS, alone)
+    key = ObjectKey(namespace, "alone")
+
+    async def serves(replicas: int) -> bool:
+        status = (await kube.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)).get("status", {})
+        available = {entry["type"]: entry["status"] for entry in status.get("conditions", ())}.get("Available")
+        return available == "True" and status["component"]["availableReplicas"] == replicas
+
+    await eventually(lambda: serves(1), "one replica serves")
+    await kube.merge_patch(DYNAMO_COMPONENT_DEPLOYMENTS, key, {"spec": {"replicas": 2}}, subresource="scale")
+    await eventually(lambda: serves(2), "two replicas serve")
+    await kube.delete(DYNAMO_COMPONENT_DEPLOYMENTS, key)
+
+    async def nothing() -> bool:
+        return not await children_of(kube, namespace)
+
+    await eventually(nothing, "no child left")
+
+
+@pytest.mark.usefixtures("running_platform")
 async def test_a_component_that_is_taken_out_goes(kube, namespace):
     await made(kube, graph(namespace))
     await change(kube, namespace, {"components": [frontend(), worker("Decode", "decode")]})

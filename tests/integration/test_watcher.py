@@ -129,14 +129,14 @@ async def test_only_what_the_platform_made_is_watched(
     kube: KubeClient, namespace: str, nats_server: NatsServer
 ) -> None:
     await kube.create(SERVICES, service(namespace, "foreign", {"app": "other"}))
-    await kube.create(SERVICES, service(namespace, "ours", {"nvidia.com/dynamo-graph-deployment-name": "g"}))
+    await kube.create(SERVICES, service(namespace, "ours", {"nvidia.com/dynamo-component": "g"}))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
         await asyncio.wait_for(bench.reader.synced(), 30)
         assert bench.names(SERVICES) == ["ours"]
         # The namespace's default account is Kubernetes' own.
         assert bench.names(SERVICE_ACCOUNTS) == []
         # What loses its label leaves, as if it were deleted.
-        labels = {"metadata": {"labels": {"nvidia.com/dynamo-graph-deployment-name": None}}}
+        labels = {"metadata": {"labels": {"nvidia.com/dynamo-component": None}}}
         await kube.merge_patch(SERVICES, ObjectKey(namespace, "ours"), labels)
         await until(lambda: bench.names(SERVICES) == [])
 

@@ -65,8 +65,17 @@ def test_names_and_columns() -> None:
         assert spec["scope"] == "Namespaced"
         (version,) = spec["versions"]
         assert (version["name"], version["served"], version["storage"]) == ("v1beta1", True, True)
-        assert version["subresources"] == {"status": {}}
+        assert version["subresources"]["status"] == {}
         assert [column["name"] for column in version["additionalPrinterColumns"]] == columns
+
+
+def test_a_component_can_be_scaled_and_a_graph_of_several_cannot() -> None:
+    graph, component = CRDS["DynamoGraphDeployment"]["spec"], CRDS["DynamoComponentDeployment"]["spec"]
+    assert "scale" not in graph["versions"][0]["subresources"]
+    assert component["versions"][0]["subresources"]["scale"] == {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.component.replicas",
+    }
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.kind)

@@ -94,7 +94,8 @@ class Follower:
 
     def _hand_over(self, change: Change) -> None:
         resource = self.watched.resource
-        if change.kind == "DELETED":
+        # What has lost its label is gone for us, too; STATE ignores the end of what it never had.
+        if change.kind == "DELETED" or not self.watched.includes(change.obj):
             self._publisher.delete(resource, change.key, version_of(change.obj), received=change.received_at)
         else:
             kind = state.Change(change.kind.lower())

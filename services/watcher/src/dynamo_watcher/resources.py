@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -22,22 +23,35 @@ OPERATOR = "dynamo-operator"
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A resource and which of its objects are watched (a label selector; empty: all)."""
+    """A resource and which of its objects are watched.
+
+    `label_selector` is the API server's work (empty: all objects). Selectors know no "or": where any of several labels
+    counts, `any_label` names them, and what has none of them is left out here.
+    """
 
     resource: Resource
     label_selector: str = ""
+    any_label: tuple[str, ...] = ()
+
+    def includes(self, obj: dict[str, Any]) -> bool:
+        """Whether an object that the API server tells of is one of ours."""
+        if not self.any_label:
+            return True
+        marks = obj["metadata"].get("labels", {})
+        return any(label in marks for label in self.any_label)
 
 
-OF_A_GRAPH = labels.GRAPH_DEPLOYMENT_NAME
-"""As a selector: whatever carries the label, with any value."""
+OF_A_COMPONENT = labels.COMPONENT
+"""As a selector: whatever carries the label, with any value. A component need not belong to a graph."""
 
 OF_A_NAMESPACE = f"{labels.APP_MANAGED_BY}={OPERATOR}"
 
 WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_GRAPH_DEPLOYMENTS),
     Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
-    Watched(DEPLOYMENTS, OF_A_GRAPH),
-    Watched(SERVICES, OF_A_GRAPH),
+    Watched(DEPLOYMENTS, OF_A_COMPONENT),
+    # A model's Service belongs to no single component.
+    Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
     Watched(SERVICE_ACCOUNTS, OF_A_NAMESPACE),
     Watched(ROLES, OF_A_NAMESPACE),
     Watched(ROLE_BINDINGS, OF_A_NAMESPACE),

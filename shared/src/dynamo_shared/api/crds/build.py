@@ -41,6 +41,8 @@ class Definition:
     model: type[BaseModel]
     short_names: tuple[str, ...]
     columns: tuple[Column, ...]
+    #: Paths of wanted and of present replicas, for `kubectl scale`; a graph has several components and so none.
+    scale: tuple[str, str] | None = None
 
 
 def _condition(column: str, condition: str, description: str) -> Column:
@@ -67,6 +69,8 @@ DEFINITIONS: tuple[Definition, ...] = (
         v1beta1.DynamoComponentDeployment,
         ("dcd",),
         (_condition("Available", "Available", "Whether the component serves"), _BACKEND, _AGE),
+        # Beyond the reference: a component that stands alone is scaled like a Deployment.
+        scale=(".spec.replicas", ".status.component.replicas"),
     ),
 )
 
@@ -111,13 +115,20 @@ def build(definition: Definition) -> dict[str, Any]:
                     "name": resource.version,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": _subresources(definition),
                     "additionalPrinterColumns": [column.manifest() for column in definition.columns],
                     "schema": {"openAPIV3Schema": schema_of(resource)},
                 }
             ],
         },
     }
+
+
+def _subresources(definition: Definition) -> dict[str, Any]:
+    if definition.scale is None:
+        return {"status": {}}
+    wanted, present = definition.scale
+    return {"status": {}, "scale": {"specReplicasPath": wanted, "statusReplicasPath": present}}
 
 
 def file_name(definition: Definition) -> str:
