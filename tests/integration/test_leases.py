@@ -20,12 +20,18 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.election import Election
-from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdLoginError, EtcdUnavailableError
+from dynamo_shared.leases.errors import (
+    CertificateFileError,
+    CompactedError,
+    EtcdError,
+    EtcdLoginError,
+    EtcdUnavailableError,
+)
 from dynamo_shared.leases.partitions import Partitions
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, partition_of
 from dynamo_shared.leases.session import Session
-from dynamo_shared.runtime import Health
+from dynamo_shared.runtime import Health, Metrics
 from dynamo_shared.runtime.leasing import leasing
 from dynamo_shared.runtime.settings import load_settings
 
@@ -446,6 +452,17 @@ async def test_replicas_with_user_and_password_survive_a_restart(etcd_server: Et
         await until(lambda: not replica.lease.trouble and complete(replica)())
 
 
+async def test_a_password_that_cannot_be_read(etcd_server: EtcdServer, tmp_path: Path) -> None:
+    await _enable_passwords(etcd_server)
+    file = tmp_path / "password"
+    options = EtcdOptions(endpoints=(etcd_server.url,), user="root", password=file.read_text)
+    async with EtcdClient(options) as client:
+        with pytest.raises(CertificateFileError, match="password: No such file"):
+            await client.get("/key")
+        file.write_text("s3cret")
+        assert await client.get("/key") is None
+
+
 async def test_a_password_where_none_is_asked_for(etcd_server: EtcdServer) -> None:
     options = EtcdOptions(endpoints=(etcd_server.url,), user="root", password=lambda: "s3cret")
     async with EtcdClient(options) as client:
@@ -456,9 +473,9 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
     settings = load_settings(
         None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_server.url, "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "4s"}
     )
-    health = Health()
+    health, metrics = Health(), Metrics()
     key = ObjectKey("default", "llama")
-    async with leasing(settings, health) as leases:
+    async with leasing(settings, health, metrics) as leases:
         ownership, leadership = leases.ownership("builder"), leases.leadership("watcher")
         assert not ownership.owns(key)
         assert not health.ready
@@ -466,8 +483,13 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
         await until(lambda: ownership.owns(key))
         assert health.ready
         assert leases.ownership("builder") is ownership
+        await until(
+            lambda: metrics.registry.get_sample_value("dynamo_platform_partitions", {"service": "builder"}) == 32
+        )
+        assert metrics.registry.get_sample_value("dynamo_platform_lease_alive") == 1
         await etcd_server.kill()
         await until(lambda: not health.ready)
+        assert metrics.registry.get_sample_value("dynamo_platform_lease_losses_total") == 1
         assert not ownership.owns(key)
         assert not leadership.is_leader()
 
@@ -477,7 +499,7 @@ async def test_one_replica_needs_no_etcd() -> None:
         None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://127.0.0.1:1", "DYNAMO_PLATFORM__REPLICAS": "1"}
     )
     health = Health()
-    async with leasing(settings, health) as leases:
+    async with leasing(settings, health, Metrics()) as leases:
         assert leases.ownership("builder").owns(ObjectKey("default", "llama"))
         await leases.leadership("watcher").wait_elected()
         assert health.ready

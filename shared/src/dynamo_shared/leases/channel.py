@@ -180,7 +180,7 @@ class Channel:
                 request = etcdrpc.AuthenticateRequest(name=options.user, password=password)
                 answer = await etcdrpc.AuthStub(channel).Authenticate(request, timeout=options.timeout)
             except OSError as error:
-                raise CertificateFileError(f"password: {error.strerror or error}: {error.filename}") from error
+                raise CertificateFileError(f"{error.filename}: {error.strerror or error}") from error
             except _ENDED as error:
                 if _says(error, (_AUTH_IS_OFF,)):
                     self._token = ""

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
-from dynamo_shared.runtime.connections import secret
 from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ class SingleReplica:
 class ManyReplicas:
     """Replicas share the work through etcd. What a service asks for is begun with the first question."""
 
-    def __init__(self, session: Session, tasks: asyncio.TaskGroup, version: str) -> None:
+    def __init__(self, session: Session, tasks: asyncio.TaskGroup, metrics: Metrics, version: str) -> None:
         self._session = session
         self._tasks = tasks
+        self._metrics = metrics
         self._version = version
         self._running: list[asyncio.Task[None]] = []
         self._partitions: dict[str, Partitions] = {}
@@ -70,6 +71,8 @@ class ManyReplicas:
             about = {"version": self._version, "host": socket.gethostname(), "pid": str(os.getpid())}
             registry = Registry(self._session, service, about)
             partitions = self._partitions[service] = Partitions(self._session, registry, service)
+            held = self._metrics.partitions.labels(service)
+            held.set_function(lambda: len(partitions.held))
             self.start(registry.run(), f"registry-{service}")
             self.start(partitions.run(), f"partitions-{service}")
         partitions.detach()
@@ -96,7 +99,7 @@ class ManyReplicas:
 
 
 @asynccontextmanager
-async def leasing(settings: Settings, health: Health) -> AsyncIterator[Leasing]:
+async def leasing(settings: Settings, health: Health, metrics: Metrics) -> AsyncIterator[Leasing]:
     """What the settings ask for. At its end all that is held is given back, so that others need not wait."""
     etcd = settings.platform.etcd
     if not etcd.endpoints or settings.platform.replicas == 1:
@@ -107,13 +110,18 @@ async def leasing(settings: Settings, health: Health) -> AsyncIterator[Leasing]:
     from dynamo_shared.leases.client import EtcdClient  # noqa: PLC0415
     from dynamo_shared.leases.session import Session  # noqa: PLC0415
 
+    def password() -> str:
+        # Read at each log-in, because it is rotated; OSError where that fails is etcd's trouble, not ours to end with.
+        file = etcd.password_file
+        return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()
+
     options = EtcdOptions(
         endpoints=etcd.endpoints,
         ca_file=etcd.tls.ca_file,
         cert_file=etcd.tls.cert_file,
         key_file=etcd.tls.key_file,
         user=etcd.user,
-        password=lambda: secret(etcd.password, etcd.password_file),
+        password=password,
     )
     async with EtcdClient(options) as client:
         session = Session.begin(
@@ -122,9 +130,14 @@ async def leasing(settings: Settings, health: Health) -> AsyncIterator[Leasing]:
             replica=settings.platform.replica_id or default_replica_id(),
             ttl=math.ceil(etcd.lease_ttl),
         )
-        lease = session.lease
+        lease, had = session.lease, False
+        metrics.lease_alive.set_function(lambda: float(lease.alive()))
 
         def report() -> None:
+            nonlocal had
+            if had and not lease.alive():
+                metrics.lease_losses.inc()
+            had = lease.alive()
             if not lease.alive():
                 health.set(COMPONENT, State.FAILED, lease.trouble or "no lease yet")
             elif lease.trouble:
@@ -135,13 +148,14 @@ async def leasing(settings: Settings, health: Health) -> AsyncIterator[Leasing]:
         lease.on_change(report)
         health.expect(COMPONENT)
         async with asyncio.TaskGroup() as tasks:
-            many = ManyReplicas(session, tasks, settings.platform.version)
+            many = ManyReplicas(session, tasks, metrics, settings.platform.version)
             many.start(lease.run(), "lease")
             try:
                 yield many
             finally:
                 # The services have ended by now: nothing is under way on what the lease holds.
                 many.stop()
+                had = False
                 await lease.close()
 
 

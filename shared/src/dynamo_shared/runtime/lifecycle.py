@@ -71,7 +71,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         )
         kube = await stack.enter_async_context(connections.kubernetes(settings, metrics))
         bus = await stack.enter_async_context(connections.nats(settings, name, health))
-        leases = await stack.enter_async_context(leasing(settings, health))
+        leases = await stack.enter_async_context(leasing(settings, health, metrics))
         context = ServiceContext(settings, kube, bus, health, metrics, leases.ownership, leases.leadership)
         tasks = [asyncio.create_task(_keep(service, context), name=service.name) for service in services]
         for service in services:

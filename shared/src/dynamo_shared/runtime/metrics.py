@@ -6,10 +6,13 @@ do not see each other's figures. Children of labels are bound once: an increment
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from dynamo_shared.kube.errors import KubeError
 
@@ -56,6 +59,32 @@ class QueueMetrics:
         self._retries.inc()
 
 
+class ResourceCounts(Collector):
+    """Objects there are, by state: as they were counted last, so that no state keeps a figure when it has emptied.
+
+    The reference sets gauges and never takes one back.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[tuple[str, str], int]] = {}
+
+    def replace(self, resource_type: str, counts: Mapping[tuple[str, str], int]) -> None:
+        """All objects of a type were counted anew: how many there are by namespace and status."""
+        self._counts[resource_type] = dict(counts)
+
+    def collect(self) -> Iterable[Metric]:
+        """For the registry."""
+        family = GaugeMetricFamily(
+            "dynamo_operator_resources_total",
+            "Objects there are, by state.",
+            labels=["resource_type", "namespace", "status"],
+        )
+        for resource_type, counts in self._counts.items():
+            for (namespace, status), count in counts.items():
+                family.add_metric([resource_type, namespace, status], count)
+        yield family
+
+
 class Metrics:
     """All metrics that more than one service has. Services add their own to `registry`."""
 
@@ -80,12 +109,8 @@ class Metrics:
             ["resource_type", "namespace", "error_type"],
             registry=registry,
         )
-        self.resources = Gauge(
-            "dynamo_operator_resources_total",
-            "Objects there are, by state.",
-            ["resource_type", "namespace", "status"],
-            registry=registry,
-        )
+        self.resources = ResourceCounts()
+        registry.register(self.resources)
         self.queue_depth = Gauge(
             "dynamo_platform_queue_depth", "Keys that wait to be looked at.", ["queue"], registry=registry
         )
@@ -105,6 +130,18 @@ class Metrics:
             "Services that ended with an error and were started again.",
             ["service"],
             registry=registry,
+        )
+        self.partitions = Gauge(
+            "dynamo_platform_partitions",
+            "Partitions of a service's keys that this replica works on; absent with one replica.",
+            ["service"],
+            registry=registry,
+        )
+        self.lease_alive = Gauge(
+            "dynamo_platform_lease_alive", "Leases in etcd that this replica may trust: 1 or 0.", registry=registry
+        )
+        self.lease_losses = Counter(
+            "dynamo_platform_lease_losses", "Leases that were lost before they were given back.", registry=registry
         )
         self.kube_requests = Counter(
             "dynamo_platform_kube_requests",
