@@ -18,6 +18,8 @@ from dynamo_shared.runtime.settings import InvalidSettings, Nats, Settings
 
 #: `/apis/<group>/<version>/namespaces/<ns>/<plural>/...` and `/api/v1/...`: how many parts stand before the resource.
 _GROUP_PREFIX, _CORE_PREFIX = 4, 3
+#: A NATS that is there answers in milliseconds; one that is not is no reason to wait with the rest. Seconds.
+FIRST_CONNECTION_WITHIN = 1.0
 
 
 @asynccontextmanager
@@ -38,7 +40,7 @@ async def kubernetes(settings: Settings, metrics: Metrics) -> AsyncIterator[Kube
 @asynccontextmanager
 async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[Bus]:
     """The bus; while NATS is away services go on with what they have, so its loss degrades and does not fail."""
-    bus = await NatsBus.connect(nats_options(settings.platform.nats, name))
+    bus = await NatsBus.connect(nats_options(settings.platform.nats, name), wait=FIRST_CONNECTION_WITHIN)
 
     def report(_: BusHealth) -> None:
         if bus.health is BusHealth.CONNECTED:

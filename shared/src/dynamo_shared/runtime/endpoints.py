@@ -2,27 +2,66 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import msgspec
+import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.runtime.health import Health
 
+log = structlog.get_logger("dynamo.runtime")
+
 
 @asynccontextmanager
-async def serving(app: web.Application, address: str, port: int) -> AsyncIterator[int]:
+async def serving(
+    app: web.Application, address: str, port: int, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Serve an application; yields the port, which was picked where 0 was asked for. OSError where it is taken."""
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, address, port)
+        site = web.TCPSite(runner, address, port, ssl_context=tls)
         await site.start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+def server_tls(folder: Path) -> ssl.SSLContext:
+    """TLS with the certificate of a folder (tls.crt, tls.key, as Secrets are mounted). OSError where it cannot be read.
+
+    Certificates are rotated while we run: each handshake looks whether the files are still those that were read.
+    """
+    files = (folder / "tls.crt", folder / "tls.key")
+
+    def stamps() -> tuple[int, ...]:
+        return tuple(file.stat().st_mtime_ns for file in files)
+
+    def load() -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(*files)
+        return context
+
+    read = stamps()
+    current = listening = load()
+
+    def renew(connection: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
+        nonlocal current, read
+        try:
+            if (now := stamps()) != read:
+                current, read = load(), now
+        except OSError as error:
+            log.warning("certificate not read again", folder=str(folder), error=str(error))
+        connection.context = current
+
+    listening.sni_callback = renew
+    return listening
 
 
 def health_app(health: Health) -> web.Application:

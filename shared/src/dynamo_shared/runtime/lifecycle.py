@@ -56,7 +56,8 @@ class Running:
 async def running(services: Sequence[Service], settings: Settings) -> AsyncIterator[Running]:
     """Services that run while the block does.
 
-    Raises what makes a start impossible: InvalidSettings, ConfigError (kubeconfig), OSError (a port is taken).
+    Raises what makes a start impossible: InvalidSettings, ConfigError (kubeconfig), OSError (a port is taken, a certificate
+    cannot be read).
     """
     name = services[0].name if len(services) == 1 else "platform"
     health, metrics = Health(), Metrics()
@@ -66,8 +67,10 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         health_port = await stack.enter_async_context(
             endpoints.serving(endpoints.health_app(health), probe.bind_address, probe.port)
         )
+        figures = endpoints.metrics_app(metrics.registry, REGISTRY)
+        tls = endpoints.server_tls(scrape.cert_dir) if scrape.secure and scrape.cert_dir is not None else None
         metrics_port = await stack.enter_async_context(
-            endpoints.serving(endpoints.metrics_app(metrics.registry, REGISTRY), scrape.bind_address, scrape.port)
+            endpoints.serving(figures, scrape.bind_address, scrape.port, tls)
         )
         kube = await stack.enter_async_context(connections.kubernetes(settings, metrics))
         bus = await stack.enter_async_context(connections.nats(settings, name, health))
@@ -82,16 +85,28 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
             await _end(tasks)
 
 
-async def run_services(services: Sequence[Service], settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+async def run_services(services: Sequence[Service], settings: Settings, *, stop: asyncio.Event | None = None) -> int:
+    """Run until SIGTERM, SIGINT or `stop`; returns the exit code. A second signal cuts off what is still under way."""
+    loop, ending = asyncio.get_running_loop(), stop if stop is not None else asyncio.Event()
+    main = asyncio.current_task()
+
+    def on_signal() -> None:
+        if ending.is_set() and main is not None:
+            main.cancel()
+        ending.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, on_signal)
     try:
         async with running(services, settings) as platform:
             log.info("running", services=[service.name for service in services], health_port=platform.health_port)
-            await stop.wait()
+            await ending.wait()
             log.info("stopping")
+    except asyncio.CancelledError:
+        if main is None or not ending.is_set() or main.uncancel():
+            raise
+        log.warning("cut off")
+        return 1
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -20,7 +21,10 @@ class MetricsServer(Section):
 
     bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
     port: PortNumber = Field(8080, description="Port; 0 picks a free one.")
-    secure: bool = Field(True, description="Accepted for compatibility: /metrics is plain HTTP and holds no secret.")
+    secure: bool = Field(
+        True, description="TLS where `certDir` is given; without it /metrics is plain HTTP. It holds no secret."
+    )
+    cert_dir: Path | None = Field(None, description="Folder of tls.crt and tls.key, read again when they change.")
 
 
 class ProbeServer(Section):

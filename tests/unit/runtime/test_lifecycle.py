@@ -1,0 +1,168 @@
+"""A process lives through failing services and absent servers, says how it is, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+from pathlib import Path
+
+import aiohttp
+import pytest
+from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_shared.runtime import ServiceContext, Settings, lifecycle, load_settings, run_services, running
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: none
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: none, user: {}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+"""
+
+
+class Recorder:
+    """A service that notes when it runs."""
+
+    def __init__(self, name: str = "recorder", failures: int = 0, *, stubborn: float = 0.0) -> None:
+        self.name = name
+        self.failures = failures
+        self.stubborn = stubborn
+        self.runs = 0
+        self.ended: list[str] = []
+        self.up = asyncio.Event()
+
+    async def run(self, context: ServiceContext) -> None:
+        self.runs += 1
+        if self.runs <= self.failures:
+            raise RuntimeError(f"failure {self.runs}")
+        context.health.ok(self.name)
+        self.up.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(self.stubborn)
+            self.ended.append(self.name)
+
+
+@pytest.fixture(autouse=True)
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "FIRST_RESTART", 0.001)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Nothing that they name is there."""
+    file = tmp_path / "kubeconfig"
+    file.write_text(KUBECONFIG)
+    return load_settings(
+        None,
+        {
+            "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(file),
+            "DYNAMO_PLATFORM__NATS__SERVERS": "nats://127.0.0.1:1",
+            "DYNAMO_SERVER__METRICS__PORT": "0",
+            "DYNAMO_SERVER__METRICS__BIND_ADDRESS": "127.0.0.1",
+            "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
+            "DYNAMO_SERVER__HEALTH_PROBE__BIND_ADDRESS": "127.0.0.1",
+        },
+    )
+
+
+async def fetch(url: str, tls: ssl.SSLContext | None = None) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, ssl=tls if tls is not None else True, timeout=aiohttp.ClientTimeout(5)) as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+async def test_a_failing_service_is_started_again_and_the_others_do_not_notice(settings: Settings) -> None:
+    failing, well = Recorder("failing", failures=3), Recorder("well")
+    async with running([failing, well], settings) as platform:
+        await asyncio.wait_for(failing.up.wait(), 10)
+        assert (failing.runs, well.runs) == (4, 1)
+        await platform.ready(10)
+        _, body = await fetch(f"http://127.0.0.1:{platform.metrics_port}/metrics")
+        assert 'dynamo_platform_service_restarts_total{service="failing"} 3.0' in body
+        assert "process_resident_memory_bytes" in body
+    assert failing.ended + well.ended == ["failing", "well"]
+
+
+async def test_readiness_tells_what_is_wanting(settings: Settings) -> None:
+    service = Recorder(failures=10**6)
+    async with running([service], settings) as platform:
+        url = f"http://127.0.0.1:{platform.health_port}"
+        status, body = await fetch(f"{url}/readyz")
+        assert status == 503
+        assert '"recorder"' in body
+        assert (await fetch(f"{url}/healthz"))[0] == 200, "it lives, and starting it again would not help"
+        with pytest.raises(TimeoutError, match="recorder"):
+            await platform.ready(0.01)
+        service.failures = 0
+        await platform.ready(10)
+        status, body = await fetch(f"{url}/readyz")
+        assert status == 200
+        assert '"degraded"' in body, "NATS is away, which is no reason to be taken out of service"
+
+
+async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "certificate"
+    folder.mkdir()
+    authorities = [CertificateAuthority(tmp_path / f"pki-{number}") for number in range(2)]
+
+    def install(authority: CertificateAuthority) -> None:
+        pair = authority.server("metrics")
+        (folder / "tls.crt").write_bytes(pair.certificate.read_bytes())
+        (folder / "tls.key").write_bytes(pair.key.read_bytes())
+
+    install(authorities[0])
+    metrics = settings.server.metrics.model_copy(update={"cert_dir": folder})
+    server = settings.server.model_copy(update={"metrics": metrics})
+    async with running([Recorder()], settings.model_copy(update={"server": server})) as platform:
+        url = f"https://127.0.0.1:{platform.metrics_port}/metrics"
+        clients = [ssl.create_default_context(cafile=str(authority.certificate)) for authority in authorities]
+        assert (await fetch(url, clients[0]))[0] == 200
+        with pytest.raises(aiohttp.ClientError):
+            await fetch(url, clients[1])
+        install(authorities[1])
+        assert (await fetch(url, clients[1]))[0] == 200
+
+
+async def test_it_runs_until_told_to_stop(settings: Settings) -> None:
+    service, stop = Recorder(), asyncio.Event()
+    process = asyncio.create_task(run_services([service], settings, stop=stop))
+    await asyncio.wait_for(service.up.wait(), 10)
+    stop.set()
+    assert await asyncio.wait_for(process, 10) == 0
+    assert service.ended == ["recorder"]
+
+
+async def test_signals(settings: Settings) -> None:
+    service = Recorder()
+    process = asyncio.create_task(run_services([service], settings))
+    await asyncio.wait_for(service.up.wait(), 10)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await asyncio.wait_for(process, 10) == 0
+    assert service.ended == ["recorder"]
+
+
+async def test_a_second_signal_does_not_wait(settings: Settings) -> None:
+    service = Recorder(stubborn=60)
+    process = asyncio.create_task(run_services([service], settings))
+    await asyncio.wait_for(service.up.wait(), 10)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(0.1)
+    assert not process.done()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await asyncio.wait_for(process, 10) == 1
+
+
+async def test_a_port_that_is_taken_is_said_at_once(settings: Settings) -> None:
+    async with running([Recorder()], settings) as first:
+        probe = settings.server.health_probe.model_copy(update={"port": first.health_port})
+        server = settings.server.model_copy(update={"health_probe": probe})
+        with pytest.raises(OSError, match="address already in use"):
+            async with running([Recorder()], settings.model_copy(update={"server": server})):
+                pass
