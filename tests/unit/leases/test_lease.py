@@ -1,0 +1,155 @@
+"""The lease of a process: trusted until its own deadline, lost early, got anew. The clock stands until it is moved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from dynamo_shared.leases.client import Grant
+from dynamo_shared.leases.errors import EtcdUnavailableError, LeaseNotFoundError
+from dynamo_shared.leases.lease import Lease
+
+
+class FakeEtcd:
+    """Grants and renews leases, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.granted = 0
+        self.ttl = 10.0
+        self.renewals: list[int] = []
+        self.revoked: list[int] = []
+        self.away = False
+        self.forgets = False
+        self.frozen = asyncio.Event()
+        self.frozen.set()
+
+    async def grant(self, ttl: int, *, timeout: float | None = None) -> Grant:
+        await self._answer()
+        self.granted += 1
+        return Grant(self.granted, self.ttl)
+
+    async def keepalive(self, lease: int, *, timeout: float | None = None) -> float:
+        self.renewals.append(lease)
+        await self._answer()
+        return 0.0 if self.forgets else self.ttl
+
+    async def revoke(self, lease: int) -> None:
+        await self._answer()
+        self.revoked.append(lease)
+        raise LeaseNotFoundError("gone")
+
+    async def _answer(self) -> None:
+        await self.frozen.wait()
+        if self.away:
+            raise EtcdUnavailableError("127.0.0.1:2379: refused")
+
+
+@pytest.fixture
+async def etcd() -> FakeEtcd:
+    return FakeEtcd()
+
+
+@pytest.fixture
+async def lease(etcd: FakeEtcd) -> AsyncIterator[Lease]:
+    client: Any = etcd
+    lease = Lease(client, 10, clock=lambda: etcd.now)
+    task = asyncio.create_task(lease.run())
+    yield lease
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_it_is_trusted_until_its_deadline_whatever_the_server_does(etcd: FakeEtcd, lease: Lease) -> None:
+    await until(lease.alive)
+    assert lease.id == 1
+    etcd.frozen.clear()
+    etcd.now += 7.9
+    assert lease.alive()
+    etcd.now += 0.1
+    assert not lease.alive(), "without an event, an answer, or a turn of the loop"
+    assert lease.id == 0
+
+
+async def test_a_keepalive_counts_from_when_it_was_sent(etcd: FakeEtcd, lease: Lease) -> None:
+    await until(lease.alive)
+    etcd.frozen.clear()
+    etcd.now += 4
+    lease.check()
+    await until(lambda: etcd.renewals)
+    etcd.now += 3
+    etcd.frozen.set()
+    await until(lambda: lease._term is not None and lease._term.deadline == 112.0)
+    assert lease.id == 1
+
+
+async def test_listeners_hear_that_it_is_lost_and_that_there_is_a_new_one(etcd: FakeEtcd, lease: Lease) -> None:
+    heard: list[int] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append(lease.id))
+    etcd.forgets = True
+    lease.check()
+    await until(lambda: 2 in heard)
+    assert heard[:2] == [0, 2]
+
+
+async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_waiting(
+    etcd: FakeEtcd, lease: Lease
+) -> None:
+    await until(lease.alive)
+    etcd.now += 60
+    lease.check()
+    await until(lambda: lease.id == 2)
+    await until(lambda: etcd.revoked == [1])
+
+
+async def test_failures_are_told_and_do_not_end_it_early(etcd: FakeEtcd, lease: Lease) -> None:
+    heard: list[tuple[bool, str]] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append((lease.alive(), lease.trouble)))
+    etcd.away = True
+    lease.check()
+    await until(lambda: heard)
+    assert heard == [(True, "127.0.0.1:2379: refused")]
+    etcd.away = False
+    await until(lambda: len(heard) == 2)
+    assert heard[1] == (True, "")
+    assert lease.id == 1
+
+
+async def test_a_grant_that_took_too_long_is_not_used(etcd: FakeEtcd) -> None:
+    client: Any = etcd
+    lease = Lease(client, 10, clock=lambda: etcd.now)
+    etcd.frozen.clear()
+    task = asyncio.create_task(lease.run())
+    await asyncio.sleep(0)
+    etcd.now += 9
+    etcd.frozen.set()
+    await until(lease.alive)
+    assert lease.id == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
+    client: Any = etcd
+    lease = Lease(client, 10, clock=lambda: etcd.now)
+    await lease.close()
+    task = asyncio.create_task(lease.run())
+    await until(lease.alive)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    told: list[int] = []
+    lease.on_change(lambda: told.append(lease.id))
+    await lease.close()
+    assert etcd.revoked == [1]
+    assert told == [0], "before the server knows"
