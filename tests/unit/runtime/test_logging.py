@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
+import pytest
 from dynamo_shared.runtime.logging import MASK, mask_secrets
+
+PROGRAM = """
+import logging, sys, structlog
+from dynamo_shared.runtime.logging import configure_logging
+configure_logging(level="info", style=sys.argv[1])
+log = structlog.get_logger("test")
+hidden = "hunter2-local"
+log.debug("never")
+with structlog.contextvars.bound_contextvars(key="default/llama"):
+    log.info("said", count=3, parts={"password": "hunter2", "at": ["nats://me:hunter2@host"]}, path=object)
+    try:
+        raise ConnectionError("nats://me:hunter2@host:4222 refused")
+    except ConnectionError:
+        log.exception("failed")
+logging.getLogger("library").warning("http://me:hunter2@host is %s", "slow")
+logging.getLogger("library").info("never")
+"""
 
 
 def masked(**fields):
@@ -26,3 +48,32 @@ def test_user_names_and_passwords_in_addresses_are_masked():
         f"cannot reach nats://{MASK}@host:4222, giving up"
     )
     assert masked(event="http://host/path@x")["event"] == "http://host/path@x"
+
+
+def test_fields_inside_of_fields_are_masked():
+    line = masked(settings={"nats": {"token": "a", "servers": ["nats://u:p@host"]}}, count=1, ports=(1, 2))
+    assert line == {
+        "settings": {"nats": {"token": MASK, "servers": [f"nats://{MASK}@host"]}},
+        "count": 1,
+        "ports": [1, 2],
+    }
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_lines_of_ours_and_of_libraries_hold_no_secret_and_no_local_variable(style):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, style], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == ""
+    assert "hunter2" not in done.stderr
+    assert "never" not in done.stderr
+    assert "ConnectionError" in done.stderr
+    if style == "json":
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        assert [(line["level"], line["event"]) for line in lines] == [
+            ("info", "said"),
+            ("error", "failed"),
+            ("warning", f"http://{MASK}@host is slow"),
+        ]
+        assert [line.get("key") for line in lines] == ["default/llama", "default/llama", None]
+        assert "Traceback" in lines[1]["exception"]

@@ -12,6 +12,7 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any
 
+import msgspec
 import structlog
 from opentelemetry import trace
 from structlog.typing import Processor, WrappedLogger
@@ -30,14 +31,17 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _trace_id,
+        # Before masking, since errors quote addresses; plain, since the pretty form prints local variables.
+        structlog.processors.format_exc_info,
         mask_secrets,
     ]
+    renderer: Processor = structlog.processors.JSONRenderer(serializer=_json)
     if style == "console":
-        final: list[Processor] = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
-    else:
-        final = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     structlog.configure(
-        processors=[*shared, *final],
+        processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -45,7 +49,7 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *final]
+            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
         )
     )
     # Libraries speak of each reconnect and retry in their own way; ours says it once, so theirs start at warnings.
@@ -57,9 +61,23 @@ def mask_secrets(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) ->
     for name, value in fields.items():
         if _SECRET_FIELD.search(name):
             fields[name] = MASK
-        elif isinstance(value, str) and "://" in value:
-            fields[name] = _USERINFO.sub(f"{MASK}@", value)
+        elif not isinstance(value, (int, float)):
+            fields[name] = _masked(value)
     return fields
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return _USERINFO.sub(f"{MASK}@", value) if "://" in value else value
+    if isinstance(value, dict):
+        return {name: MASK if _SECRET_FIELD.search(str(name)) else _masked(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_masked(part) for part in value]
+    return value
+
+
+def _json(fields: MutableMapping[str, Any], **_: Any) -> str:
+    return msgspec.json.encode(fields, enc_hook=str).decode()
 
 
 def _trace_id(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
