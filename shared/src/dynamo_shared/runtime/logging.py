@@ -6,6 +6,7 @@ and passwords in URLs, are masked, whoever logs them.
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import sys
@@ -21,6 +22,18 @@ MASK = "***"
 
 _SECRET_FIELD = re.compile(r"passw|secret_value|token|authorization|credential|private_?key|api_?key", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+class _StandardError(io.StringIO):
+    """Standard error as it is when a line is written: loggers live longer than what was there when they were made."""
+
+    def write(self, text: str) -> int:
+        """Write to whatever standard error is now."""
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Flush it."""
+        sys.stderr.flush()
 
 
 def configure_logging(*, level: str = "info", style: str = "json") -> None:
@@ -43,10 +56,10 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(_StandardError()),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(_StandardError())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
