@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ import yaml
 from dynamo_ctl import listening, looking
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.offline import objects_of
 from dynamo_ctl.yamltext import to_yaml
@@ -95,10 +95,10 @@ async def test_the_api_server_accepts_what_is_rendered(text: str, kube: KubeClie
         assert stored["metadata"]["name"] == obj["metadata"]["name"]
 
 
-async def test_kubectl_accepts_what_is_rendered(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("no kubectl here")
+async def test_kubectl_accepts_what_is_rendered(
+    programs: Programs, control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    kubectl = await programs.obtain("kubectl")
     async with dynamoctl("render", *map(str, EXAMPLES), "-n", namespace, cwd=tmp_path) as rendering:
         code, text, _ = await finished(rendering)
     assert code == ExitCode.OK

@@ -60,6 +60,17 @@ def load(path: Path) -> KubeObject:
     return case
 
 
+def needs_more_than_one_node_or_dra(case: KubeObject) -> list[str]:
+    """Components that are spread over nodes or share GPUs through the memory service."""
+    return [
+        component["name"]
+        for doc in case["input"]
+        if doc["kind"] == "DynamoGraphDeployment"
+        for component in doc["spec"]["components"]
+        if "multinode" in component or "experimental" in component
+    ]
+
+
 async def dry_run(case: KubeObject, kube: KubeClient, namespace: str) -> list[KubeObject]:
     """What the server would store of all that the graphs of a case become."""
     graphs = [doc for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
@@ -79,10 +90,12 @@ async def test_is_stored_as_recorded(
     rules = importlib.import_module("canonical")
     monkeypatch.delitem(sys.modules, "canonical")
     case = load(path)
-    try:
-        stored = await dry_run(case, kube, namespace)
-    except render.NotDeployable as refusal:
-        pytest.skip(f"not deployable yet: {refusal}")
+    if beyond := needs_more_than_one_node_or_dra(case):
+        # The right answer until these parts of the reference are built: refused, with the component and the reason.
+        with pytest.raises(render.NotDeployable, match=f"component ({'|'.join(beyond)}): "):
+            await dry_run(case, kube, namespace)
+        return
+    stored = await dry_run(case, kube, namespace)
     got = rules.canonical({key_of(obj): obj for obj in stored}, namespace, rules.given(case))
     kinds = {rules.resource_of(key) for key in got}
     assert got == {key: obj for key, obj in case["expected"].items() if rules.resource_of(key) in kinds}

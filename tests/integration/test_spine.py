@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
@@ -66,6 +67,19 @@ async def test_a_graph_becomes_running_pods(kube, namespace):
     assert kinds == sorted(
         ["DynamoComponentDeployment", "Deployment", "Service"] * 3 + ["ServiceAccount", "RoleBinding"] * 2 + ["Role"]
     )
+
+
+async def test_metrics_tell_of_work_and_of_what_there_is(running_platform, kube, namespace):
+    await made(kube, graph(namespace, components=[frontend()]))
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{running_platform.metrics_port}/metrics") as answer,
+    ):
+        text = await answer.text()
+    labelled = f'namespace="{namespace}",resource_type="dynamographdeployments",result="success"'
+    assert f"dynamo_operator_reconcile_total{{{labelled}}}" in text
+    assert "dynamo_platform_queue_depth" in text
+    assert 'method="POST",resource="deployments.apps"' in text
 
 
 @pytest.mark.usefixtures("running_platform")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -30,6 +31,8 @@ from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_pod_builder.status.component import is_available
+from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
@@ -39,6 +42,8 @@ FIELD_MANAGER = "dynamo-pod-builder"
 READS: tuple[Resource, ...] = (DYNAMO_GRAPH_DEPLOYMENTS, *children.OWNED)
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
+#: The reference's interval (operator behaviour, section 10). Seconds.
+COUNT_INTERVAL = 30.0
 
 
 class PodBuilderService:
@@ -84,13 +89,20 @@ class _PodBuilder:
                 # Working on half a picture would take what is not yet read for missing.
                 await self._reader.synced()
                 self._cache.on_change(self._changed)
-                self._ownership.on_gain(self._enqueue_all)
+                self._share_with_other_replicas()
                 self._enqueue_all()
                 tasks.create_task(self._queue.run(platform.workers, self._reconcile), name="workers")
                 tasks.create_task(self._resync(platform.resync), name="resync")
+                tasks.create_task(self._count(), name="count")
                 self._context.health.ok(NAME)
         finally:
             await self._publisher.flush(FLUSH_WITHIN)
+
+    def _share_with_other_replicas(self) -> None:
+        """Look at what is gained, end what is under way before giving keys away, and at once where they are lost."""
+        self._ownership.on_gain(self._enqueue_all)
+        self._ownership.before_release(lambda gone: self._queue.drain(lambda task: gone(task.key)))
+        self._ownership.on_loss(lambda: self._queue.abort(lambda task: not self._ownership.owns(task.key)))
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         cause = traceparent()
@@ -143,6 +155,27 @@ class _PodBuilder:
         while True:
             await asyncio.sleep(every)
             self._enqueue_all()
+
+    async def _count(self) -> None:
+        """How many graphs and components there are in which state, for the metric; each counted by its owner."""
+        while True:
+            self._context.metrics.resources.replace(
+                Concern.GRAPH.value,
+                Counter(
+                    (graph["metadata"]["namespace"], graph.get("status", {}).get("state", INITIALIZING))
+                    for graph in self._cache.list(DYNAMO_GRAPH_DEPLOYMENTS)
+                    if self._ownership.owns(key_of(graph))
+                ),
+            )
+            self._context.metrics.resources.replace(
+                Concern.COMPONENT.value,
+                Counter(
+                    (component["metadata"]["namespace"], "ready" if is_available(component) else "not_ready")
+                    for component in self._cache.list(DYNAMO_COMPONENT_DEPLOYMENTS)
+                    if self._ownership.owns(key_of(component))
+                ),
+            )
+            await asyncio.sleep(COUNT_INTERVAL)
 
 
 def _now() -> datetime:

@@ -112,6 +112,11 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
     return Failure(entry["reason"], entry["message"])
 
 
+def is_available(component: dict[str, Any]) -> bool:
+    """Whether a DCD's status says that it serves."""
+    return _is(component.get("status", {}), AVAILABLE)
+
+
 def _is(status: dict[str, Any], type_: str) -> bool:
     entry = find(status.get("conditions", ()), type_)
     return entry is not None and entry["status"] == "True"
