@@ -205,7 +205,8 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
         bus=bus,
         kube=SimpleNamespace(acting_as=lambda _: None),
         settings=SimpleNamespace(
-            platform=SimpleNamespace(cluster_name=CLUSTER, kubernetes=SimpleNamespace(namespaces=()))
+            platform=SimpleNamespace(cluster_name=CLUSTER, kubernetes=SimpleNamespace(namespaces=())),
+            namespace=SimpleNamespace(restricted=""),
         ),
         metrics=SimpleNamespace(registry=CollectorRegistry()),
         leadership=lambda _: leadership,

@@ -23,7 +23,7 @@ from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
-from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 
 KubeObject = dict[str, Any]
@@ -79,6 +79,10 @@ class Applier:
             raise NameTaken(resource, observed)
         if _has_all(wanted, observed):
             return Ensured(Change.UNCHANGED, observed)
+        if coverage.missing(wanted.get("roleRef", {}), observed.get("roleRef", {})):
+            # Kubernetes lets nobody point a binding at another role: it is made anew.
+            await self.delete(resource, observed)
+            return self._remembered(resource, Change.UPDATED, await self._kube.create(resource, wanted))
         await claim_fields(self._kube, resource, key)
         result = await self._kube.apply(resource, wanted)
         if coverage.missing(wanted, result):
@@ -90,7 +94,8 @@ class Applier:
         if "deletionTimestamp" in observed["metadata"]:
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
-        with contextlib.suppress(NotFound):
+        # Gone, or gone and followed by another of its name: either way it is not there.
+        with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> None:

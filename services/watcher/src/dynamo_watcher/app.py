@@ -66,14 +66,14 @@ class _Watcher:
             feeding.result()
 
     def _feed(self) -> Feed:
-        platform = self._context.settings.platform
+        platform, restricted = self._context.settings.platform, self._context.settings.namespace.restricted
         return Feed(
             reflecting(self._context.kube.acting_as(FIELD_MANAGER)),
             self._context.bus,
             platform.cluster_name,
             WATCHED,
             self._metrics,
-            namespaces=platform.kubernetes.namespaces,
+            namespaces=platform.kubernetes.namespaces or ((restricted,) if restricted else ()),
             trouble=self._trouble,
         )
 

@@ -1,0 +1,82 @@
+"""Making one object right on a real API server: created, corrected, replaced, refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.applying import Applier, Change, NameTaken
+from dynamo_pod_builder.render import MANAGED_BY
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import ROLE_BINDINGS, SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.bus import ObjectCache
+from dynamo_shared.kube import KubeClient
+
+
+@pytest.fixture
+def applier(kube: KubeClient) -> Applier:
+    return Applier(kube.acting_as("dynamo-pod-builder"), ObjectCache())
+
+
+def account(namespace: str, **marks: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {
+            "name": "shared",
+            "namespace": namespace,
+            "labels": {labels.APP_MANAGED_BY: MANAGED_BY, **marks},
+        },
+    }
+
+
+def binding(namespace: str, role: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
+        "subjects": [{"kind": "ServiceAccount", "name": "shared", "namespace": namespace}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+    }
+
+
+async def test_what_is_right_is_left_alone(applier, namespace):
+    assert (await applier.ensure(account(namespace))).change is Change.CREATED
+    assert (await applier.ensure(account(namespace))).change is Change.UNCHANGED
+
+
+async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(applier, kube, namespace):
+    key = ObjectKey(namespace, "shared")
+    await applier.ensure(account(namespace, ours="1"))
+    await kube.merge_patch(SERVICE_ACCOUNTS, key, {"metadata": {"labels": {"theirs": "1"}}})
+    assert (await applier.ensure(account(namespace))).change is Change.UPDATED
+    marks = (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["labels"]
+    assert marks == {labels.APP_MANAGED_BY: MANAGED_BY, "theirs": "1"}
+
+
+async def test_a_binding_to_another_role_is_made_anew(applier, kube, namespace):
+    """Kubernetes lets nobody change the role of a binding."""
+    before = (await applier.ensure(binding(namespace, "one"))).obj
+    assert (await applier.ensure(binding(namespace, "two"))).change is Change.UPDATED
+    after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
+    assert after["roleRef"]["name"] == "two"
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def test_what_was_created_meanwhile_is_looked_at_and_not_written_over(applier, kube, namespace):
+    theirs = account(namespace)
+    del theirs["metadata"]["labels"]
+    before = await kube.create(SERVICE_ACCOUNTS, theirs)
+    with pytest.raises(NameTaken, match="ServiceAccount named 'shared' exists already and belongs to nobody"):
+        await applier.ensure(account(namespace))
+    now = await kube.get(SERVICE_ACCOUNTS, ObjectKey(namespace, "shared"))
+    assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+async def test_a_deletion_hits_only_the_object_that_was_meant(applier, kube, namespace):
+    key = ObjectKey(namespace, "shared")
+    first = (await applier.ensure(account(namespace))).obj
+    await kube.delete(SERVICE_ACCOUNTS, key)
+    second = await kube.create(SERVICE_ACCOUNTS, account(namespace))
+    await applier.delete(SERVICE_ACCOUNTS, first)
+    assert (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["uid"] == second["metadata"]["uid"]
