@@ -80,3 +80,14 @@ async def test_a_deletion_hits_only_the_object_that_was_meant(applier, kube, nam
     second = await kube.create(SERVICE_ACCOUNTS, account(namespace))
     await applier.delete(SERVICE_ACCOUNTS, first)
     assert (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["uid"] == second["metadata"]["uid"]
+
+
+async def test_what_we_delete_is_gone_for_us_before_the_news_of_it_comes(kube, namespace):
+    cache = ObjectCache()
+    applier = Applier(kube, cache)
+    made = (await applier.ensure(account(namespace))).obj
+    key = ObjectKey(namespace, "shared")
+    assert cache.get(SERVICE_ACCOUNTS, key) is not None
+    await applier.delete(SERVICE_ACCOUNTS, made)
+    assert cache.get(SERVICE_ACCOUNTS, key) is None
+    assert not cache.put(SERVICE_ACCOUNTS, made), "late news brings it back"

@@ -141,17 +141,15 @@ async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> N
 
     async def one_generation() -> bool:
         deployments = (await kube.list(DEPLOYMENTS, namespace)).items
-        return len(deployments) == 3 and all(
-            item["status"].get("availableReplicas") == item["spec"]["replicas"] for item in deployments
-        )
+        images = {
+            item["spec"]["template"]["spec"]["containers"][0]["image"]
+            for item in deployments
+            if "worker" in item["metadata"]["name"]
+        }
+        available = all(item["status"].get("availableReplicas") == item["spec"]["replicas"] for item in deployments)
+        return len(deployments) == 3 and images == {f"{IMAGE}-next"} and available
 
     await eventually(one_generation, "the old generation gone, all pods available")
-    images = {
-        item["spec"]["template"]["spec"]["containers"][0]["image"]
-        for item in (await kube.list(DEPLOYMENTS, namespace)).items
-        if "worker" in item["metadata"]["name"]
-    }
-    assert images == {f"{IMAGE}-next"}
     assert stored["status"]["rollingUpdate"]["phase"] == "Completed"
 
     for name in ("disagg", "second"):

@@ -71,7 +71,7 @@ class _PodBuilder:
         #: The trace of the last change that asked for a task; at most as many as the queue has keys.
         self._causes: dict[Task, str] = {}
         applier, config = Applier(kube, cache), render_config(settings)
-        statuses = StatusWriter(kube, cache, context.clock)
+        self._statuses = statuses = StatusWriter(kube, cache, context.clock)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
             Concern.GRAPH: GraphReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
             Concern.COMPONENT: ComponentReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
@@ -111,8 +111,10 @@ class _PodBuilder:
                 if cause:
                     self._causes[task] = cause
                 self._queue.add(task)
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None and self._ownership.owns(key):
-            self._reporter.gone(old)
+        if new is None and old is not None:
+            self._statuses.forget(resource, old)
+            if resource == DYNAMO_GRAPH_DEPLOYMENTS and self._ownership.owns(key):
+                self._reporter.gone(old)
 
     async def _reconcile(self, task: Task) -> Result:
         if not self._ownership.owns(task.key):

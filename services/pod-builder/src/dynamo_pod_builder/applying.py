@@ -97,6 +97,9 @@ class Applier:
         # Gone, or gone and followed by another of its name: either way it is not there.
         with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
+        if not observed["metadata"].get("finalizers"):
+            # Known at once: news of its children's end may come before that of its own, and would bring them back.
+            self._cache.remove(resource, key, uid)
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> None:
         """Set `spec.replicas` alone, of a leftover whose full wish is no longer known."""

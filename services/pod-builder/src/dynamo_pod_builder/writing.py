@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import NotFound
 
 KubeObject = dict[str, Any]
 
@@ -51,21 +52,26 @@ class StatusWriter:
         self._waiting.pop(waiting, None)
         tell()
         metadata = obj["metadata"]
-        written = await self.kube.apply_status(
-            resource,
-            {
-                "apiVersion": resource.api_version,
-                "kind": resource.kind,
-                # What is written was concluded from this version. The uid alone would not do: of custom resources the
-                # API server ignores it here, and a successor of the same name would get its predecessor's status.
-                "metadata": {
-                    "name": metadata["name"],
-                    "namespace": metadata["namespace"],
-                    "resourceVersion": metadata["resourceVersion"],
+        try:
+            written = await self.kube.apply_status(
+                resource,
+                {
+                    "apiVersion": resource.api_version,
+                    "kind": resource.kind,
+                    # What is written was concluded from this version. The uid alone would not do: of custom resources the
+                    # API server ignores it here, and a successor of the same name would get its predecessor's status.
+                    "metadata": {
+                        "name": metadata["name"],
+                        "namespace": metadata["namespace"],
+                        "resourceVersion": metadata["resourceVersion"],
+                    },
+                    "status": status,
                 },
-                "status": status,
-            },
-        )
+            )
+        except NotFound:
+            # It is gone, and the news of it is still on its way.
+            self.cache.remove(resource, key_of(obj), metadata["uid"])
+            return None
         self.cache.put(resource, written)
         return None
 
