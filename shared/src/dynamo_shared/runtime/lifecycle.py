@@ -27,6 +27,8 @@ from dynamo_shared.runtime.tracing import tracing
 
 #: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
 SHUTDOWN_WITHIN = 25.0
+#: From a second signal to the cut, in seconds: enough for the end to have begun.
+CUT_OFF_AFTER = 0.1
 FIRST_RESTART = 0.5
 LAST_RESTART = 30.0
 #: A service that ran this long was well: its next failure is a first one again. Seconds.
@@ -92,7 +94,8 @@ async def run_services(services: Sequence[Service], settings: Settings, *, stop:
 
     def on_signal() -> None:
         if ending.is_set() and main is not None:
-            main.cancel()
+            # A little later: two signals may come at once, and what is to be cut off is the end, not the wait for it.
+            loop.call_later(CUT_OFF_AFTER, main.cancel)
         ending.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
