@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus deflake clean
+.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus deflake clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +45,10 @@ $(STAMP): $(INPUTS)
 demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live, until Ctrl-C. EXIT=1 ends after success.
 	@$(BIN)/dynamoctl demo $(if $(EXIT),--exit)
 
-test: $(STAMP) ## All tests: unit, contract, and integration against real etcd, NATS and kube-apiserver.
+programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluster; the first time may take minutes.
+	@$(BIN)/python -m dynamo_ctl.localcluster fetch
+
+test: programs ## All tests: unit, contract, and integration against real etcd, NATS and kube-apiserver.
 	@$(BIN)/pytest $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
@@ -77,16 +80,16 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 
 bench: bench-reconcile bench-ready bench-bus ## All benchmarks.
 
-bench-reconcile: $(STAMP) ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
+bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
 
-bench-ready: $(STAMP) ## From creation to successful, twenty times, with KWOK.
+bench-ready: programs ## From creation to successful, twenty times, with KWOK.
 	@$(BIN)/python -m tests.benchmarks.ready
 
-bench-bus: $(STAMP) ## Event latency and objects a second through the watcher.
+bench-bus: programs ## Event latency and objects a second through the watcher.
 	@$(BIN)/python -m tests.benchmarks.bus
 
-deflake: $(STAMP) ## The restart tests ten times in a row.
+deflake: programs ## The restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done
 
 clean: ## Remove what make and the tools made here; the cache of built programs stays.
