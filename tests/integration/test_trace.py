@@ -1,0 +1,40 @@
+"""One change of a graph is one trace, from the watcher over NATS to the writes of the pod-builder."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.runtime import tracing
+from dynamo_watcher import follower
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from .platform import frontend, graph, platform, settings, until_state
+
+
+async def test_a_new_graph_is_one_trace(
+    control_plane, nats_server, kube, namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    # Not the global provider: it can be set only once, and the other tests shall not be traced.
+    monkeypatch.setattr(follower, "tracer", provider.get_tracer("watcher"))
+    monkeypatch.setattr(tracing, "tracer", provider.get_tracer("platform"))
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+        await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    spans = exporter.get_finished_spans()
+    key = f"{namespace}/disagg"
+    watched = [
+        span
+        for span in spans
+        if span.name == "watch DynamoGraphDeployment" and (span.attributes or {}).get("key") == key
+    ]
+    first = min(watched, key=lambda span: span.start_time or 0)
+    names = Counter(span.name for span in spans if span.context.trace_id == first.context.trace_id)
+    assert names["watch DynamoGraphDeployment"] == 1
+    assert names["reconcile dynamographdeployments"] >= 1
+    assert names["reconcile dynamocomponentdeployments"] >= 1
