@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -16,9 +16,6 @@ from dynamo_shared.api.resources import (
     SERVICES,
     Resource,
 )
-
-OPERATOR = "dynamo-operator"
-"""Value of `app.kubernetes.io/managed-by` on what belongs to no single graph."""
 
 
 @dataclass(frozen=True, slots=True)

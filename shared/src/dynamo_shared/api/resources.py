@@ -70,13 +70,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
 )
 
 ALL: tuple[Resource, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Resource))
-_BY_ID = {resource.id: resource for resource in ALL}
 _BY_KIND = {(resource.api_version, resource.kind): resource for resource in ALL}
-
-
-def by_id(resource_id: str) -> Resource:
-    """Resource of a group resource name such as `deployments.apps`; KeyError where the platform knows none."""
-    return _BY_ID[resource_id]
 
 
 def of(obj: dict[str, Any]) -> Resource:

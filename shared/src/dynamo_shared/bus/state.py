@@ -51,7 +51,6 @@ class SyncedMarker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-_decode_marker = msgspec.json.Decoder(SyncedMarker).decode
 
 
 def encode_object(obj: KubeObject) -> bytes:
@@ -111,8 +110,3 @@ def synced_headers(marker: SyncedMarker) -> dict[str, str]:
 def encode_marker(marker: SyncedMarker) -> bytes:
     """A marker as STATE carries it."""
     return _encode(marker)
-
-
-def decode_marker(payload: bytes) -> SyncedMarker:
-    """The marker of a message; msgspec.DecodeError (a ValueError) where it is none."""
-    return _decode_marker(payload)

@@ -10,4 +10,7 @@ from dynamo_shared.api.registry.catalog import Catalog, Entry
 
 CATALOGS: tuple[Catalog, ...] = (labels.CATALOG, annotations.CATALOG, ports.CATALOG, env.CATALOG)
 
-__all__ = ["CATALOGS", "Catalog", "Entry", "annotations", "env", "labels", "ports"]
+OPERATOR = "dynamo-operator"
+"""Value of both managed-by labels: the reference's, so that either control plane knows the other's objects."""
+
+__all__ = ["CATALOGS", "OPERATOR", "Catalog", "Entry", "annotations", "env", "labels", "ports"]
