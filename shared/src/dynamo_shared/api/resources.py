@@ -1,8 +1,11 @@
-"""Kubernetes resources by name: the one list of what the platform reads and writes, and where each of them lives."""
+"""Kubernetes resources by name: the one list of what the platform reads and writes, and where each of them lives.
+
+Ours stand here in their storage version; `Resource.at` names another one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -32,6 +35,10 @@ class Resource:
         """`apiVersion` as manifests write it: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def at(self, version: str) -> Resource:
+        """The same resource in another version."""
+        return self if version == self.version else replace(self, version=version)
+
     @property
     def id(self) -> str:
         """Group resource, `deployments.apps` or `pods`: the name that subjects, metrics and indexes use."""
@@ -55,6 +62,19 @@ GROUP = "nvidia.com"
 
 DYNAMO_GRAPH_DEPLOYMENTS = Resource(GROUP, "v1beta1", "dynamographdeployments", "DynamoGraphDeployment")
 DYNAMO_COMPONENT_DEPLOYMENTS = Resource(GROUP, "v1beta1", "dynamocomponentdeployments", "DynamoComponentDeployment")
+DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS = Resource(
+    GROUP, "v1beta1", "dynamographdeploymentscalingadapters", "DynamoGraphDeploymentScalingAdapter"
+)
+DYNAMO_GRAPH_DEPLOYMENT_REQUESTS = Resource(
+    GROUP, "v1beta1", "dynamographdeploymentrequests", "DynamoGraphDeploymentRequest"
+)
+DYNAMO_MODELS = Resource(GROUP, "v1alpha1", "dynamomodels", "DynamoModel")
+DYNAMO_CHECKPOINTS = Resource(GROUP, "v1alpha1", "dynamocheckpoints", "DynamoCheckpoint")
+DYNAMO_WORKER_METADATAS = Resource(GROUP, "v1alpha1", "dynamoworkermetadatas", "DynamoWorkerMetadata")
+# What the platform served before graphs: accepted still, and acted on no more.
+DYNAMO_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamodeployments", "DynamoDeployment")
+DYNAMO_NIM_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamonimdeployments", "DynamoNimDeployment")
+DYNAMO_NIM_REQUESTS = Resource(GROUP, "v1alpha1", "dynamonimrequests", "DynamoNimRequest")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 SERVICES = Resource("", "v1", "services", "Service")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -65,6 +85,22 @@ EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
