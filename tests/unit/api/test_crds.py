@@ -78,9 +78,9 @@ def test_a_component_can_be_scaled_and_a_graph_of_several_cannot() -> None:
     }
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.resource.kind)
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.kind)
 def test_schema_is_structural_and_explained(definition: Any) -> None:
-    for path, node in nodes(schema_of(definition.resource)):
+    for path, node in (each for version in definition.versions for each in nodes(schema_of(version.resource))):
         typed = (
             "type" in node or node.get("x-kubernetes-int-or-string") or "x-kubernetes-preserve-unknown-fields" in node
         )
@@ -98,10 +98,14 @@ def test_embedded_kubernetes_types_are_small() -> None:
     schema = schema_of(resources.DYNAMO_GRAPH_DEPLOYMENTS)
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
     template = spec["properties"]["components"]["items"]["properties"]["podTemplate"]
-    assert set(template) == {"type", "description", "x-kubernetes-preserve-unknown-fields"}
+    assert set(template) == {"type", "description", "x-kubernetes-preserve-unknown-fields", "x-dynamo-embedded"}
+    assert template["x-dynamo-embedded"] == {
+        "type": "io.k8s.api.core.v1.PodTemplateSpec",
+        "optional": ["spec.containers"],
+    }
     variable = spec["properties"]["env"]["items"]
-    assert variable["required"] == ["name"]
-    assert set(variable["properties"]) == {"name", "value", "valueFrom"}
+    assert set(variable) == {"type", "x-kubernetes-preserve-unknown-fields", "x-dynamo-embedded"}
+    assert variable["x-dynamo-embedded"]["type"] == "io.k8s.api.core.v1.EnvVar"
     condition = status["properties"]["conditions"]["items"]
     assert condition["required"] == ["type", "status", "lastTransitionTime", "reason", "message"]
     assert condition["properties"]["status"]["enum"] == ["True", "False", "Unknown"]

@@ -61,9 +61,13 @@ POD_TEMPLATES = st.fixed_dictionaries(
 )
 
 
-def values(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:  # noqa: PLR0912 - one case a type
-    if name == "podTemplate":
-        return POD_TEMPLATES
+NAMED = st.fixed_dictionaries({"name": st.text(min_size=1, max_size=5)}, optional={"x": json_values})
+EMBEDDED = {"io.k8s.api.core.v1.PodTemplateSpec": POD_TEMPLATES, "io.k8s.api.core.v1.EnvVar": NAMED}
+
+
+def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:  # noqa: PLR0912 - one case a type
+    if "x-dynamo-embedded" in schema:
+        return EMBEDDED[schema["x-dynamo-embedded"]["type"]]
     if schema.get("x-kubernetes-int-or-string"):
         return st.integers(0, 9) | st.sampled_from(["8Gi", "500m", "1e3", "0"])
     if "enum" in schema:
@@ -75,7 +79,7 @@ def values(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:  #
             free = schema.get("x-kubernetes-preserve-unknown-fields", False)
             return st.dictionaries(st.text(max_size=5), json_values, max_size=2 if free else 0)
         case "object":
-            known = {key: values(child, key) for key, child in schema["properties"].items()}
+            known = {key: values(child) for key, child in schema["properties"].items()}
             always = {
                 key
                 for key, child in schema["properties"].items()

@@ -28,7 +28,7 @@ from dynamo_shared.api.yaml_text import check_bounds, documents
 Manifest = DynamoGraphDeployment | DynamoComponentDeployment
 """A manifest of a kind that the platform defines."""
 
-_BY_KIND: dict[str, Definition] = {definition.resource.kind: definition for definition in DEFINITIONS}
+_BY_KIND: dict[str, Definition] = {definition.kind: definition for definition in DEFINITIONS}
 _NAME_LIMIT = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -86,7 +86,7 @@ def _load(document: Any) -> Manifest:
     schema = _schema(definition)
     errors: list[FieldError] = []
     try:
-        result = definition.model.model_validate(clean)
+        result = definition.at(definition.resource.version).model.model_validate(clean)
     except ValidationError as error:
         result = None
         errors += field_errors(error, schema, MOVED)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from dynamo_shared.api.model import (
-    PRESERVE_UNKNOWN,
     ApiModel,
     Bool,
     Int64,
     StringMap,
     Timestamp,
     as_written,
+    embedded,
     is_empty,
 )
 
@@ -80,15 +80,6 @@ class _AsIs(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class _EnvVarShape(ApiModel):
-    name: str = Field(min_length=1)
-    """Name of the variable."""
-    value: str | None = None
-    """Its value; $(NAME) refers to variables before it."""
-    value_from: Annotated[dict[str, Any] | None, WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})] = None
-    """Where its value comes from: a key of a ConfigMap or Secret, a field of the pod, a resource of the container."""
-
-
 class _NamedShape(_AsIs):
     name: str = Field(min_length=1)
 
@@ -128,6 +119,9 @@ if TYPE_CHECKING:
 else:
     # As much of the shape as rendering relies on is checked; the rest is the API server's to judge. Without nulls.
     PodTemplate = Annotated[
-        as_written(_PodTemplateShape), WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True}, mode="validation")
+        as_written(_PodTemplateShape),
+        WithJsonSchema(embedded("io.k8s.api.core.v1.PodTemplateSpec", "spec.containers"), mode="validation"),
     ]
-    EnvVar = as_written(_EnvVarShape)
+    EnvVar = Annotated[
+        as_written(_NamedShape), WithJsonSchema(embedded("io.k8s.api.core.v1.EnvVar"), mode="validation")
+    ]

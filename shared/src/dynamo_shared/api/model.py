@@ -25,6 +25,18 @@ KubeObject = dict[str, Any]
 """A Kubernetes object, or a part of one, as JSON has it."""
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
+#: Marks where a type of Kubernetes is embedded; no part of what the API server gets to see.
+EMBEDDED = "x-dynamo-embedded"
+
+
+def embedded(name: str, *optional: str) -> dict[str, Any]:
+    """Schema of a place where a type of Kubernetes stands: any object for the API server, marked with what it is.
+
+    `name` is that of the type in the cluster's OpenAPI document; `optional` are paths below it that a part of the
+    type may lack, though the whole may not.
+    """
+    mark = {"type": name, "optional": list(optional)}
+    return {"type": "object", PRESERVE_UNKNOWN: True, EMBEDDED: mark}
 
 
 class ApiModel(BaseModel):

@@ -2,83 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
-
-from dynamo_shared.api import resources, v1beta1
+from dynamo_shared.api import resources
+from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.structural import Schema, structural_schema
+from dynamo_shared.api.model import EMBEDDED
 from dynamo_shared.api.resources import Resource
 
+__all__ = [
+    "CATEGORY",
+    "DEFINITIONS",
+    "Column",
+    "Definition",
+    "Scale",
+    "Schema",
+    "VersionDefinition",
+    "build",
+    "definition_of",
+    "file_name",
+    "schema_of",
+]
+
 CATEGORY = "dynamo"
+#: Where the API server converts between versions. The service that serves it writes its own address over this.
+_CONVERSION = {
+    "strategy": "Webhook",
+    "webhook": {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": {
+            "service": {"namespace": "dynamo-system", "name": "dynamo-admission", "path": "/convert", "port": 443}
+        },
+    },
+}
+_BY_KIND: dict[str, Definition] = {definition.kind: definition for definition in DEFINITIONS}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of `kubectl get`; `priority` above 0 shows it with `-o wide` only."""
-
-    name: str
-    json_path: str
-    description: str
-    type: str = "string"
-    priority: int = 0
-
-    def manifest(self) -> dict[str, Any]:
-        """The column as a CRD has it."""
-        manifest: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.json_path}
-        if self.priority:
-            manifest["priority"] = self.priority
-        return {**manifest, "description": self.description}
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A kind: where it lives, its type, and how kubectl shows it."""
-
-    resource: Resource
-    model: type[BaseModel]
-    short_names: tuple[str, ...]
-    columns: tuple[Column, ...]
-    #: Paths of wanted and of present replicas, for `kubectl scale`; a graph has several components and so none.
-    scale: tuple[str, str] | None = None
-
-
-def _condition(column: str, condition: str, description: str) -> Column:
-    return Column(column, f'.status.conditions[?(@.type=="{condition}")].status', description)
-
-
-_BACKEND = Column("Backend", ".spec.backendFramework", "Inference engine of the workers")
-_AGE = Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date")
-
-DEFINITIONS: tuple[Definition, ...] = (
-    Definition(
-        resources.DYNAMO_GRAPH_DEPLOYMENTS,
-        v1beta1.DynamoGraphDeployment,
-        ("dgd",),
-        (
-            _condition("Ready", "Ready", "Whether all components are ready"),
-            Column("State", ".status.state", "initializing, pending, successful or failed"),
-            _BACKEND,
-            _AGE,
-        ),
-    ),
-    Definition(
-        resources.DYNAMO_COMPONENT_DEPLOYMENTS,
-        v1beta1.DynamoComponentDeployment,
-        ("dcd",),
-        (_condition("Available", "Available", "Whether the component serves"), _BACKEND, _AGE),
-        # Beyond the reference: a component that stands alone is scaled like a Deployment.
-        scale=(".spec.replicas", ".status.component.replicas"),
-    ),
-)
+def definition_of(kind: str) -> Definition:
+    """Definition of a kind; KeyError where the platform defines none of that name."""
+    return _BY_KIND[kind]
 
 
 @cache
 def schema_of(resource: Resource) -> Schema:
-    """Structural schema of a kind. It is shared: read it, never change it."""
-    definition = next(each for each in DEFINITIONS if each.resource == resource)
+    """Structural schema of a kind in one version. It is shared: read it, never change it.
+
+    Where it embeds a type of Kubernetes, `x-dynamo-embedded` names it: {"type": its name in the cluster's OpenAPI
+    document, "optional": paths below it whose `required` does not hold here}. KeyError for an unknown resource.
+    """
+    definition = definition_of(resource.kind).at(resource.version)
+    if definition.resource != resource:
+        raise KeyError(resource)
     schema = structural_schema(definition.model)
     # The API server checks these three itself, and wants to see no more of them.
     schema["properties"] |= {
@@ -95,40 +71,49 @@ def schema_of(resource: Resource) -> Schema:
 def build(definition: Definition) -> dict[str, Any]:
     """CustomResourceDefinition of a kind."""
     resource = definition.resource
+    spec = {
+        "group": resource.group,
+        "names": {
+            "kind": resource.kind,
+            "listKind": f"{resource.kind}List",
+            "plural": resource.plural,
+            "singular": resource.kind.lower(),
+            "shortNames": list(definition.short_names),
+            "categories": [CATEGORY],
+        },
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "versions": [_version(version) for version in definition.versions],
+    }
+    if len(definition.versions) > 1:
+        spec["conversion"] = _CONVERSION
     return {
         "apiVersion": resources.CUSTOM_RESOURCE_DEFINITIONS.api_version,
         "kind": resources.CUSTOM_RESOURCE_DEFINITIONS.kind,
         "metadata": {"name": f"{resource.plural}.{resource.group}"},
-        "spec": {
-            "group": resource.group,
-            "names": {
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-                "plural": resource.plural,
-                "singular": resource.kind.lower(),
-                "shortNames": list(definition.short_names),
-                "categories": [CATEGORY],
-            },
-            "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [
-                {
-                    "name": resource.version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": _subresources(definition),
-                    "additionalPrinterColumns": [column.manifest() for column in definition.columns],
-                    "schema": {"openAPIV3Schema": schema_of(resource)},
-                }
-            ],
-        },
+        "spec": spec,
     }
 
 
-def _subresources(definition: Definition) -> dict[str, Any]:
-    if definition.scale is None:
-        return {"status": {}}
-    wanted, present = definition.scale
-    return {"status": {}, "scale": {"specReplicasPath": wanted, "statusReplicasPath": present}}
+def _version(version: VersionDefinition) -> dict[str, Any]:
+    manifest: dict[str, Any] = {"name": version.resource.version, "served": True, "storage": version.storage}
+    if version.deprecated:
+        manifest |= {"deprecated": True, "deprecationWarning": version.deprecated}
+    if subresources := version.subresources():
+        manifest["subresources"] = subresources
+    return {
+        **manifest,
+        "additionalPrinterColumns": [column.manifest() for column in version.columns],
+        "schema": {"openAPIV3Schema": _published(schema_of(version.resource))},
+    }
+
+
+def _published(node: Any) -> Any:
+    """A schema as the API server may see it: it refuses extensions that it does not know."""
+    if isinstance(node, dict):
+        return {key: _published(value) for key, value in node.items() if key != EMBEDDED}
+    if isinstance(node, list):
+        return [_published(each) for each in node]
+    return node
 
 
 def file_name(definition: Definition) -> str:

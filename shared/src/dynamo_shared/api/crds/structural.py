@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dynamo_shared.api.model import EMBEDDED
+
 Schema = dict[str, Any]
 
 _KEPT = (
@@ -44,7 +46,7 @@ def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
     for key, value in node.items():
         if key in _KEPT or key in _DROPPED:
             continue
-        if key.startswith("x-kubernetes-"):
+        if key.startswith("x-kubernetes-") or key == EMBEDDED:
             result[key] = value
         elif key == "properties":
             # The server drops an empty one, and every `kubectl apply` would then find a change.

@@ -1,0 +1,88 @@
+"""What a CustomResourceDefinition is made of: names, and for each version its type and how kubectl shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from dynamo_shared.api.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; `priority` above 0 shows it with `-o wide` only."""
+
+    name: str
+    json_path: str
+    description: str
+    type: str = "string"
+    priority: int = 0
+
+    def manifest(self) -> dict[str, Any]:
+        """The column as a CRD has it."""
+        manifest: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.json_path}
+        if self.priority:
+            manifest["priority"] = self.priority
+        return {**manifest, "description": self.description}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Paths of wanted and of present replicas and of the pods' selector, for `kubectl scale` and autoscalers."""
+
+    wanted: str
+    present: str
+    selector: str = ""
+
+    def manifest(self) -> dict[str, str]:
+        """The subresource as a CRD has it."""
+        manifest = {"specReplicasPath": self.wanted, "statusReplicasPath": self.present}
+        return {**manifest, "labelSelectorPath": self.selector} if self.selector else manifest
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDefinition:
+    """One version of a kind."""
+
+    resource: Resource
+    model: type[BaseModel]
+    columns: tuple[Column, ...]
+    #: Whether objects are stored in this version; one version of a kind is.
+    storage: bool = True
+    #: What kubectl warns whoever uses the version; empty for one that is not deprecated.
+    deprecated: str = ""
+    scale: Scale | None = None
+    #: Whether the status is written apart from the spec.
+    status: bool = True
+
+    def subresources(self) -> dict[str, Any]:
+        """The subresources as a CRD has them."""
+        found: dict[str, Any] = {"status": {}} if self.status else {}
+        return {**found, "scale": self.scale.manifest()} if self.scale else found
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A kind: how it is called for short, and its versions, the newest last."""
+
+    short_names: tuple[str, ...]
+    versions: tuple[VersionDefinition, ...]
+
+    @property
+    def resource(self) -> Resource:
+        """The kind in the version that is stored."""
+        return next(version.resource for version in self.versions if version.storage)
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind."""
+        return self.resource.kind
+
+    def at(self, version: str) -> VersionDefinition:
+        """One version by its name; KeyError where the kind has none of it."""
+        for each in self.versions:
+            if each.resource.version == version:
+                return each
+        raise KeyError(version)
