@@ -1,0 +1,159 @@
+"""What of the API goes away, since when, what replaces it: the one registry behind warnings, CRD descriptions and docs.
+
+A field is listed where something else does its work. Fields that v1beta1 only renamed are covered by the entry of
+their version. Notice is two releases at least, removal comes with the next major one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.rules import Location
+
+GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
+ADAPTER, REQUEST = "DynamoGraphDeploymentScalingAdapter", "DynamoGraphDeploymentRequest"
+_ALPHA = "v1alpha1"
+# Release that brought v1beta1, and with it the end of all that v1beta1 does otherwise.
+_SINCE_BETA = "v0.11.0"
+_NEXT_MAJOR = "v1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """A version, a kind or a field that goes away.
+
+    `path` is in inventory form (`spec.services{}.autoscaling`), "" for all of `kinds` in `version`. `replacement` is a
+    phrase that says what to write instead. `silent` is a value that a server fills in, which is no use of the field.
+    """
+
+    kinds: tuple[str, ...]
+    version: str
+    path: str
+    since: str
+    replacement: str
+    removed_in: str = _NEXT_MAJOR
+    ignored: bool = False
+    silent: bool | None = None
+
+    @property
+    def effect(self) -> str:
+        """What is the matter with it, for people: deprecated, or also without effect."""
+        return "deprecated and ignored" if self.ignored else "deprecated"
+
+
+def _of_component(field: str, since: str, replacement: str, *, ignored: bool = False) -> tuple[Deprecation, ...]:
+    """A field that services of a graph and components that stand alone have in common."""
+    return (
+        Deprecation((GRAPH,), _ALPHA, f"spec.services{{}}.{field}", since, replacement, ignored=ignored),
+        Deprecation((COMPONENT,), _ALPHA, f"spec.{field}", since, replacement, ignored=ignored),
+    )
+
+
+def _of_request(field: str, replacement: str, silent: bool | None = None) -> Deprecation:
+    return Deprecation((REQUEST,), _ALPHA, f"spec.{field}", _SINCE_BETA, replacement, silent=silent)
+
+
+def _legacy(kind: str, replacement: str) -> Deprecation:
+    return Deprecation((kind,), _ALPHA, "", "v0.3.0", replacement, ignored=True)
+
+
+DEPRECATIONS: tuple[Deprecation, ...] = (
+    Deprecation((GRAPH, COMPONENT, ADAPTER, REQUEST), _ALPHA, "", _SINCE_BETA, "write apiVersion: nvidia.com/v1beta1"),
+    _legacy("DynamoDeployment", "write a DynamoGraphDeployment"),
+    _legacy("DynamoNimDeployment", "write a DynamoGraphDeployment, or a DynamoComponentDeployment for one component"),
+    _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment"),
+    *_of_component(
+        "autoscaling",
+        "v0.7.0",
+        "enable scalingAdapter, and point an HPA, KEDA or the planner at the DynamoGraphDeploymentScalingAdapter",
+        ignored=True,
+    ),
+    *_of_component(
+        "dynamoNamespace",
+        "v0.8.0",
+        "leave it out: it follows from the namespace and the name of the graph",
+        ignored=True,
+    ),
+    *_of_component("ingress", _SINCE_BETA, "write an Ingress or an HTTPRoute to the component's Service"),
+    *_of_component("labels", _SINCE_BETA, "write extraPodMetadata.labels, or podTemplate.metadata.labels in v1beta1"),
+    *_of_component(
+        "annotations", _SINCE_BETA, "write extraPodMetadata.annotations, or podTemplate.metadata.annotations in v1beta1"
+    ),
+    Deprecation(
+        (GRAPH,),
+        _ALPHA,
+        "spec.pvcs",
+        _SINCE_BETA,
+        "create the PersistentVolumeClaim itself, and mount it by its name",
+    ),
+    _of_request("useMocker", "v1beta1 has features.mocker.enabled", silent=False),
+    _of_request("enableGpuDiscovery", "v1beta1 discovers what hardware does not say: leave it out", silent=True),
+    _of_request("profilingConfig.profilerImage", "v1beta1 has image"),
+    _of_request("profilingConfig.config", "v1beta1 has sla, workload, modelCache and features.planner"),
+    _of_request("profilingConfig.configMapRef", "v1beta1 has overrides.dgd"),
+    _of_request("profilingConfig.outputPVC", "the results are in the ConfigMap dgdr-output-<name>: leave it out"),
+    _of_request(
+        "profilingConfig.resources", "v1beta1 has overrides.profilingJob.template.spec.containers[0].resources"
+    ),
+    _of_request("profilingConfig.tolerations", "v1beta1 has overrides.profilingJob.template.spec.tolerations"),
+    _of_request("profilingConfig.nodeSelector", "v1beta1 has overrides.profilingJob.template.spec.nodeSelector"),
+    _of_request("deploymentOverrides", "v1beta1 has overrides.dgd"),
+)
+
+
+def of(kind: str, version: str) -> tuple[Deprecation, ...]:
+    """Entries of a kind in a version: the one of the whole first, then fields in the order of the registry."""
+    return tuple(each for each in DEPRECATIONS if each.version == version and kind in each.kinds)
+
+
+def used(obj: Any) -> Iterator[tuple[str, Deprecation]]:
+    """What an object uses of it, with the path as its author wrote it, "" for kind and version. Reads any junk."""
+    if not isinstance(obj, dict):
+        return
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(api_version, str) or not api_version.startswith("nvidia.com/"):
+        return
+    for steps, deprecation in _steps(kind, api_version.removeprefix("nvidia.com/")):
+        for location, value in _values(obj, steps, ()):
+            if value is not None and (deprecation.silent is None or value is not deprecation.silent):
+                yield path_of(location), deprecation
+
+
+def note(deprecation: Deprecation) -> str:
+    """One sentence for the description of a field, a version or a kind."""
+    text = f"{deprecation.effect}: {deprecation.replacement}. Removed in {deprecation.removed_in}."
+    return text[0].upper() + text[1:]
+
+
+def warning(path: str, deprecation: Deprecation, kind: str = "") -> str:
+    """What a client prints on use. `path` as `used` gives it; where it is "", of the version of `kind`."""
+    subject = path or f"nvidia.com/{deprecation.version} {kind or ', '.join(deprecation.kinds)}"
+    return (
+        f"{subject} is {deprecation.effect} since {deprecation.since}, and is removed in {deprecation.removed_in}: "
+        f"{deprecation.replacement}"
+    )
+
+
+@cache
+def _steps(kind: str, version: str) -> tuple[tuple[tuple[str, ...], Deprecation], ...]:
+    """Entries of a kind with their paths taken apart; the step "{}" stands for every key of a map."""
+    return tuple(
+        (tuple(part for part in each.path.replace("{}", ".{}").split(".") if part), each) for each in of(kind, version)
+    )
+
+
+def _values(value: Any, steps: Iterable[str], location: Location) -> Iterator[tuple[Location, Any]]:
+    step, *rest = steps or ("",)
+    if not step:
+        yield location, value
+    elif not isinstance(value, dict):
+        return
+    elif step == "{}":
+        for key, item in value.items():
+            yield from _values(item, rest, (*location, str(key)))
+    elif step in value:
+        yield from _values(value[step], rest, (*location, step))
