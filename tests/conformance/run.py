@@ -1,0 +1,250 @@
+"""Run recorded cases on a real API server and compare: `python -m tests.conformance.run DIR`.
+
+Every case gets a namespace of its own; its manifests go through the webhooks and the whole platform, and what stands in
+the namespace when nothing changes any more is compared with the recording. The last line counts what is equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import structlog
+from dynamo_ctl import services
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import KubeError
+from dynamo_shared.runtime import load_settings, running
+
+from tests.conformance import definitions, differences
+
+KubeObject = dict[str, Any]
+
+CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
+AT_ONCE = 8
+#: Nothing has changed for so long: settled. Seconds.
+QUIET = 1.0
+SETTLED_WITHIN = 60.0
+
+COMPARED = (
+    *(
+        Resource("nvidia.com", "v1beta1", plural, kind)
+        for plural, kind in (
+            ("dynamocomponentdeployments", "DynamoComponentDeployment"),
+            ("dynamographdeploymentscalingadapters", "DynamoGraphDeploymentScalingAdapter"),
+        )
+    ),
+    Resource("nvidia.com", "v1alpha1", "dynamocheckpoints", "DynamoCheckpoint"),
+    Resource("apps", "v1", "deployments", "Deployment"),
+    Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet"),
+    Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet"),
+    Resource("", "v1", "services", "Service"),
+    Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
+    Resource("", "v1", "configmaps", "ConfigMap"),
+    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+    Resource("rbac.authorization.k8s.io", "v1", "roles", "Role"),
+    Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
+    Resource("networking.k8s.io", "v1", "ingresses", "Ingress"),
+    Resource("inference.networking.k8s.io", "v1", "inferencepools", "InferencePool"),
+    Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
+)
+#: Kubernetes' own in every namespace.
+OWN = {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a case left behind, and what the API server refused of its input."""
+
+    namespace: str
+    objects: dict[str, KubeObject]
+    refused: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+@asynccontextmanager
+async def cluster(folder: Path, *, grove: bool) -> AsyncIterator[KubeClient]:
+    """A control plane with all that the cases need, and the platform on it."""
+    programs = Programs()
+    options = ControlPlaneOptions(scheduler=False, kwok_nodes=0, prepare=install_definitions)
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(ControlPlane(options, programs))
+        nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
+        kube = await stack.enter_async_context(
+            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="conformance")
+        )
+        await definitions.install(kube)
+        environ = {
+            "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(plane.kubeconfig),
+            "DYNAMO_PLATFORM__NATS__SERVERS": nats.url,
+            "DYNAMO_SERVER__METRICS__PORT": "0",
+            "DYNAMO_SERVER__METRICS__SECURE": "false",
+            "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
+            "DYNAMO_ORCHESTRATORS__GROVE__ENABLED": str(grove).lower(),
+        }
+        settings = load_settings(CONFORMANCE / "operator-config.yaml", environ)
+        platform = await stack.enter_async_context(running(services.make(), settings))
+        await platform.ready()
+        yield kube
+
+
+async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcome:
+    """Create what a case creates, wait until nothing moves, read everything, and clean up."""
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    try:
+        refused = await _create(kube, case, namespace)
+        objects, failed = await _settled(kube, namespace)
+    finally:
+        for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
+            await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, graph["metadata"]["name"]))
+        await kube.delete(NAMESPACES, ObjectKey("", namespace))
+    return Outcome(namespace, objects, tuple(refused), tuple(failed))
+
+
+async def _create(kube: KubeClient, case: KubeObject, namespace: str) -> list[str]:
+    refused = []
+    claims = [_claim(name) for name in case["existing_pvcs"]]
+    for manifest in [*claims, *case["input"]]:
+        try:
+            await kube.create(
+                _resource(manifest), {**manifest, "metadata": manifest["metadata"] | {"namespace": namespace}}
+            )
+        except KubeError as error:
+            refused.append(f"{manifest['kind']} {manifest['metadata']['name']}: {error}")
+    return refused
+
+
+def _claim(name: str) -> KubeObject:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def _resource(manifest: KubeObject) -> Resource:
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    known = {each.kind: each.plural for each in (*COMPARED, DYNAMO_GRAPH_DEPLOYMENTS)}
+    kind = manifest["kind"]
+    return Resource(group, version, known.get(kind, f"{kind.lower()}s"), kind)
+
+
+async def _settled(kube: KubeClient, namespace: str) -> tuple[dict[str, KubeObject], list[str]]:
+    before: dict[str, str] = {}
+    quiet_since = asyncio.get_running_loop().time()
+    async with asyncio.timeout(SETTLED_WITHIN):
+        while True:
+            objects = await _read(kube, namespace)
+            graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
+            versions = {key: obj["metadata"]["resourceVersion"] for key, obj in objects.items()}
+            now = asyncio.get_running_loop().time()
+            seen = all(_observed(graph) for graph in graphs)
+            if versions != before or not seen:
+                before, quiet_since = versions, now
+            elif now - quiet_since >= QUIET:
+                return objects, [each for graph in graphs for each in _failures(graph)]
+            await asyncio.sleep(0.2)
+
+
+def _observed(graph: KubeObject) -> bool:
+    return bool(graph.get("status", {}).get("observedGeneration") == graph["metadata"]["generation"])
+
+
+def _failures(graph: KubeObject) -> Iterator[str]:
+    if graph.get("status", {}).get("state") == "failed":
+        messages = {each["message"] for each in graph["status"].get("conditions", ()) if each["status"] == "False"}
+        yield f"{graph['metadata']['name']} failed: {'; '.join(sorted(messages))}"
+
+
+async def _read(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
+    found: dict[str, KubeObject] = {}
+    for resource in COMPARED:
+        for obj in (await kube.list(resource, namespace)).items:
+            name = obj["metadata"]["name"]
+            if (resource.plural, name) not in OWN:
+                found[f"{resource.group or 'core'}/{resource.version}/{resource.plural}/{name}"] = obj
+    return found
+
+
+def compare(
+    rules: ModuleType, comparer: ModuleType, slug: str, case: KubeObject, outcome: Outcome
+) -> tuple[int, int, list[str]]:
+    """Objects compared, objects equal, and what differs without being listed in differences.toml."""
+    got = rules.canonical(outcome.objects, outcome.namespace, rules.given(case))
+    want = case["expected"]
+    listed = differences.load()
+    found: list[str] = []
+    equal = 0
+    for key in sorted(want.keys() | got.keys()):
+        if key in want and key in got:
+            wrong = [each for each in comparer.paths(want[key], got[key]) if not _meant(listed, slug, key, each[0])]
+        else:
+            wrong = [] if _meant(listed, slug, key, "") else [("", key in want, key in got)]
+        equal += not wrong
+        for path, expected, actual in wrong:
+            if path:
+                found.append(f"{key}{path}: expected {json.dumps(expected)[:160]}, got {json.dumps(actual)[:160]}")
+            else:
+                found.append(f"{'missing' if key in want else 'unexpected'} {key}")
+    return len(want.keys() | got.keys()), equal, found
+
+
+def _meant(listed: tuple[differences.Difference, ...], slug: str, key: str, path: str) -> bool:
+    return any(each.allows(slug, key, path) for each in listed)
+
+
+async def run(cases: dict[str, KubeObject], show: int) -> int:
+    """Run cases, by their names; exit code 0 where everything is equal."""
+    grove = any("/podcliquesets/" in key for case in cases.values() for key in case["expected"])
+    sys.path.insert(0, str(CONFORMANCE))
+    rules, comparer = importlib.import_module("canonical"), importlib.import_module("compare")
+    objects = equal = good = 0
+    with tempfile.TemporaryDirectory(prefix="dynamo-conformance-") as state:
+        async with cluster(Path(state), grove=grove) as kube:
+            free = asyncio.Semaphore(AT_ONCE)
+
+            async def one(number: int, case: KubeObject) -> Outcome:
+                async with free:
+                    return await run_case(kube, case, f"case-{number}")
+
+            outcomes = await asyncio.gather(*(one(i, case) for i, case in enumerate(cases.values())))
+    for (slug, case), outcome in zip(cases.items(), outcomes, strict=True):
+        count, same, found = compare(rules, comparer, slug, case, outcome)
+        objects, equal, good = objects + count, equal + same, good + (not found)
+        if found:
+            print(f"{slug}: {len(found)} differences")
+            for line in [*outcome.refused, *outcome.failed, *found][:show]:
+                print("   ", line)
+    print(f"objects {equal}/{objects} equal, cases {good}/{len(cases)} equal")
+    return 0 if good == len(cases) else 1
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="recorded cases, such as ../shared/conformance/cases/deployments")
+    parser.add_argument("--case", help="only this one")
+    parser.add_argument("--show", type=int, default=3, help="differences printed a case")
+    options = parser.parse_args()
+    files = [file for file in sorted(options.folder.glob("*.json")) if options.case in (None, file.stem)]
+    if not files:
+        parser.error(f"no such case in {options.folder}")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    return asyncio.run(run({file.stem: json.loads(file.read_text()) for file in files}, options.show))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
