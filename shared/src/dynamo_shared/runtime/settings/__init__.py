@@ -5,6 +5,6 @@ The reference's fields keep their names, types and defaults (operator behaviour,
 
 from dynamo_shared.runtime.settings.loading import InvalidSettings, load_settings
 from dynamo_shared.runtime.settings.operator import OperatorConfiguration as Settings
-from dynamo_shared.runtime.settings.platform import Etcd, Kubernetes, Nats, Platform, Tls
+from dynamo_shared.runtime.settings.platform import Admission, Etcd, Kubernetes, Nats, Platform, Tls
 
-__all__ = ["Etcd", "InvalidSettings", "Kubernetes", "Nats", "Platform", "Settings", "Tls", "load_settings"]
+__all__ = ["Admission", "Etcd", "InvalidSettings", "Kubernetes", "Nats", "Platform", "Settings", "Tls", "load_settings"]

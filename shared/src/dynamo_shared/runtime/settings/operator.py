@@ -39,6 +39,8 @@ class CertProvisionMode(StrEnum):
 
     AUTO = "auto"
     MANUAL = "manual"
+    #: Ours: the reference leaves cert-manager to its chart.
+    CERT_MANAGER = "cert-manager"
 
 
 class WebhookServer(Section):
@@ -46,10 +48,17 @@ class WebhookServer(Section):
 
     host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
     port: PortNumber = Field(9443, description="Port.")
-    cert_dir: str = Field("/tmp/k8s-webhook-server/serving-certs", description="Folder of the certificate.")  # noqa: S108
-    cert_provision_mode: CertProvisionMode = Field(CertProvisionMode.AUTO, description="Who makes the certificate.")
+    cert_dir: Path = Field(
+        Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108 - the reference's
+        description="Folder of tls.crt, tls.key and ca.crt, where they are given.",
+    )
+    cert_provision_mode: CertProvisionMode = Field(
+        CertProvisionMode.AUTO,
+        description="`auto`: an authority of our own, in the Secret. `manual`: the files of `certDir`. "
+        "`cert-manager`: its Certificate fills the Secret.",
+    )
     secret_name: str = Field("webhook-server-cert", description="Secret that holds it.")
-    service_name: str = Field("", description="Service that the API server calls.")
+    service_name: str = Field("", description="Service that the API server calls, in `platform.admission.namespace`.")
 
 
 class Server(Section):

@@ -75,6 +75,33 @@ class Tracing(Section):
     sample_ratio: float = Field(1.0, ge=0, le=1, description="Share of traces that are kept.")
 
 
+class Admission(Section):
+    """The webhooks, as far as `server.webhook` has no word for it."""
+
+    url: str = Field(
+        "",
+        pattern=r"^(https://[^/@\s]+)?$",
+        description="`https://host:port` by which the API server reaches this process without a Service: for development.",
+    )
+    namespace: str = Field(
+        "", description="Namespace of Service and Secret; empty: $POD_NAMESPACE, else `dynamo-system`."
+    )
+    service_port: int = Field(443, ge=1, le=65535, description="Port of the Service.")
+    certificate: str = Field(
+        "",
+        description="cert-manager's Certificate, in the same namespace; empty: named as `server.webhook.secretName`.",
+    )
+    ca_validity: Duration = Field(365 * 86400.0, ge=60, description="How long an authority of our own is valid.")
+    certificate_validity: Duration = Field(90 * 86400.0, ge=30, description="How long a certificate of it is valid.")
+    operators: tuple[str, ...] = Field(
+        (), description="Users who act as the platform, besides its own service account ($POD_SERVICE_ACCOUNT)."
+    )
+    max_in_flight: int = Field(64, ge=1, le=1024, description="Requests at once; more are asked to come again.")
+    refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are looked at.")
+    check: Duration = Field(30.0, ge=0.05, description="How often the registration is looked at, and set right.")
+    drain: Duration = Field(5.0, le=20, description="How long an ending replica still serves, not being ready.")
+
+
 class Platform(Section):
     """What the reference's configuration has no word for."""
 
@@ -90,6 +117,7 @@ class Platform(Section):
     workers: int = Field(16, ge=1, le=256, description="Objects that one service works on at once.")
     resync: Duration = Field(600.0, ge=10, description="How often everything is looked at again.")
     tracing: Tracing = Tracing()
+    admission: Admission = Admission()
 
     @model_validator(mode="after")
     def _replicas_need_etcd(self) -> Self:
