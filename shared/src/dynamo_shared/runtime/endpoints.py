@@ -13,6 +13,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.runtime.health import Health
+from dynamo_shared.runtime.tls import ServingTls, context_of_files
 
 log = structlog.get_logger("dynamo.runtime")
 
@@ -42,26 +43,19 @@ def server_tls(folder: Path) -> ssl.SSLContext:
     def stamps() -> tuple[int, ...]:
         return tuple(file.stat().st_mtime_ns for file in files)
 
-    def load() -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(*files)
-        return context
-
     read = stamps()
-    current = listening = load()
 
-    def renew(connection: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
-        nonlocal current, read
+    def renew() -> None:
+        nonlocal read
         try:
             if (now := stamps()) != read:
-                current, read = load(), now
+                tls.exchange(context_of_files(*files))
+                read = now
         except OSError as error:
             log.warning("certificate not read again", folder=str(folder), error=str(error))
-        connection.context = current
 
-    listening.sni_callback = renew
-    return listening
+    tls = ServingTls(context_of_files(*files), renew)
+    return tls.context
 
 
 def health_app(health: Health) -> web.Application:

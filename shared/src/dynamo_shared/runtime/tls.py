@@ -1,0 +1,84 @@
+"""TLS of listening sockets whose certificate changes while they listen.
+
+A listening socket keeps the context it was opened with. So that context only hands each handshake on to the one that
+holds the certificate of now; loading another certificate into it instead would leave the old one in place wherever the
+kind of key differs.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# What TLS 1.2 may use: forward secrecy and authenticated encryption. TLS 1.3 knows nothing else.
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+
+class ServingTls:
+    """One context for a listening socket; `exchange` changes what it serves from the next handshake on.
+
+    `before_handshake` is called first in each handshake and may call `exchange`; it must be quick and not raise.
+    """
+
+    def __init__(self, current: ssl.SSLContext, before_handshake: Callable[[], None] = lambda: None) -> None:
+        self._current = current
+        self._before_handshake = before_handshake
+        self.context = _bare()
+        self.context.sni_callback = self._begin
+
+    def exchange(self, current: ssl.SSLContext) -> None:
+        """Serve what this context holds. Connections that are open go on with what they began with."""
+        self._current = current
+
+    def _begin(self, connection: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
+        # Called for clients that name no server, too (they connect to an IP address).
+        self._before_handshake()
+        connection.context = self._current
+
+
+def context_of_files(certificate: Path, key: Path) -> ssl.SSLContext:
+    """What serves the chain and the key of two files. OSError (also ssl.SSLError) where they cannot be used."""
+    context = _bare()
+    context.load_cert_chain(certificate, key, password=_no_password)
+    return context
+
+
+def context_of(chain: bytes, key: bytes) -> ssl.SSLContext:
+    """What serves a chain and its key (both PEM). ssl.SSLError where they do not belong together."""
+    context = _bare()
+    with _readable(chain + b"\n" + key) as path:
+        context.load_cert_chain(path, password=_no_password)
+    return context
+
+
+def _bare() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_CIPHERS)
+    return context
+
+
+@contextmanager
+def _readable(content: bytes) -> Iterator[str]:
+    """A path that only this process can read: OpenSSL takes keys from files alone. In memory where the system can."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.TemporaryDirectory(prefix="dynamo-tls-") as folder:  # 0700
+            path = Path(folder) / "pair.pem"
+            path.touch(mode=0o600)
+            path.write_bytes(content)
+            yield str(path)
+        return
+    number = os.memfd_create("dynamo-tls", os.MFD_CLOEXEC)
+    with os.fdopen(number, "wb") as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{number}"
+
+
+def _no_password() -> str:
+    # Without it OpenSSL would ask on the terminal.
+    raise ssl.SSLError("the key is encrypted; give it without a password")
