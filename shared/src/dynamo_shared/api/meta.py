@@ -84,7 +84,7 @@ class _NamedShape(_AsIs):
     name: str = Field(min_length=1)
 
 
-class _ContainerShape(_NamedShape):
+class _MainContainerShape(_AsIs):
     image: str = ""
     command: list[str] = []
     args: list[str] = []
@@ -92,6 +92,10 @@ class _ContainerShape(_NamedShape):
     ports: list[dict[str, Any]] = []
     resources: dict[str, Any] = {}
     volumeMounts: list[dict[str, Any]] = []  # noqa: N815 - Kubernetes' own spelling
+
+
+class _ContainerShape(_MainContainerShape, _NamedShape):
+    pass
 
 
 class _PodMetaShape(_AsIs):
@@ -108,6 +112,10 @@ class _PodSpecShape(_AsIs):
     serviceAccountName: str = ""  # noqa: N815
 
 
+class _ExtraPodSpecShape(_PodSpecShape):
+    mainContainer: _MainContainerShape = _MainContainerShape()  # noqa: N815
+
+
 class _PodTemplateShape(_AsIs):
     metadata: _PodMetaShape = _PodMetaShape()
     spec: _PodSpecShape = _PodSpecShape()
@@ -115,13 +123,45 @@ class _PodTemplateShape(_AsIs):
 
 if TYPE_CHECKING:
     PodTemplate = dict[str, Any]
+    ExtraPodSpec = dict[str, Any]
     EnvVar = dict[str, Any]
+    Probe = dict[str, Any]
+    ResourceClaim = dict[str, Any]
+    NamedResourceClaim = dict[str, Any]
+    Toleration = dict[str, Any]
+    MetricSpec = dict[str, Any]
+    AutoscalerBehavior = dict[str, Any]
+    JobSpec = dict[str, Any]
 else:
-    # As much of the shape as rendering relies on is checked; the rest is the API server's to judge. Without nulls.
-    PodTemplate = Annotated[
-        as_written(_PodTemplateShape),
-        WithJsonSchema(embedded("io.k8s.api.core.v1.PodTemplateSpec", "spec.containers"), mode="validation"),
-    ]
-    EnvVar = Annotated[
-        as_written(_NamedShape), WithJsonSchema(embedded("io.k8s.api.core.v1.EnvVar"), mode="validation")
-    ]
+
+    def _embedded(shape: type[BaseModel], name: str, *optional: str, **more: Any) -> Any:
+        # As much of the shape as rendering relies on is checked; the rest is the API server's to judge. Without nulls.
+        schema = {**embedded(name, *optional), **more}
+        return Annotated[as_written(shape), WithJsonSchema(schema, mode="validation")]
+
+    PodTemplate = _embedded(_PodTemplateShape, "io.k8s.api.core.v1.PodTemplateSpec", "spec.containers")
+    ExtraPodSpec = _embedded(
+        _ExtraPodSpecShape,
+        "io.k8s.api.core.v1.PodSpec",
+        "containers",
+        properties={
+            "mainContainer": {
+                **embedded("io.k8s.api.core.v1.Container", "name"),
+                "description": "Container of the engine, merged over what the platform makes of the other fields.",
+            }
+        },
+    )
+    EnvVar = _embedded(_NamedShape, "io.k8s.api.core.v1.EnvVar")
+    Probe = _embedded(_AsIs, "io.k8s.api.core.v1.Probe")
+    ResourceClaim = _embedded(_NamedShape, "io.k8s.api.core.v1.ResourceClaim")
+    # A list with keys shows the API server where each key is.
+    NamedResourceClaim = _embedded(
+        _NamedShape,
+        "io.k8s.api.core.v1.ResourceClaim",
+        properties={"name": {"type": "string", "description": "Name of a claim of the pod."}},
+        required=["name"],
+    )
+    Toleration = _embedded(_AsIs, "io.k8s.api.core.v1.Toleration")
+    MetricSpec = _embedded(_AsIs, "io.k8s.api.autoscaling.v2.MetricSpec")
+    AutoscalerBehavior = _embedded(_AsIs, "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior")
+    JobSpec = _embedded(_AsIs, "io.k8s.api.batch.v1.JobSpec", "template", "template.spec.containers")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
-from dynamo_shared.api import resources
+from dynamo_shared.api import deprecations, resources
 from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.structural import Schema, structural_schema
@@ -20,6 +21,7 @@ __all__ = [
     "Scale",
     "Schema",
     "VersionDefinition",
+    "at",
     "build",
     "definition_of",
     "file_name",
@@ -62,25 +64,43 @@ def schema_of(resource: Resource) -> Schema:
         "kind": {"type": "string", "description": f"{resource.kind}."},
         "metadata": {"type": "object"},
     }
+    for deprecation in deprecations.of(resource.kind, resource.version):
+        node = at(schema, deprecation.path)
+        node["description"] = f"{node['description']} {deprecations.note(deprecation)}"
     schema["required"] = [name for name in schema.get("required", []) if name != "metadata"]
     if not schema["required"]:
         del schema["required"]
     return schema
 
 
+def at(schema: Schema, path: str) -> Schema:
+    """The part of a schema at a path in inventory form, such as `spec.services{}.envs[].name`; KeyError where none is."""
+    for step in re.findall(r"[^.{}\[\]]+|\{\}|\[\]", path):
+        match step:
+            case "{}":
+                schema = schema["additionalProperties"]
+            case "[]":
+                schema = schema["items"]
+            case _:
+                schema = schema["properties"][step]
+    return schema
+
+
 def build(definition: Definition) -> dict[str, Any]:
     """CustomResourceDefinition of a kind."""
     resource = definition.resource
-    spec = {
+    names: dict[str, Any] = {
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": resource.kind.lower(),
+        "categories": [CATEGORY],
+    }
+    if definition.short_names:
+        names["shortNames"] = list(definition.short_names)
+    spec: dict[str, Any] = {
         "group": resource.group,
-        "names": {
-            "kind": resource.kind,
-            "listKind": f"{resource.kind}List",
-            "plural": resource.plural,
-            "singular": resource.kind.lower(),
-            "shortNames": list(definition.short_names),
-            "categories": [CATEGORY],
-        },
+        "names": names,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "versions": [_version(version) for version in definition.versions],
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dynamo_shared.api import deprecations
 from dynamo_shared.api.resources import Resource
 
 
@@ -51,11 +52,16 @@ class VersionDefinition:
     columns: tuple[Column, ...]
     #: Whether objects are stored in this version; one version of a kind is.
     storage: bool = True
-    #: What kubectl warns whoever uses the version; empty for one that is not deprecated.
-    deprecated: str = ""
     scale: Scale | None = None
     #: Whether the status is written apart from the spec.
     status: bool = True
+
+    @property
+    def deprecated(self) -> str:
+        """What the API server warns whoever uses the version; empty for one that is not deprecated."""
+        kind = self.resource.kind
+        whole = (each for each in deprecations.of(kind, self.resource.version) if not each.path)
+        return next((deprecations.warning("", each, kind) for each in whole), "")
 
     def subresources(self) -> dict[str, Any]:
         """The subresources as a CRD has them."""

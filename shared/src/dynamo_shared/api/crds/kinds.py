@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api import resources, v1beta1
+from dynamo_shared.api import legacy, resources, v1alpha1, v1beta1
 from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
 
 
@@ -10,35 +10,188 @@ def _condition(column: str, condition: str, description: str) -> Column:
     return Column(column, f'.status.conditions[?(@.type=="{condition}")].status', description)
 
 
+_READY = _condition("Ready", "Ready", "Whether all components are ready")
+_STATE = Column("State", ".status.state", "initializing, pending, successful or failed")
+_AVAILABLE = _condition("Available", "Available", "Whether the component serves")
 _BACKEND = Column("Backend", ".spec.backendFramework", "Inference engine of the workers")
+_MODEL = Column("Model", ".spec.model", "Model to serve")
 _AGE = Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date")
 
+GRAPH = Definition(
+    ("dgd",),
+    (
+        VersionDefinition(
+            resources.DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"),
+            v1alpha1.DynamoGraphDeployment,
+            (_READY, _STATE, _BACKEND, _AGE),
+            storage=False,
+        ),
+        VersionDefinition(
+            resources.DYNAMO_GRAPH_DEPLOYMENTS, v1beta1.DynamoGraphDeployment, (_READY, _STATE, _BACKEND, _AGE)
+        ),
+    ),
+)
+COMPONENT = Definition(
+    ("dcd",),
+    (
+        VersionDefinition(
+            resources.DYNAMO_COMPONENT_DEPLOYMENTS.at("v1alpha1"),
+            v1alpha1.DynamoComponentDeployment,
+            (
+                Column("DynamoComponent", ".spec.serviceName", "Name of the component in its graph"),
+                _AVAILABLE,
+                _BACKEND,
+                _AGE,
+            ),
+            storage=False,
+            # Beyond the reference: a component that stands alone is scaled like a Deployment.
+            scale=Scale(".spec.replicas", ".status.service.replicas"),
+        ),
+        VersionDefinition(
+            resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+            v1beta1.DynamoComponentDeployment,
+            (_AVAILABLE, _BACKEND, _AGE),
+            scale=Scale(".spec.replicas", ".status.component.replicas"),
+        ),
+    ),
+)
+
+_GRAPH_OF_ADAPTER = Column("DGD", ".spec.dgdRef.name", "Graph of the component")
+_REPLICAS = (
+    Column("REPLICAS", ".status.replicas", "Replicas that the component is set to", type="integer"),
+    Column("AGE", ".metadata.creationTimestamp", "Time since creation", type="date"),
+)
+_ADAPTER_SCALE = Scale(".spec.replicas", ".status.replicas", ".status.selector")
+ADAPTER = Definition(
+    ("dgdsa",),
+    (
+        VersionDefinition(
+            resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.at("v1alpha1"),
+            v1alpha1.DynamoGraphDeploymentScalingAdapter,
+            (_GRAPH_OF_ADAPTER, Column("SERVICE", ".spec.dgdRef.serviceName", "Service of the graph"), *_REPLICAS),
+            storage=False,
+            scale=_ADAPTER_SCALE,
+        ),
+        VersionDefinition(
+            resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+            v1beta1.DynamoGraphDeploymentScalingAdapter,
+            (
+                _GRAPH_OF_ADAPTER,
+                Column("COMPONENT", ".spec.dgdRef.componentName", "Component of the graph"),
+                *_REPLICAS,
+            ),
+            scale=_ADAPTER_SCALE,
+        ),
+    ),
+)
+_SUCCEEDED = '.status.conditions[?(@.type=="Succeeded")]'
+REQUEST = Definition(
+    ("dgdr",),
+    (
+        VersionDefinition(
+            resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"),
+            v1alpha1.DynamoGraphDeploymentRequest,
+            (
+                _MODEL,
+                Column("Backend", ".status.backend", "Inference engine that was found"),
+                Column("State", ".status.state", "How far the request is"),
+                Column("DGD-State", ".status.deployment.state", "State of the graph"),
+                _AGE,
+            ),
+            storage=False,
+        ),
+        VersionDefinition(
+            resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+            v1beta1.DynamoGraphDeploymentRequest,
+            (
+                _MODEL,
+                Column("Backend", ".spec.backend", "Inference engine"),
+                Column("Phase", ".status.phase", "How far the request is"),
+                Column("Profiling", ".status.profilingPhase", "Step that profiling is at"),
+                Column("Reason", f"{_SUCCEEDED}.reason", "Why the request is where it is, in a word"),
+                Column("Message", f"{_SUCCEEDED}.message", "Why the request is where it is"),
+                Column("DGD", ".status.dgdName", "Graph that serves the model"),
+                _AGE,
+            ),
+        ),
+    ),
+)
+MODEL = Definition(
+    ("dm", "dmodel"),
+    (
+        VersionDefinition(
+            resources.DYNAMO_MODELS,
+            v1alpha1.DynamoModel,
+            (
+                Column("BaseModel", ".spec.baseModelName", "Base model"),
+                Column("Type", ".spec.modelType", "base, lora or adapter"),
+                Column("Ready", ".status.readyEndpoints", "Workers that have the model loaded", type="integer"),
+                Column("Total", ".status.totalEndpoints", "Workers that serve the base model", type="integer"),
+                _AGE,
+            ),
+        ),
+    ),
+)
+CHECKPOINT = Definition(
+    ("dckpt",),
+    (
+        VersionDefinition(
+            resources.DYNAMO_CHECKPOINTS,
+            v1alpha1.DynamoCheckpoint,
+            (
+                Column("Model", ".spec.identity.model", "Model that is loaded"),
+                Column("Backend", ".spec.identity.backendFramework", "Inference engine that loaded it"),
+                Column("Phase", ".status.phase", "Pending, Creating, Ready or Failed"),
+                Column("Hash", ".status.identityHash", "Hash of the identity"),
+                _AGE,
+            ),
+        ),
+    ),
+)
+WORKER_METADATA = Definition(
+    ("dwm",),
+    (VersionDefinition(resources.DYNAMO_WORKER_METADATAS, v1alpha1.DynamoWorkerMetadata, (_AGE,), status=False),),
+)
+LEGACY = (
+    Definition(
+        (),
+        (
+            VersionDefinition(
+                resources.DYNAMO_DEPLOYMENTS,
+                legacy.DynamoDeployment,
+                (Column("State", ".status.state", "State of the whole"), _AGE),
+            ),
+        ),
+    ),
+    Definition(
+        (),
+        (
+            VersionDefinition(
+                resources.DYNAMO_NIM_DEPLOYMENTS,
+                legacy.DynamoNimDeployment,
+                (Column("Service", ".spec.serviceName", "Name of the service"), _AGE),
+            ),
+        ),
+    ),
+    Definition(
+        (),
+        (
+            VersionDefinition(
+                resources.DYNAMO_NIM_REQUESTS,
+                legacy.DynamoNimRequest,
+                (Column("Tag", ".spec.bentoTag", "Artifact to build an image of"), _AGE),
+            ),
+        ),
+    ),
+)
+
 DEFINITIONS: tuple[Definition, ...] = (
-    Definition(
-        ("dgd",),
-        (
-            VersionDefinition(
-                resources.DYNAMO_GRAPH_DEPLOYMENTS,
-                v1beta1.DynamoGraphDeployment,
-                (
-                    _condition("Ready", "Ready", "Whether all components are ready"),
-                    Column("State", ".status.state", "initializing, pending, successful or failed"),
-                    _BACKEND,
-                    _AGE,
-                ),
-            ),
-        ),
-    ),
-    Definition(
-        ("dcd",),
-        (
-            VersionDefinition(
-                resources.DYNAMO_COMPONENT_DEPLOYMENTS,
-                v1beta1.DynamoComponentDeployment,
-                (_condition("Available", "Available", "Whether the component serves"), _BACKEND, _AGE),
-                # Beyond the reference: a component that stands alone is scaled like a Deployment.
-                scale=Scale(".spec.replicas", ".status.component.replicas"),
-            ),
-        ),
-    ),
+    GRAPH,
+    COMPONENT,
+    ADAPTER,
+    REQUEST,
+    MODEL,
+    CHECKPOINT,
+    WORKER_METADATA,
+    *LEGACY,
 )

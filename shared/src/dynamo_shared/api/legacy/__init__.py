@@ -1,0 +1,31 @@
+"""Kinds of the platform before there were graphs: served and checked, so that old manifests can still be read and moved."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.legacy.deployment import DynamoDeployment, DynamoDeploymentSpec, DynamoDeploymentStatus
+from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
+from dynamo_shared.api.legacy.nim_request import DynamoNimRequest, DynamoNimRequestSpec
+from dynamo_shared.api.legacy.service import (
+    Autoscaling,
+    ClaimToMount,
+    ExternalService,
+    LegacyServiceSpec,
+    LegacyStatus,
+    ServiceOverride,
+)
+
+__all__ = [
+    "Autoscaling",
+    "ClaimToMount",
+    "DynamoDeployment",
+    "DynamoDeploymentSpec",
+    "DynamoDeploymentStatus",
+    "DynamoNimDeployment",
+    "DynamoNimDeploymentSpec",
+    "DynamoNimRequest",
+    "DynamoNimRequestSpec",
+    "ExternalService",
+    "LegacyServiceSpec",
+    "LegacyStatus",
+    "ServiceOverride",
+]

@@ -1,0 +1,39 @@
+"""DynamoDeployment: what a DynamoGraphDeployment is today, made from an artifact."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dynamo_shared.api.legacy.service import LegacyStatus, ServiceOverride
+from dynamo_shared.api.meta import EnvVar, ObjectMeta
+from dynamo_shared.api.model import ApiModel
+
+
+class DynamoDeploymentSpec(ApiModel):
+    """Artifact to deploy, and what is otherwise here."""
+
+    dynamo_nim: str
+    """Artifact with the services, as name:tag."""
+    services: dict[str, ServiceOverride] | None = None
+    """What is otherwise than in the artifact, by service."""
+    envs: list[EnvVar] | None = None
+    """Environment variables of all services."""
+
+
+class DynamoDeploymentStatus(LegacyStatus):
+    """State of a deployment."""
+
+    state: str | None = None
+    """State of the whole, from that of its services."""
+
+
+class DynamoDeployment(ApiModel):
+    """All services of an artifact. Nothing acts on it."""
+
+    api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
+    kind: Literal["DynamoDeployment"] = "DynamoDeployment"
+    metadata: ObjectMeta
+    spec: DynamoDeploymentSpec | None = None
+    """Artifact to deploy, and what is otherwise here."""
+    status: DynamoDeploymentStatus | None = None
+    """State of the deployment."""

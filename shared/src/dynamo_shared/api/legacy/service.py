@@ -1,0 +1,96 @@
+"""A service as the kinds before graphs describe it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from dynamo_shared.api.meta import AutoscalerBehavior, Condition, EnvVar, ExtraPodSpec, MetricSpec, Probe
+from dynamo_shared.api.model import ApiModel, Bool, Int, Int32, Quantity, StringMap
+from dynamo_shared.api.v1alpha1.exposure import Ingress
+from dynamo_shared.api.v1alpha1.pods import ExtraPodMetadata, Resources
+
+
+class ClaimToMount(ApiModel):
+    """A PersistentVolumeClaim of a service."""
+
+    name: str | None = None
+    """Name of the claim."""
+    create: Bool | None = None
+    """Makes the claim where it does not exist."""
+    mount_point: str | None = None
+    """Path in the container."""
+    size: Quantity | None = None
+    """Size of a claim to make."""
+    storage_class: str | None = None
+    """StorageClass of a claim to make."""
+    volume_access_mode: str | None = None
+    """Access mode of a claim to make."""
+
+
+class Autoscaling(ApiModel):
+    """Rules of an autoscaler."""
+
+    enabled: Bool | None = None
+    """Makes a HorizontalPodAutoscaler."""
+    min_replicas: Int | None = None
+    """Fewest replicas."""
+    max_replicas: Int | None = None
+    """Most replicas."""
+    behavior: AutoscalerBehavior | None = None
+    """How fast replicas come and go."""
+    metrics: list[MetricSpec] | None = None
+    """What decides on the number of replicas."""
+
+
+class ExternalService(ApiModel):
+    """A service that another one depends on."""
+
+    deployment_selector_key: str | None = None
+    """What the service is found by: dynamo."""
+    deployment_selector_value: str | None = None
+    """The service: its name and its Dynamo namespace, as in PrefillWorker/dynamo."""
+
+
+class LegacyServiceSpec(ApiModel):
+    """Pods of a service, and how they are reached."""
+
+    annotations: StringMap | None = None
+    """Annotations of the pods."""
+    labels: StringMap | None = None
+    """Labels of the Deployment and its pods."""
+    resources: Resources | None = None
+    """Resources of the container."""
+    autoscaling: Autoscaling | None = None
+    """Rules of an autoscaler."""
+    env_from_secret: str | None = None
+    """Secret whose keys become environment variables."""
+    pvc: ClaimToMount | None = None
+    """Volume of the service."""
+    ingress: Ingress | None = None
+    """How the service is reached from outside the cluster."""
+    extra_pod_metadata: ExtraPodMetadata | None = None
+    """Further labels and annotations of the pods."""
+    extra_pod_spec: ExtraPodSpec | None = None
+    """Pod specification, merged over what is generated."""
+    liveness_probe: Probe | None = None
+    """Liveness probe of the container."""
+    readiness_probe: Probe | None = None
+    """Readiness probe of the container."""
+    external_services: dict[str, ExternalService] | None = None
+    """Services that this one depends on, by name."""
+
+
+class ServiceOverride(LegacyServiceSpec):
+    """What a deployment says otherwise than its artifact about a service."""
+
+    replicas: Int32 | None = Field(default=None, ge=0)
+    """Wanted replicas."""
+    envs: list[EnvVar] | None = None
+    """Environment variables of the service; they win over those of the deployment."""
+
+
+class LegacyStatus(ApiModel):
+    """State of an object."""
+
+    conditions: list[Condition] | None = None
+    """Aspects of the state: readiness, progress, failure."""

@@ -1,0 +1,67 @@
+"""Experimental parts of a v1alpha1 service: checkpoints, shared GPU memory, failover."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from dynamo_shared.api import v1beta1
+from dynamo_shared.api.model import ApiModel, Bool, Int32
+from dynamo_shared.api.rules import Violations, rule, validations
+from dynamo_shared.api.v1alpha1.enums import SharingMode
+
+
+class CheckpointIdentity(v1beta1.CheckpointIdentity):
+    """What makes two checkpoints the same."""
+
+    model: str
+    """Model that is loaded."""
+
+
+@rule(
+    "!self.enabled || (has(self.checkpointRef) && size(self.checkpointRef) > 0) || "
+    "(has(self.identity) && has(self.identity.model) && has(self.identity.backendFramework))",
+    "enabled needs checkpointRef or identity",
+)
+def enabled_checkpoint_is_named(value: dict[str, Any]) -> Violations:
+    """A service starts from a checkpoint that can be told."""
+    if value.get("enabled") is True and not value.get("checkpointRef") and "identity" not in value:
+        yield (), "enabled: true needs checkpointRef or identity"
+
+
+class ComponentCheckpoint(ApiModel):
+    """Checkpoint that pods of a service start from."""
+
+    model_config = ConfigDict(json_schema_extra=validations(enabled_checkpoint_is_named))
+
+    enabled: Bool = False
+    """Starts pods from the checkpoint."""
+    mode: v1beta1.CheckpointMode = v1beta1.CheckpointMode.AUTO
+    """Auto makes a missing checkpoint, Manual waits for one."""
+    checkpoint_ref: str | None = None
+    """Name of a DynamoCheckpoint in the same namespace; wins over identity."""
+    identity: CheckpointIdentity | None = None
+    """Identity of the checkpoint."""
+
+
+class GpuMemoryService(ApiModel):
+    """Keeps model weights in GPU memory outside the engine, so that an engine restarts without loading them."""
+
+    enabled: Bool
+    """Runs the service."""
+    mode: SharingMode = SharingMode.INTRA_POD
+    """intraPod runs it beside the engine, interPod in a pod of its own."""
+    device_class_name: str = "gpu.nvidia.com"
+    """DeviceClass that the GPUs are claimed from."""
+
+
+class Failover(ApiModel):
+    """Keeps further engines ready to take over."""
+
+    enabled: Bool
+    """Runs them; needs gpuMemoryService of the same mode."""
+    mode: SharingMode = SharingMode.INTRA_POD
+    """intraPod keeps them in the same pod, interPod in others."""
+    num_shadows: Int32 = Field(default=1, ge=1)
+    """Engines that wait."""

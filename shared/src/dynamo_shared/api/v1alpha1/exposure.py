@@ -1,0 +1,60 @@
+"""Parts of a v1alpha1 service that say how it is reached and scaled."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.meta import AutoscalerBehavior, MetricSpec
+from dynamo_shared.api.model import ApiModel, Bool, Int, StringMap
+
+
+class IngressTls(ApiModel):
+    """TLS of an ingress."""
+
+    secret_name: str | None = None
+    """Secret with certificate and key."""
+
+
+class Ingress(ApiModel):
+    """How a service is reached from outside the cluster."""
+
+    enabled: Bool | None = None
+    """Makes an Ingress, or a VirtualService; needs host."""
+    host: str | None = None
+    """First label of the host name; hostPrefix and hostSuffix go around it."""
+    host_prefix: str | None = None
+    """Text before host."""
+    host_suffix: str | None = None
+    """Domain behind host; the platform's by default."""
+    ingress_controller_class_name: str | None = None
+    """IngressClass; the platform's by default."""
+    annotations: StringMap | None = None
+    """Annotations of the Ingress."""
+    labels: StringMap | None = None
+    """Labels of the Ingress."""
+    tls: IngressTls | None = None
+    """TLS of the host."""
+    use_virtual_service: Bool | None = None
+    """Makes an Istio VirtualService instead of an Ingress."""
+    virtual_service_gateway: str | None = None
+    """Istio Gateway of the VirtualService."""
+
+
+class Autoscaling(ApiModel):
+    """Settings of an autoscaler that is made no more; they are kept, and ignored."""
+
+    enabled: Bool | None = None
+    """Ignored."""
+    min_replicas: Int | None = None
+    """Ignored."""
+    max_replicas: Int | None = None
+    """Ignored."""
+    behavior: AutoscalerBehavior | None = None
+    """Ignored."""
+    metrics: list[MetricSpec] | None = None
+    """Ignored."""
+
+
+class ScalingAdapter(ApiModel):
+    """Whether an adapter owns the replicas."""
+
+    enabled: Bool = False
+    """Hands the replicas to a DynamoGraphDeploymentScalingAdapter, and through it to autoscalers."""

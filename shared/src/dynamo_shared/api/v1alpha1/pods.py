@@ -1,0 +1,136 @@
+"""Parts of a v1alpha1 service that say something about its pods, which v1beta1 has in one pod template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.meta import EnvVar, ResourceClaim
+from dynamo_shared.api.model import ApiModel, Bool, Quantity, StringMap
+from dynamo_shared.api.rules import Violations, rule, validations
+
+
+class ResourceAmounts(ApiModel):
+    """Amounts of a container's resources."""
+
+    cpu: str | None = None
+    """CPU cores, such as "4" or "500m"."""
+    memory: str | None = None
+    """Memory, such as 20Gi."""
+    gpu: str | None = None
+    """Number of GPUs, such as "1"."""
+    gpu_type: str | None = None
+    """Resource name that the GPUs are asked for by; nvidia.com/gpu by default."""
+    custom: StringMap | None = None
+    """Amounts of other resources by name, such as rdma/ib."""
+
+
+class Resources(ApiModel):
+    """Resources of the engine's container."""
+
+    limits: ResourceAmounts | None = None
+    """What the container may use at most."""
+    requests: ResourceAmounts | None = None
+    """What the container is sure to get, and scheduled by."""
+    claims: list[ResourceClaim] | None = None
+    """Claims of dynamic resource allocation that the container uses."""
+
+
+class ExtraPodMetadata(ApiModel):
+    """Metadata for the pods."""
+
+    annotations: StringMap | None = None
+    """Annotations of the pods."""
+    labels: StringMap | None = None
+    """Labels of the pods."""
+
+
+class FrontendSidecar(ApiModel):
+    """A frontend that runs beside the engine in each pod."""
+
+    image: str
+    """Image of the frontend."""
+    args: list[str] | None = None
+    """Arguments of the frontend, instead of the default ones."""
+    envs: list[EnvVar] | None = None
+    """Environment variables of the frontend."""
+    env_from_secret: str | None = None
+    """Secret whose keys become environment variables of the frontend."""
+
+
+@rule(
+    "(has(self.disabled) && self.disabled) || (has(self.size) && quantity(self.size).isGreaterThan(quantity('0')))",
+    "size must be set and above 0, unless disabled is true",
+)
+def shared_memory_has_a_size(value: dict[str, Any]) -> Violations:
+    """Shared memory is switched off, or has some size. The server reads a size of quotation marks only."""
+    if value.get("disabled") is True:
+        return
+    size = value.get("size")
+    if size is None:
+        yield (), "size must be set, or disabled be true"
+    elif isinstance(size, int):
+        yield ("size",), f'must be a text, such as "{size or 8}Gi"; a number of bytes is written in quotation marks'
+    elif isinstance(size, str) and _is_nothing(size):
+        yield ("size",), f"{size!r} is nothing; write an amount such as 8Gi, or disabled: true"
+
+
+def _is_nothing(size: str) -> bool:
+    try:
+        return quantity.parse(size) <= 0
+    except quantity.InvalidQuantity:
+        return False
+
+
+class SharedMemory(ApiModel):
+    """Shared memory of the pods, at /dev/shm."""
+
+    model_config = ConfigDict(json_schema_extra=validations(shared_memory_has_a_size))
+
+    disabled: Bool | None = None
+    """Leaves the pods without shared memory of their own."""
+    size: Quantity | None = None
+    """Size of it, such as 16Gi; required unless disabled."""
+
+
+class VolumeMount(ApiModel):
+    """Where a volume is mounted in the engine's container."""
+
+    name: str
+    """PersistentVolumeClaim in the same namespace, such as one of spec.pvcs."""
+    mount_point: str | None = None
+    """Path in the container; for a compilation cache the engine's own by default."""
+    use_as_compilation_cache: Bool = False
+    """Keeps compiled kernels there from one start to the next."""
+
+
+@rule(
+    "!has(self.create) || self.create == false || "
+    "(has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
+    "create needs size, storageClass and volumeAccessMode",
+)
+def created_claims_are_complete(value: dict[str, Any]) -> Violations:
+    """A claim that the platform makes is described in full."""
+    if value.get("create") is True:
+        missing = [name for name in ("size", "storageClass", "volumeAccessMode") if name not in value]
+        if missing:
+            yield (), f"create: true needs {', '.join(missing)}, too"
+
+
+class VolumeClaim(ApiModel):
+    """A PersistentVolumeClaim of a graph."""
+
+    model_config = ConfigDict(json_schema_extra=validations(created_claims_are_complete))
+
+    name: str
+    """Name of the claim."""
+    create: Bool | None = None
+    """Makes the claim where it does not exist; needs size, storageClass and volumeAccessMode."""
+    size: Quantity | None = None
+    """Size of a claim to make."""
+    storage_class: str | None = None
+    """StorageClass of a claim to make."""
+    volume_access_mode: str | None = None
+    """Access mode of a claim to make, such as ReadWriteMany."""

@@ -1,0 +1,141 @@
+"""DynamoGraphDeploymentRequest in v1alpha1: sizing and times are in a free-form profiling configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from dynamo_shared.api.meta import Condition, NamedResourceClaim, ObjectMeta, Toleration
+from dynamo_shared.api.model import ApiModel, Bool, Int64, Quantity, StringMap
+from dynamo_shared.api.v1alpha1.enums import RequestBackend, RequestState
+from dynamo_shared.api.v1beta1 import GraphState
+from dynamo_shared.api.v1beta1.request import FreeForm
+
+
+class ConfigReference(ApiModel):
+    """A key of a ConfigMap in the same namespace."""
+
+    name: str
+    """Name of the ConfigMap."""
+    key: str = "disagg.yaml"
+    """Key in the ConfigMap."""
+
+
+class JobResources(ApiModel):
+    """Resources of the profiler's container."""
+
+    limits: dict[str, Quantity] | None = None
+    """What the container may use at most, by resource."""
+    requests: dict[str, Quantity] | None = None
+    """What the container is sure to get, by resource."""
+    claims: (
+        Annotated[
+            list[NamedResourceClaim],
+            Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+        ]
+        | None
+    ) = None
+    """Claims of dynamic resource allocation that the container uses."""
+
+
+class ProfilingConfig(ApiModel):
+    """How to profile."""
+
+    profiler_image: str
+    """Image of the profiling job."""
+    config: FreeForm | None = None
+    """Configuration of the profiler: sla, hardware, deployment, engine, planner."""
+    config_map_ref: ConfigReference | None = None
+    """ConfigMap with a graph to start from."""
+    output_pvc: str | None = Field(default=None, alias="outputPVC")
+    """PersistentVolumeClaim that keeps the profiler's files."""
+    resources: JobResources | None = None
+    """Resources of the profiler's container."""
+    tolerations: list[Toleration] | None = None
+    """Tolerations of the profiling job's pod."""
+    node_selector: StringMap | None = None
+    """Labels of nodes that may run the profiling job."""
+
+
+class DeploymentOverrides(ApiModel):
+    """Metadata and images of the graph that profiling finds."""
+
+    name: str | None = None
+    """Name of the graph."""
+    namespace: str | None = None
+    """Namespace of the graph; the request's by default."""
+    labels: StringMap | None = None
+    """Labels of the graph."""
+    annotations: StringMap | None = None
+    """Annotations of the graph."""
+    workers_image: str | None = None
+    """Image of the workers."""
+
+
+class DynamoGraphDeploymentRequestSpec(ApiModel):
+    """What to serve, and how to find the graph for it. It cannot be changed from the start of profiling on."""
+
+    model: str
+    """Model to serve: its name on Hugging Face, or its path."""
+    backend: RequestBackend
+    """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
+    profiling_config: ProfilingConfig
+    """How to profile."""
+    auto_apply: Bool = False
+    """Deploys the graph once it is found; otherwise it waits in status.generatedDeployment."""
+    deployment_overrides: DeploymentOverrides | None = None
+    """Metadata and images of the graph."""
+    enable_gpu_discovery: Bool = True
+    """Finds out about the cluster's GPUs."""
+    use_mocker: Bool = False
+    """Deploys simulated engines, which need no GPU."""
+
+
+class DeploymentStatus(ApiModel):
+    """The graph of a request."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["state"]})
+
+    state: GraphState = GraphState.INITIALIZING
+    """State of the graph."""
+    name: str | None = None
+    """Name of the graph."""
+    namespace: str | None = None
+    """Namespace of the graph."""
+    created: Bool | None = None
+    """Whether the graph was made already."""
+
+
+class DynamoGraphDeploymentRequestStatus(ApiModel):
+    """State of a request."""
+
+    # Required although it has a default, as the API server fills it in for a status that comes without.
+    model_config = ConfigDict(json_schema_extra={"required": ["state"]})
+
+    state: RequestState = RequestState.INITIALIZING
+    """Initializing, Pending, Profiling, Deploying, Ready, DeploymentDeleted or Failed."""
+    backend: str | None = None
+    """Inference engine that was found."""
+    observed_generation: Int64 | None = None
+    """metadata.generation that this status is about."""
+    conditions: list[Condition] | None = None
+    """Aspects of the state."""
+    profiling_results: str | None = None
+    """Where the results of profiling are, such as configmap/name."""
+    generated_deployment: FreeForm | None = None
+    """The graph that profiling found."""
+    deployment: DeploymentStatus | None = None
+    """The graph as it is deployed."""
+
+
+class DynamoGraphDeploymentRequest(ApiModel):
+    """Asks for a graph that serves a model within given times; profiling finds it."""
+
+    api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
+    kind: Literal["DynamoGraphDeploymentRequest"] = "DynamoGraphDeploymentRequest"
+    metadata: ObjectMeta
+    spec: DynamoGraphDeploymentRequestSpec | None = None
+    """What to serve, and how to find the graph for it."""
+    status: DynamoGraphDeploymentRequestStatus | None = None
+    """State of the request, written by the platform."""

@@ -1,0 +1,51 @@
+"""DynamoGraphDeploymentScalingAdapter in v1alpha1."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from dynamo_shared.api.meta import ObjectMeta
+from dynamo_shared.api.model import ApiModel, Int32, Timestamp
+
+
+class ServiceReference(ApiModel):
+    """A service of a graph."""
+
+    name: str = Field(min_length=1)
+    """DynamoGraphDeployment in the same namespace."""
+    service_name: str = Field(min_length=1)
+    """Service of the graph, by its key in spec.services."""
+
+
+class ScalingAdapterSpec(ApiModel):
+    """Wanted replicas."""
+
+    dgd_ref: ServiceReference
+    """Service whose replicas these are."""
+    replicas: Int32 = Field(ge=0)
+    """Wanted replicas of the service; kubectl scale, an autoscaler or the planner writes them."""
+
+
+class ScalingAdapterStatus(ApiModel):
+    """Replicas as autoscalers read them."""
+
+    replicas: Int32 | None = None
+    """Replicas that the service is set to."""
+    selector: str | None = None
+    """Label selector of the service's pods, in the form of a query."""
+    last_scale_time: Timestamp | None = None
+    """When the adapter changed the graph last."""
+
+
+class DynamoGraphDeploymentScalingAdapter(ApiModel):
+    """Replicas of one service of a graph, scaled by HPA, KEDA, the planner or kubectl scale."""
+
+    api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
+    kind: Literal["DynamoGraphDeploymentScalingAdapter"] = "DynamoGraphDeploymentScalingAdapter"
+    metadata: ObjectMeta
+    spec: ScalingAdapterSpec | None = None
+    """Wanted replicas."""
+    status: ScalingAdapterStatus | None = None
+    """Replicas as autoscalers read them, written by the platform."""

@@ -1,0 +1,26 @@
+"""DynamoWorkerMetadata: how a worker is found, where Kubernetes itself is the service discovery."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dynamo_shared.api.meta import ObjectMeta
+from dynamo_shared.api.model import ApiModel
+from dynamo_shared.api.v1beta1.request import FreeForm
+
+
+class DynamoWorkerMetadataSpec(ApiModel):
+    """What a worker tells about itself."""
+
+    data: FreeForm
+    """Endpoints, model cards and whatever else the runtime registers."""
+
+
+class DynamoWorkerMetadata(ApiModel):
+    """What a worker's pod tells about itself; the pod writes it, and it goes with the pod."""
+
+    api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
+    kind: Literal["DynamoWorkerMetadata"] = "DynamoWorkerMetadata"
+    metadata: ObjectMeta
+    spec: DynamoWorkerMetadataSpec | None = None
+    """What the worker tells about itself."""

@@ -1,0 +1,211 @@
+"""DynamoGraphDeploymentRequest: what to serve, on what, how fast; profiling finds the graph for it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from dynamo_shared.api.meta import JobSpec, ObjectMeta
+from dynamo_shared.api.model import PRESERVE_UNKNOWN, ApiModel, Bool, Int32, Int64, Number
+from dynamo_shared.api.v1beta1.status import Conditions
+
+if TYPE_CHECKING:
+    FreeForm = dict[str, Any]
+else:
+    FreeForm = Annotated[dict[str, Any], WithJsonSchema({"type": "object", PRESERVE_UNKNOWN: True})]
+
+
+class OptimizationType(StrEnum):
+    """What a graph is tuned for."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+
+
+class RequestPhase(StrEnum):
+    """How far a request is."""
+
+    PENDING = "Pending"
+    PROFILING = "Profiling"
+    READY = "Ready"
+    DEPLOYING = "Deploying"
+    DEPLOYED = "Deployed"
+    FAILED = "Failed"
+
+
+class ProfilingPhase(StrEnum):
+    """How far profiling is."""
+
+    INITIALIZING = "Initializing"
+    SWEEPING_PREFILL = "SweepingPrefill"
+    SWEEPING_DECODE = "SweepingDecode"
+    SELECTING_CONFIG = "SelectingConfig"
+    BUILDING_CURVES = "BuildingCurves"
+    GENERATING_DGD = "GeneratingDGD"
+    DONE = "Done"
+
+
+class ModelCache(ApiModel):
+    """Volume that holds the model already."""
+
+    pvc_name: str | None = None
+    """PersistentVolumeClaim in the same namespace."""
+    pvc_model_path: str | None = None
+    """Path of the model in the volume."""
+    pvc_mount_path: str = "/opt/model-cache"
+    """Path at which pods mount the volume."""
+
+
+class Hardware(ApiModel):
+    """GPUs to plan for; what is left out is found on the cluster's nodes."""
+
+    gpu_sku: str | None = None
+    """Kind of GPU, such as h100_sxm or l40s."""
+    vram_mb: Number | None = None
+    """Memory of one GPU in MiB."""
+    total_gpus: Int32 | None = None
+    """GPUs that the graph may use."""
+    num_gpus_per_node: Int32 | None = None
+    """GPUs of one node."""
+    interconnect: str | None = None
+    """What connects the GPUs of a node, such as nvlink or pcie."""
+    rdma: Bool | None = None
+    """Whether nodes reach each other by RDMA."""
+
+
+class Workload(ApiModel):
+    """Traffic to plan for."""
+
+    isl: Int32 = 4000
+    """Tokens of a typical prompt."""
+    osl: Int32 = 1000
+    """Tokens of a typical answer."""
+    concurrency: Number | None = None
+    """Requests at the same time."""
+    request_rate: Number | None = None
+    """Requests a second."""
+
+
+class Sla(ApiModel):
+    """How fast answers must be."""
+
+    ttft: Number | None = None
+    """Time to the first token, in milliseconds."""
+    itl: Number | None = None
+    """Time between tokens, in milliseconds."""
+    e2e_latency: Number | None = Field(default=None, alias="e2eLatency")
+    """Time to the whole answer, in milliseconds."""
+    optimization_type: OptimizationType | None = None
+    """latency or throughput: what to tune for where no times are given."""
+
+
+class Overrides(ApiModel):
+    """Changes to what is made of the request."""
+
+    profiling_job: JobSpec | None = None
+    """Merged over the profiling job; its first container is the profiler's."""
+    dgd: FreeForm | None = None
+    """Merged over the graph that profiling finds: a DynamoGraphDeployment, or parts of one."""
+
+
+class Mocker(ApiModel):
+    """Simulated engines."""
+
+    enabled: Bool | None = None
+    """Deploys simulated engines, which need no GPU."""
+
+
+class Features(ApiModel):
+    """Features of the graph that profiling finds."""
+
+    planner: FreeForm | None = None
+    """Adds a planner that scales the graph; its configuration."""
+    mocker: Mocker | None = None
+    """Simulated engines instead of real ones."""
+
+
+class DynamoGraphDeploymentRequestSpec(ApiModel):
+    """What to serve, on what, how fast. It cannot be changed from the start of profiling on."""
+
+    model: str = Field(min_length=1)
+    """Model to serve: its name on Hugging Face, or its path."""
+    backend: str = "auto"
+    """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
+    image: str | None = None
+    """Image of the profiling job; the platform's by default."""
+    model_cache: ModelCache | None = None
+    """Volume that holds the model already."""
+    hardware: Hardware | None = None
+    """GPUs to plan for."""
+    workload: Workload | None = None
+    """Traffic to plan for."""
+    sla: Sla | None = None
+    """How fast answers must be."""
+    overrides: Overrides | None = None
+    """Changes to the profiling job and to the graph."""
+    features: Features | None = None
+    """Planner and simulated engines."""
+    search_strategy: str = "rapid"
+    """rapid estimates from known measurements, thorough measures on the cluster; thorough needs a backend."""
+    auto_apply: Bool = True
+    """Deploys the graph once it is found; otherwise it waits in status.profilingResults."""
+
+
+class ParetoConfig(ApiModel):
+    """A graph of which no other is better in every respect."""
+
+    config: FreeForm
+    """The graph."""
+
+
+class ProfilingResults(ApiModel):
+    """What profiling found."""
+
+    pareto: list[ParetoConfig] | None = None
+    """Graphs to choose among."""
+    selected_config: FreeForm | None = None
+    """The graph that fits best."""
+
+
+class DeploymentInfo(ApiModel):
+    """Pods of the deployed graph, counted."""
+
+    replicas: Int32 | None = None
+    """Replicas of all components."""
+    available_replicas: Int32 | None = None
+    """Replicas that are available."""
+
+
+class DynamoGraphDeploymentRequestStatus(ApiModel):
+    """State of a request."""
+
+    phase: RequestPhase | None = None
+    """Pending, Profiling, Ready, Deploying, Deployed or Failed."""
+    profiling_phase: ProfilingPhase | None = None
+    """Step that profiling is at."""
+    dgd_name: str | None = None
+    """Name of the DynamoGraphDeployment."""
+    profiling_job_name: str | None = None
+    """Name of the profiling job."""
+    conditions: Conditions | None = None
+    """Aspects of the state; Succeeded sums them up."""
+    profiling_results: ProfilingResults | None = None
+    """What profiling found."""
+    deployment_info: DeploymentInfo | None = None
+    """Pods of the deployed graph."""
+    observed_generation: Int64 | None = None
+    """metadata.generation that this status is about."""
+
+
+class DynamoGraphDeploymentRequest(ApiModel):
+    """Asks for a graph that serves a model within given times; profiling finds it."""
+
+    api_version: Literal["nvidia.com/v1beta1"] = "nvidia.com/v1beta1"
+    kind: Literal["DynamoGraphDeploymentRequest"] = "DynamoGraphDeploymentRequest"
+    metadata: ObjectMeta
+    spec: DynamoGraphDeploymentRequestSpec | None = None
+    """What to serve, on what, how fast."""
+    status: DynamoGraphDeploymentRequestStatus | None = None
+    """State of the request, written by the platform."""

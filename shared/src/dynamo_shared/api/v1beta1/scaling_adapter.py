@@ -1,0 +1,51 @@
+"""DynamoGraphDeploymentScalingAdapter: the replicas of one component of a graph, for autoscalers to write."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from dynamo_shared.api.meta import ObjectMeta
+from dynamo_shared.api.model import ApiModel, Int32, Timestamp
+
+
+class ComponentReference(ApiModel):
+    """A component of a graph."""
+
+    name: str = Field(min_length=1)
+    """DynamoGraphDeployment in the same namespace."""
+    component_name: str = Field(min_length=1)
+    """Component of the graph, by its name."""
+
+
+class ScalingAdapterSpec(ApiModel):
+    """Wanted replicas."""
+
+    dgd_ref: ComponentReference
+    """Component whose replicas these are."""
+    replicas: Int32 = Field(ge=0)
+    """Wanted replicas of the component; kubectl scale, an autoscaler or the planner writes them."""
+
+
+class ScalingAdapterStatus(ApiModel):
+    """Replicas as autoscalers read them."""
+
+    replicas: Int32
+    """Replicas that the component is set to."""
+    selector: str | None = None
+    """Label selector of the component's pods, in the form of a query."""
+    last_scale_time: Timestamp | None = None
+    """When the adapter changed the graph last."""
+
+
+class DynamoGraphDeploymentScalingAdapter(ApiModel):
+    """Replicas of one component of a graph, scaled by HPA, KEDA, the planner or kubectl scale."""
+
+    api_version: Literal["nvidia.com/v1beta1"] = "nvidia.com/v1beta1"
+    kind: Literal["DynamoGraphDeploymentScalingAdapter"] = "DynamoGraphDeploymentScalingAdapter"
+    metadata: ObjectMeta
+    spec: ScalingAdapterSpec | None = None
+    """Wanted replicas."""
+    status: ScalingAdapterStatus | None = None
+    """Replicas as autoscalers read them, written by the platform."""
