@@ -93,6 +93,8 @@ def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[st
             return f"{context['actual_length']} items, where at most {context['max_length']} are allowed"
         case "greater_than_equal":
             return f"{shown(value)} is too small; at least {context['ge']}"
+        case "greater_than":
+            return f"{shown(value)} is too small; must be above {context['gt']}"
         case "less_than_equal":
             return f"{shown(value)} is too large; at most {context['le']}"
         case _:
