@@ -1,0 +1,101 @@
+"""What is filled in when an object is created, in the version that it is written in (reference behaviour, 9.8).
+
+Defaults that a schema can state are the API server's; these depend on other fields or on the platform.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dynamo_shared.api.model import KubeObject
+from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+from dynamo_shared.api.resources import GROUP
+
+#: Replicas of a component that says none, also of one whose adapter will own them.
+DEFAULT_REPLICAS = 1
+#: Image that profiles and plans; its tag is the Dynamo version that the platform stands for.
+PROFILER_IMAGE = "nvcr.io/nvidia/ai-dynamo/dynamo-planner"
+# What v1beta1 allows as a component's name. The name of an object may hold dots, too.
+_COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+
+
+def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
+    """The object with defaults: a copy as deep as they go, or the very object where there are none to add.
+
+    `platform_version` is the Dynamo version of the platform, "" where it is not known. Reads any junk.
+    """
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(api_version, str):
+        return obj
+    group, _, version = api_version.partition("/")
+    defaulter = _DEFAULTERS.get((kind, version)) if group == GROUP else None
+    return defaulter(obj, platform_version) if defaulter else obj
+
+
+def _graph_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
+    spec = obj.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    if isinstance(services, dict):
+        filled = {name: _with_replicas(service) for name, service in services.items()}
+        if any(filled[name] is not service for name, service in services.items()):
+            obj = _with_spec(obj, "services", filled)
+    return _with_origin(obj, platform_version)
+
+
+def _graph_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
+    spec = obj.get("spec")
+    components = spec.get("components") if isinstance(spec, dict) else None
+    if isinstance(components, list):
+        filled = [_with_replicas(component) for component in components]
+        if any(new is not old for new, old in zip(filled, components, strict=True)):
+            obj = _with_spec(obj, "components", filled)
+    return _with_origin(obj, platform_version)
+
+
+def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
+    metadata, spec = obj.get("metadata"), obj.get("spec")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(spec, dict) or spec.get("name") or not isinstance(name, str):
+        return obj
+    return _with_spec(obj, "name", name) if _COMPONENT_NAME.fullmatch(name) else obj
+
+
+def _request_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or spec.get("image") or not platform_version:
+        return obj
+    return _with_spec(obj, "image", f"{PROFILER_IMAGE}:{platform_version}")
+
+
+_DEFAULTERS: dict[tuple[str, str], Callable[[KubeObject, str], KubeObject]] = {
+    ("DynamoGraphDeployment", "v1alpha1"): _graph_v1alpha1,
+    ("DynamoGraphDeployment", "v1beta1"): _graph_v1beta1,
+    ("DynamoComponentDeployment", "v1beta1"): _component_v1beta1,
+    ("DynamoGraphDeploymentRequest", "v1beta1"): _request_v1beta1,
+}
+
+
+def _with_replicas(component: Any) -> Any:
+    if isinstance(component, dict) and component.get("replicas") is None:
+        return {**component, "replicas": DEFAULT_REPLICAS}
+    return component
+
+
+def _with_spec(obj: KubeObject, field: str, value: Any) -> KubeObject:
+    return {**obj, "spec": {**obj["spec"], field: value}}
+
+
+def _with_origin(obj: KubeObject, platform_version: str) -> KubeObject:
+    """Stamps a graph with the version that first saw it, by which later platforms choose how to run it."""
+    metadata = obj.get("metadata")
+    if not platform_version or not isinstance(metadata, dict):
+        return obj
+    annotations = metadata.get("annotations")
+    if annotations is None:
+        annotations = {}
+    if not isinstance(annotations, dict) or annotations.get(OPERATOR_ORIGIN_VERSION) is not None:
+        return obj
+    stamped = {**annotations, OPERATOR_ORIGIN_VERSION: platform_version}
+    return {**obj, "metadata": {**metadata, "annotations": stamped}}

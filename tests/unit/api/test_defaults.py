@@ -1,0 +1,117 @@
+"""What creation fills in, in either version, and that it leaves everything else alone."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_shared.api.defaults import default
+from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+
+STAMP = {OPERATOR_ORIGIN_VERSION: "1.2.0"}
+
+
+def _object(kind: str, version: str, spec: Any, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"nvidia.com/{version}",
+        "kind": kind,
+        "metadata": {"name": "graph", **metadata},
+        "spec": spec,
+    }
+
+
+def _graph(version: str, components: Any, **metadata: Any) -> dict[str, Any]:
+    field = {"v1alpha1": "services", "v1beta1": "components"}[version]
+    return _object("DynamoGraphDeployment", version, {field: components}, **metadata)
+
+
+CASES = [
+    pytest.param(
+        _graph("v1alpha1", {"a": {}, "b": {"replicas": 0}, "c": {"replicas": None}}),
+        _graph("v1alpha1", {"a": {"replicas": 1}, "b": {"replicas": 0}, "c": {"replicas": 1}}, annotations=STAMP),
+        id="replicas of services",
+    ),
+    pytest.param(
+        _graph("v1beta1", [{"name": "a", "scalingAdapter": {}}, {"name": "b", "replicas": 3}]),
+        _graph(
+            "v1beta1",
+            [{"name": "a", "scalingAdapter": {}, "replicas": 1}, {"name": "b", "replicas": 3}],
+            annotations=STAMP,
+        ),
+        id="replicas of components, those of an adapter included",
+    ),
+    pytest.param(
+        _graph("v1beta1", [], annotations={"a": "b"}),
+        _graph("v1beta1", [], annotations={"a": "b", **STAMP}),
+        id="origin version beside other annotations",
+    ),
+    pytest.param(
+        _object("DynamoComponentDeployment", "v1beta1", {"type": "worker"}),
+        _object("DynamoComponentDeployment", "v1beta1", {"type": "worker", "name": "graph"}),
+        id="name of a component",
+    ),
+    pytest.param(
+        _object("DynamoGraphDeploymentRequest", "v1beta1", {"model": "m"}),
+        _object(
+            "DynamoGraphDeploymentRequest",
+            "v1beta1",
+            {"model": "m", "image": "nvcr.io/nvidia/ai-dynamo/dynamo-planner:1.2.0"},
+        ),
+        id="image of a request",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), CASES)
+def test_creation_fills_in(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    before = copy.deepcopy(given)
+    assert default(given, platform_version="1.2.0") == expected
+    assert given == before
+
+
+@pytest.mark.parametrize(("_given", "expected"), CASES)
+def test_what_has_its_defaults_stays_the_same_object(_given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert default(expected, platform_version="1.3.0") is expected
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        _graph("v1beta1", [{"name": "a", "replicas": 1}], annotations={OPERATOR_ORIGIN_VERSION: "0.9.0"}),
+        # A dot is allowed in the name of an object, and not in the name of a component.
+        _object("DynamoComponentDeployment", "v1beta1", {}, name="a.b"),
+        _object("DynamoComponentDeployment", "v1beta1", {"name": "own"}),
+        _object("DynamoComponentDeployment", "v1alpha1", {}),
+        _object("DynamoGraphDeploymentRequest", "v1alpha1", {}),
+        _object("DynamoGraphDeploymentRequest", "v1beta1", {"image": "mine:1"}),
+        _object("DynamoModel", "v1alpha1", {"modelName": "m"}),
+        {**_graph("v1beta1", [{"name": "a"}]), "apiVersion": "example.com/v1beta1"},
+    ],
+)
+def test_what_users_wrote_wins(obj: dict[str, Any]) -> None:
+    assert default(obj, platform_version="1.2.0") is obj
+
+
+def test_a_platform_that_does_not_know_its_version_stamps_nothing() -> None:
+    graph = _graph("v1beta1", [{"name": "a", "replicas": 1}])
+    request = _object("DynamoGraphDeploymentRequest", "v1beta1", {"model": "m"})
+    assert default(graph, platform_version="") is graph
+    assert default(request, platform_version="") is request
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        {},
+        {"kind": 3, "apiVersion": []},
+        _graph("v1alpha1", ["a"], annotations=["x"]),
+        _graph("v1beta1", {"a": {}}, annotations="x"),
+        _object("DynamoGraphDeployment", "v1beta1", "junk", annotations=3),
+        {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": []},
+        {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": None, "spec": {}},
+        _object("DynamoGraphDeploymentRequest", "v1beta1", None),
+    ],
+)
+def test_junk_is_left_as_it_is(junk: dict[str, Any]) -> None:
+    assert default(junk, platform_version="1.2.0") is junk
