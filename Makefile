@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus deflake clean
+.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus bench-admission deflake clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,7 +78,7 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/uv.in --output-file requirements/uv.txt
 
-bench: bench-reconcile bench-ready bench-bus ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-admission ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -88,6 +88,9 @@ bench-ready: programs ## From creation to successful, twenty times, with KWOK.
 
 bench-bus: programs ## Event latency and objects a second through the watcher.
 	@$(BIN)/python -m tests.benchmarks.bus
+
+bench-admission: programs ## Latency of validation, defaulting and conversion of a graph of 25 components.
+	@$(BIN)/python -m tests.benchmarks.admission
 
 deflake: programs ## The restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done

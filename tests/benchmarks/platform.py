@@ -99,11 +99,14 @@ async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
 
 
 @contextlib.asynccontextmanager
-async def bench(stage: Stage, *services: str, wait: bool = True) -> AsyncIterator[Bench]:
-    """The platform with the named services in one process; with `wait`, ready to be given work."""
+async def bench(stage: Stage, *services: str, wait: bool = True, webhooks: int = 0) -> AsyncIterator[Bench]:
+    """The platform with the named services in one process; with `wait`, ready to be given work.
+
+    `webhooks` is the port at which the API server calls admission, where that is one of the services.
+    """
     health, metrics = free_port(), free_port()
     config, log = stage.directory / "config.yaml", stage.directory / "platform.log"
-    config.write_text(yaml.safe_dump(_configuration(stage, health, metrics)))
+    config.write_text(yaml.safe_dump(_configuration(stage, health, metrics, webhooks)))
     with log.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dynamo_ctl", "run", *(services or ("all",)), "--config", str(config), stderr=stderr
@@ -122,16 +125,22 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _configuration(stage: Stage, health: int, metrics: int) -> dict[str, object]:
+def _configuration(stage: Stage, health: int, metrics: int, webhooks: int) -> dict[str, object]:
+    called = {"admission": {"url": f"https://127.0.0.1:{webhooks}"}} if webhooks else {}
     return {
         "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
         "kind": "OperatorConfiguration",
         "server": {
             "healthProbe": {"bindAddress": "127.0.0.1", "port": health},
             "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
+            **({"webhook": {"host": "127.0.0.1", "port": webhooks}} if webhooks else {}),
         },
         "rbac": {"plannerClusterRoleName": "dynamo-planner"},
-        "platform": {"kubernetes": {"kubeconfig": str(stage.kubeconfig)}, "nats": {"servers": [stage.nats_url]}},
+        "platform": {
+            "kubernetes": {"kubeconfig": str(stage.kubeconfig)},
+            "nats": {"servers": [stage.nats_url]},
+            **called,
+        },
     }
 
 
