@@ -204,3 +204,11 @@ SNAPSHOT_STATUS = _add(
     values="`completed`, `failed`",
     where="checkpoint Jobs",
 )
+ROTATE_AUTHORITY = _add(
+    "nvidia.com/rotate-authority",
+    "Asks for a new authority of the webhooks' certificates now; it goes away when that is made.",
+    set_by="user",
+    read_by="admission",
+    values="anything",
+    where="the Secret of `server.webhook.secretName`",
+)
