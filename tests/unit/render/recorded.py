@@ -81,6 +81,9 @@ def _container(container: KubeObject) -> None:
             _fill(container[name], PROBE)
             if "httpGet" in container[name]:
                 _fill(container[name]["httpGet"], {"scheme": "HTTP"})
+    for variable in container.get("env", []):
+        if "fieldRef" in variable.get("valueFrom", {}):
+            _fill(variable["valueFrom"]["fieldRef"], {"apiVersion": "v1"})
     for side in container["resources"].values():
         if isinstance(side, dict):
             side.update({key: str(value) for key, value in side.items()})

@@ -1,4 +1,4 @@
-"""DynamoComponentDeployment -> Deployment and Services."""
+"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, and Services."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, R
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.deployment import deployment
 from dynamo_pod_builder.render.features import check_component
+from dynamo_pod_builder.render.leader_worker_set import leader_worker_set
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import discovery_access
 from dynamo_pod_builder.render.service import component_service, model_service, needs_service
@@ -28,7 +29,7 @@ def component_children(
     The objects share parts with each other and with the input: they are for reading.
     """
     context = context_of(component, config, observed)
-    check_component(context.component, component.spec)
+    check_component(context.component, component.spec, config)
     names.check(context.component, context.name, context.dynamo_namespace)
     owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata)
     own = component.metadata.labels
@@ -36,7 +37,8 @@ def component_children(
     if context.discovery.kubernetes and not context.of_graph:
         # A graph makes this for its components; one on its own would wait for an account that nobody makes.
         children += discovery_access(context.graph, context.namespace, owner)
-    children.append(deployment(context, own, owner))
+    workload = leader_worker_set if context.nodes > 1 else deployment
+    children.append(workload(context, own, owner))
     if needs_service(context):
         children.append(component_service(context, own, owner))
     if component.spec.model_ref is not None:

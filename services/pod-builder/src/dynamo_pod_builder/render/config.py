@@ -24,6 +24,10 @@ class RenderConfig:
     operator_version: str = ""
     #: The one namespace the platform serves; "" for all. There the chart makes the planner's access, not we.
     restricted_namespace: str = ""
+    #: Secret of the key pair that TensorRT-LLM's nodes reach each other with; "" where none is configured.
+    ssh_secret: str = ""
+    #: Whether replicas can span several nodes, as LeaderWorkerSets.
+    leader_worker_sets: bool = False
     #: Whether InferencePools can be made; without one nothing would ever ask an endpoint picker.
     inference_pools: bool = False
 

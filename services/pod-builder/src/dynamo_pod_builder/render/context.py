@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dynamo_shared.api.registry import labels
@@ -13,6 +13,7 @@ from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.discovery import Discovery, discovery_of
+from dynamo_pod_builder.render.placement import ALONE, Placement
 
 KubeObject = dict[str, Any]
 
@@ -43,6 +44,16 @@ class PodContext:
     discovery: Discovery
     worker_hash: str
     service_account: str
+    placement: Placement = ALONE
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that a replica spans."""
+        return self.spec.multinode.node_count if self.spec.multinode is not None else 1
+
+    def placed(self, placement: Placement) -> PodContext:
+        """The same component, seen from one place of its replica."""
+        return replace(self, placement=placement)
 
     @property
     def is_worker(self) -> bool:

@@ -20,7 +20,7 @@ def var(name: str, value: str) -> EnvVar:
 
 def from_field(name: str, path: str) -> EnvVar:
     """A variable that takes a field of the pod."""
-    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:

@@ -8,7 +8,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
-from dynamo_pod_builder.render import hashing, names, picker
+from dynamo_pod_builder.render import hashing, names, picker, waiting
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
@@ -46,6 +46,8 @@ def graph_children(
     if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
         children += discovery_access(graph.metadata.name, namespace, owner)
     children += _shared_access(graph, namespace, config)
+    if any(component.multinode is not None for component in graph.spec.components):
+        children.append(waiting.script(graph.metadata.name, namespace, owner))
     for component, spec in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
         name = names.component_deployment(graph.metadata.name, component.name, generation if is_worker else "")
@@ -74,7 +76,7 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
                 component.name, "name", f"is the name of {other} already; case does not count", "rename one of them"
             )
         seen[component.name.lower()] = component.name
-        check_component(component.name, component)
+        check_component(component.name, component, config)
         check_picker(component.name, component, config)
 
 

@@ -48,6 +48,11 @@ def model_service(model: str) -> str:
     return f"dynamo-model-{model_hash(model)}"
 
 
+def wait_script(graph: str) -> str:
+    """ConfigMap of the script that waits for a group's leader."""
+    return f"{graph}-wait-leader-script"
+
+
 def epp_config_map(graph: str) -> str:
     """ConfigMap of an endpoint picker whose configuration stands in the graph."""
     return f"{graph}-epp-config"

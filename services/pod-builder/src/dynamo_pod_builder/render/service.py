@@ -13,6 +13,7 @@ from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
+from dynamo_pod_builder.render.placement import Role
 
 KubeObject = dict[str, Any]
 
@@ -30,6 +31,9 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
         labels.COMPONENT: context.component,
         labels.COMPONENT_TYPE: context.type,
     }
+    if context.nodes > 1:
+        # Only a leader serves.
+        selector[labels.ROLE] = Role.LEADER.value
     name = names.service(context.name)
     return {
         "apiVersion": SERVICES.api_version,

@@ -10,15 +10,26 @@ KubeObject = dict[str, Any]
 
 
 class Backend:
-    """An engine that changes nothing; the others override what they need."""
+    """An engine that changes nothing; the others override what they need. `context.placement` says where a pod stands."""
 
     #: Word in `backendFramework`.
     name: ClassVar[str] = ""
     #: Where the engine keeps what it compiled; "" where the user must say.
     compilation_cache_path: ClassVar[str] = ""
+    #: Whether a leader may start only when its workers have.
+    leader_starts_last: ClassVar[bool] = False
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """Change the main container in place; its `env` list is its own. Variables added here follow the sorted ones."""
+        """Change the main container in place; its `env` list is its own. Variables added here follow the sorted ones.
+
+        RenderError where the engine cannot be told what it must know.
+        """
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
         """Change the pod spec in place, after its containers and volumes stand."""
+
+
+def without_probes(container: KubeObject) -> None:
+    """Take away all probes, of a process that serves nothing itself."""
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        container.pop(probe, None)

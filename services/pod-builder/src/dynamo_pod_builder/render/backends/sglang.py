@@ -1,11 +1,32 @@
-"""SGLang. On a single node it needs nothing of its own."""
+"""SGLang: the processes of a group meet at the leader's address."""
 
 from __future__ import annotations
 
-from dynamo_pod_builder.render.backends.base import Backend
+from typing import Any
+
+from dynamo_shared.api.registry import ports
+
+from dynamo_pod_builder.render import commandline
+from dynamo_pod_builder.render.backends.base import Backend, without_probes
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.placement import Role
+
+KubeObject = dict[str, Any]
 
 
 class Sglang(Backend):
     """SGLang workers."""
 
     name = "sglang"
+
+    def update_container(self, container: KubeObject, context: PodContext) -> None:
+        """On several nodes: where the leader is, how many there are, and which one this is (behaviour, section 4.4)."""
+        placement = context.placement
+        if placement.group is None:
+            return
+        flags = ["--dist-init-addr", f"{placement.group.leader_host}:{ports.SGLANG_DIST_INIT.number}"]
+        flags += ["--nnodes", str(placement.nodes), "--node-rank", placement.rank]
+        line = commandline.read(context.component, container)
+        container["command"], container["args"] = line.with_flags(flags, self.name, shell=placement.rank_needs_shell)
+        if placement.role is Role.WORKER:
+            without_probes(container)

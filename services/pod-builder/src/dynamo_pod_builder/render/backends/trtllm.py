@@ -1,11 +1,171 @@
-"""TensorRT-LLM. On a single node it needs nothing of its own."""
+"""TensorRT-LLM: mpirun on the leader starts the engine's ranks on the workers, over ssh."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_shared.api.registry import env, ports
+
+from dynamo_pod_builder.render import commandline, gpus
 from dynamo_pod_builder.render.backends.base import Backend
+from dynamo_pod_builder.render.commandline import SHELL
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.env import var
+from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.placement import Group, Role
+
+KubeObject = dict[str, Any]
+
+_KEYS = "/ssh-pk"
+_HOME = "$HOME/.ssh"
+_PORT = ports.MPI_SSH.number
+#: What engines read besides the container's own variables; mpirun passes on only what it is told to.
+_PASSED_ON = (
+    "CUDA_VISIBLE_DEVICES",
+    "HF_DATASETS_CACHE",
+    "HF_ENDPOINT",
+    "HF_HOME",
+    "HF_TOKEN",
+    "HOME",
+    "HUGGING_FACE_HUB_TOKEN",
+    "LD_LIBRARY_PATH",
+    "MODEL_PATH",
+    "NCCL_DEBUG",
+    "NCCL_IB_DISABLE",
+    "NCCL_P2P_DISABLE",
+    "PATH",
+    "PYTHONPATH",
+    "TENSORRT_LLM_CACHE_DIR",
+    "TOKENIZERS_PARALLELISM",
+    "TRANSFORMERS_CACHE",
+    "TRTLLM_USE_UCX_KVCACHE",
+    "USER",
+)
+#: Seconds that workers' names may take to resolve.
+_NAMES_WITHIN = 300
+_SSHD_ANSWERS = {
+    "tcpSocket": {"port": _PORT},
+    "initialDelaySeconds": 20,
+    "periodSeconds": 20,
+    "timeoutSeconds": 5,
+    "failureThreshold": 10,
+}
 
 
 class TrtLlm(Backend):
     """TensorRT-LLM workers."""
 
     name = "trtllm"
+    leader_starts_last = True
+
+    def update_container(self, container: KubeObject, context: PodContext) -> None:
+        """The leader runs the engine on all nodes, a worker waits for it behind sshd (behaviour, section 4.5)."""
+        placement = context.placement
+        if placement.group is None:
+            return
+        if not context.config.ssh_secret:
+            raise NotDeployable(
+                context.component,
+                "TensorRT-LLM on several nodes needs ssh keys",
+                "multinode",
+                "set mpi.sshSecretName in the operator configuration",
+            )
+        mount = {"name": context.config.ssh_secret, "mountPath": _KEYS, "readOnly": True}
+        container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
+        # A name that mpirun cut at its first dot would mean nothing in the cluster's DNS.
+        container["env"].append(var(env.OMPI_MCA_ORTE_KEEP_FQDN_HOSTNAMES, "1"))
+        if placement.role is Role.LEADER:
+            script = _leader(container, context, placement.group)
+        else:
+            script = _worker()
+            container.pop("livenessProbe", None)
+            container.pop("startupProbe", None)
+            container["readinessProbe"] = {**_SSHD_ANSWERS}
+        container["command"], container["args"] = [*SHELL], [script]
+
+    def update_pod(self, pod: KubeObject, context: PodContext) -> None:
+        """The keys, from a Secret that the namespace's graphs share."""
+        if context.placement.group is None:
+            return
+        name = context.config.ssh_secret
+        keys = {"name": name, "secret": {"secretName": name, "defaultMode": 0o644}}
+        pod["volumes"] = [*pod.get("volumes", ()), keys]
+
+
+def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
+    nodes, found = context.placement.nodes, gpus.count(container)
+    if not found:
+        raise RenderError(
+            context.component,
+            "podTemplate.spec.containers[main].resources.limits",
+            "names no GPU, and mpirun starts one rank for each",
+            f"set {gpus.NVIDIA_GPU} to the number of GPUs of one node",
+        )
+    engine = commandline.read(context.component, container).as_script()
+    steps = [_keys(_HOME)]
+    if group.names_come_late:
+        steps.append(_until_names_resolve(group.worker_hosts))
+    # The launcher is in single quotes, and a single quote within them has to leave and enter them again.
+    launched = f"trtllm-llmapi-launch {engine}".replace("'", "'\"'\"'")
+    steps.append(
+        'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
+        f"-n {nodes * found} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
+        f'--mca plm_rsh_args "-p {_PORT} -o StrictHostKeyChecking=no -i {_HOME}/id_rsa" '
+        f"{_variables(each['name'] for each in container['env'])} bash -c '{launched}'"
+    )
+    return " && ".join(steps)
+
+
+def _worker() -> str:
+    hosts = f"{_HOME}/host_keys"
+    kinds = ("rsa", "ecdsa", "ed25519")
+    keys = [f"ssh-keygen -t {kind} -f {hosts}/ssh_host_{kind}_key -N ''" for kind in kinds]
+    lines = [
+        f"Port {_PORT}",
+        *(f"HostKey '$HOME'/.ssh/host_keys/ssh_host_{kind}_key" for kind in kinds),
+        "PidFile '$HOME'/.ssh/run/sshd.pid",
+        "StrictModes no",
+        "PermitRootLogin yes",
+        "PasswordAuthentication no",
+        "PubkeyAuthentication yes",
+        "AuthorizedKeysFile '$HOME'/.ssh/authorized_keys",
+    ]
+    configuration = f"{_printed(lines)} > {_HOME}/sshd_config"
+    run = f"/usr/sbin/sshd -D -f {_HOME}/sshd_config"
+    return " && ".join([_keys(f"{_HOME} {hosts} {_HOME}/run"), *keys, configuration, run])
+
+
+def _keys(folders: str) -> str:
+    """The shared key pair where ssh looks for it, with the modes that ssh demands."""
+    lines = ["Host *", "IdentityFile '$HOME'/.ssh/id_rsa", "StrictHostKeyChecking no", f"Port {_PORT}"]
+    return " && ".join(
+        [
+            f"mkdir -p {folders}",
+            f"ls -la {_KEYS}/",
+            f"cp {_KEYS}/private.key {_HOME}/id_rsa",
+            f"cp {_KEYS}/private.key.pub {_HOME}/id_rsa.pub",
+            f"cp {_KEYS}/private.key.pub {_HOME}/authorized_keys",
+            f"chmod 600 {_HOME}/id_rsa {_HOME}/authorized_keys",
+            f"chmod 644 {_HOME}/id_rsa.pub",
+            f"{_printed(lines)} > {_HOME}/config",
+        ]
+    )
+
+
+def _printed(lines: Iterable[str]) -> str:
+    return f"printf '{''.join(f'{line}{chr(92)}n' for line in lines)}'"
+
+
+def _until_names_resolve(hosts: Iterable[str]) -> str:
+    return (
+        f"TIMEOUT={_NAMES_WITHIN}; START_TIME=$(date +%s); for worker in {' '.join(hosts)}; do "
+        'echo "Waiting for DNS: $worker"; until getent hosts $worker >/dev/null 2>&1; do CURRENT_TIME=$(date +%s); '
+        'if [ $((CURRENT_TIME - START_TIME)) -gt $TIMEOUT ]; then echo "ERROR: Timeout waiting for DNS: $worker"; exit 1; fi; '
+        'echo "DNS not ready for $worker, retrying..."; sleep 2; done; echo "✓ DNS resolved: $worker"; done; '
+        'echo "All workers DNS ready"'
+    )
+
+
+def _variables(names: Iterable[str]) -> str:
+    return " ".join(f"-x {name}" for name in sorted({*names, *_PASSED_ON}))

@@ -1,16 +1,64 @@
-"""vLLM."""
+"""vLLM: one engine over several nodes by its own processes, by Ray, or as data-parallel engines side by side.
+
+Which way is chosen, and the flags of each, are the reference's (behaviour, section 4.3).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from dynamo_shared.api.registry import env
+from dynamo_shared.api import semver
+from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
 
-from dynamo_pod_builder.render.backends.base import Backend
-from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.env import var
+from dynamo_pod_builder.render import commandline, gpus, waiting
+from dynamo_pod_builder.render.backends.base import Backend, without_probes
+from dynamo_pod_builder.render.commandline import SHELL, CommandLine
+from dynamo_pod_builder.render.context import MAIN, PodContext
+from dynamo_pod_builder.render.env import from_field, var
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.placement import Group, Role
 
 KubeObject = dict[str, Any]
+
+#: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
+MULTIPROCESSING_SINCE = "1.0.0"
+
+_TENSOR = ("--tensor-parallel-size", "-tp")
+_PIPELINE = ("--pipeline-parallel-size", "-pp")
+_DATA = ("--data-parallel-size", "-dp")
+_ELASTIC = "--enable-elastic-ep"
+_RAY_HEAD = f"ray start --head --port={ports.VLLM_RAY.number}"
+_EXECUTOR = "--distributed-executor-backend"
+
+
+class Mode(StrEnum):
+    """How an engine, or several, use the nodes of a group."""
+
+    PROCESSES = "mp"
+    RAY = "ray"
+    ELASTIC = "elastic"
+    DATA_PARALLEL = "data-parallel"
+    SEPARATE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The engine's own wishes, read from its flags, on GPUs that a node has."""
+
+    line: CommandLine
+    gpus: int
+    #: GPUs of one engine.
+    world: int
+    #: Engines that share the requests.
+    engines: int
+
+    @property
+    def engines_a_node(self) -> int:
+        """Whole engines that fit on a node."""
+        return max(1, self.gpus // self.world)
 
 
 class Vllm(Backend):
@@ -20,8 +68,125 @@ class Vllm(Backend):
     compilation_cache_path = "/root/.cache/vllm"
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """Point vLLM at the compilation cache, unless the user did."""
+        """Flags of a group, and where the compilation cache is."""
+        placement = context.placement
+        if placement.group is not None:
+            layout = _layout(container, context)
+            _distribute(container, context, layout, placement.group, mode_of(layout, context))
+            if placement.role is Role.WORKER:
+                without_probes(container)
+            if multiprocessing(context):
+                container["env"].append(from_field(env.VLLM_NIXL_SIDE_CHANNEL_HOST, "status.podIP"))
         cache = context.spec.compilation_cache
-        if cache is None or any(variable["name"] == env.VLLM_CACHE_ROOT for variable in container["env"]):
+        if cache is not None and all(each["name"] != env.VLLM_CACHE_ROOT for each in container["env"]):
+            container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.compilation_cache_path))
+
+    def update_pod(self, pod: KubeObject, context: PodContext) -> None:
+        """A worker's processes end when they do not find their leader, so the worker waits for it first."""
+        placement = context.placement
+        if placement.group is None or placement.role is not Role.WORKER or not context.of_graph:
             return
-        container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.compilation_cache_path))
+        main = next(each for each in pod["containers"] if each["name"] == MAIN)
+        if multiprocessing(context) and not _elastic(main):
+            waiting.for_leader(pod, context.graph, main["image"], placement.group, ports.VLLM_MASTER.number)
+
+
+def multiprocessing(context: PodContext) -> bool:
+    """Whether vLLM spreads by its own processes: as the annotation says, else by the version that made the graph."""
+    marks = context.template_annotations
+    chosen = marks.get(VLLM_DISTRIBUTED_EXECUTOR_BACKEND, "").lower()
+    if chosen in ("mp", "ray"):
+        return chosen == "mp"
+    return semver.at_least(marks.get(OPERATOR_ORIGIN_VERSION), MULTIPROCESSING_SINCE)
+
+
+def mode_of(layout: Layout, context: PodContext) -> Mode:
+    """How a graph's flags ask for several nodes to be used."""
+    if layout.world > layout.gpus:
+        return Mode.PROCESSES if multiprocessing(context) else Mode.RAY
+    if _ELASTIC in layout.line.words:
+        return Mode.ELASTIC
+    if layout.world * layout.engines > layout.gpus:
+        return Mode.DATA_PARALLEL
+    return Mode.SEPARATE
+
+
+def _elastic(container: KubeObject) -> bool:
+    return any(_ELASTIC in each for each in (*(container.get("command") or ()), *(container.get("args") or ())))
+
+
+def _layout(container: KubeObject, context: PodContext) -> Layout:
+    line = commandline.read(context.component, container)
+    found = gpus.count(container)
+    if not found:
+        raise RenderError(
+            context.component,
+            "podTemplate.spec.containers[main].resources.limits",
+            "names no GPU, and how an engine spreads over nodes follows from the GPUs of one",
+            f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it",
+        )
+    return Layout(line, found, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
+
+
+def _distribute(container: KubeObject, context: PodContext, layout: Layout, group: Group, mode: Mode) -> None:
+    leads = context.placement.role is Role.LEADER
+    match mode:
+        case Mode.PROCESSES:
+            _processes(container, context, layout, group)
+        case Mode.DATA_PARALLEL:
+            _data_parallel(container, context, layout, group)
+        case Mode.RAY if leads:
+            script = layout.line.as_script([_EXECUTOR, "ray"], Vllm.name)
+            container["command"], container["args"] = [*SHELL], [f"{_RAY_HEAD} && {script}"]
+        case Mode.ELASTIC if leads:
+            script = f"{_RAY_HEAD} --block & {_ray_is_up()} && {layout.line.as_script()}"
+            container["command"], container["args"] = [*SHELL], [script]
+        case Mode.RAY:
+            container["command"], container["args"] = [*SHELL], [_ray_worker(group)]
+        case Mode.ELASTIC:
+            # A worker that joined before the engine runs would be counted as a node that it may use at once.
+            script = f"{_leader_is_live(group)} && {_ray_worker(group)}"
+            container["command"], container["args"] = [*SHELL], [script]
+
+
+def _processes(container: KubeObject, context: PodContext, layout: Layout, group: Group) -> None:
+    placement = context.placement
+    flags = [_EXECUTOR, "mp", "--nnodes", str(placement.nodes), "--master-addr", group.leader_host]
+    flags += ["--master-port", str(ports.VLLM_MASTER.number), "--node-rank", placement.rank]
+    if placement.role is Role.WORKER:
+        flags.append("--headless")
+    container["command"], container["args"] = layout.line.with_flags(flags, Vllm.name, shell=placement.rank_needs_shell)
+
+
+def _data_parallel(container: KubeObject, context: PodContext, layout: Layout, group: Group) -> None:
+    placement, local = context.placement, layout.engines_a_node
+    worker = placement.role is Role.WORKER
+    first = f"$(( {local} * {group.shell_rank} ))" if worker else "0"
+    flags = ["--data-parallel-hybrid-lb"]
+    if layout.line.flag(*_DATA) is None:
+        flags += ["--data-parallel-size", str(local * placement.nodes)]
+    flags += ["--data-parallel-size-local", str(local), "--data-parallel-start-rank", first]
+    flags += ["--data-parallel-address", group.leader_host]
+    flags += ["--data-parallel-rpc-port", str(ports.VLLM_DATA_PARALLEL_RPC.number)]
+    container["command"], container["args"] = layout.line.with_flags(flags, Vllm.name, shell=worker)
+
+
+def _ray_worker(group: Group) -> str:
+    return f"ray start --address={group.leader_host}:{ports.VLLM_RAY.number} --block"
+
+
+def _ray_is_up() -> str:
+    """A loop that ends when Ray's head answers on this node, and fails after five minutes."""
+    return (
+        f"{{ tries=0; until python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {ports.VLLM_RAY.number}), 2)' "
+        "2>/dev/null; do tries=$((tries+1)); [ $tries -lt 150 ] || exit 1; sleep 2; done; }"
+    )
+
+
+def _leader_is_live(group: Group) -> str:
+    """A loop that ends when the leader's engine says that it lives, and fails after three hours: loading takes long."""
+    live = f"http://{group.leader_host}:{ports.SYSTEM.number}/live"
+    return (
+        f"{{ tries=0; until python3 -c 'import urllib.request; urllib.request.urlopen(\"{live}\", timeout=5)' "
+        "2>/dev/null; do tries=$((tries+1)); [ $tries -lt 720 ] || exit 1; sleep 15; done; }"
+    )

@@ -1,0 +1,139 @@
+"""Command lines of engines, in the forms that people write: read for flags, and given more of them.
+
+Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`), or in a script for a shell
+(`sh -c "cd /x && python3 -m dynamo.vllm ..."`). Another program cannot be told from its flags, and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_pod_builder.render.errors import RenderError
+
+KubeObject = dict[str, Any]
+
+SHELL = ["/bin/sh", "-c"]
+_PYTHON = re.compile(r"(.*/)?python[0-9.]*")
+_SHELL = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
+# `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.
+_SCRIPT_SWITCH = re.compile(r"-[a-z]*c[a-z]*")
+# Characters that no shell takes for anything else.
+_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+# `$(NAME)` is no command here: Kubernetes has put a variable in its place before the shell sees it.
+_ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
+_PATH = "podTemplate.spec.containers[main]"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """The main container's `command` and `args`, and at which of `args` (counted over both) a script stands, if any."""
+
+    component: str
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    script_at: int | None
+
+    @property
+    def words(self) -> list[str]:
+        """Words of the whole line; those of a script as a shell would see them, as far as that can be told."""
+        line = [*self.command, *self.args]
+        found: list[str] = []
+        for index, each in enumerate(line):
+            if index == self.script_at:
+                found += _split(each)
+            else:
+                # Several words in one argument are a slip, and were meant as several.
+                found += each.split() if each.startswith("-") and " " in each else [each]
+        return found
+
+    def flag(self, *names: str) -> str | None:
+        """Value of a flag under any of its names, `--flag value` or `--flag=value`, the last one; None without it."""
+        value: str | None = None
+        words = self.words
+        for index, word in enumerate(words):
+            name, equals, rest = word.partition("=")
+            if name in names:
+                value = rest if equals else (words[index + 1] if index + 1 < len(words) else "")
+        return value
+
+    def number(self, *names: str) -> int:
+        """Value of a flag that counts; 1 without it, or where only the container will know (`$TP`)."""
+        value = self.flag(*names)
+        return int(value) if value is not None and value.isascii() and value.isdecimal() and int(value) > 0 else 1
+
+    def with_flags(self, flags: Sequence[str], engine: str, *, shell: bool = False) -> tuple[list[str], list[str]]:
+        """`command` and `args` with flags for the engine. With `shell` they hold arithmetic for a shell to do.
+
+        RenderError where the flags have no place.
+        """
+        if self.script_at is None:
+            if not shell:
+                return list(self.command), [*self.args, *flags]
+            return ["sh", "-c"], [f"exec {self.quoted} {' '.join(flags)}"]
+        line = [*self.command, *self.args]
+        line[self.script_at] = self._inserted(line[self.script_at], " ".join(flags), engine)
+        return line[: len(self.command)], line[len(self.command) :]
+
+    def as_script(self, flags: Sequence[str] = (), engine: str = "") -> str:
+        """The whole line as a script for a shell, with flags for the engine."""
+        if self.script_at is None:
+            return " ".join([self.quoted, *flags])
+        script = [*self.command, *self.args][self.script_at]
+        return self._inserted(script, " ".join(flags), engine) if flags else script
+
+    @property
+    def quoted(self) -> str:
+        """The line as one would type it."""
+        return " ".join(quote(each) for each in (*self.command, *self.args))
+
+    def _inserted(self, script: str, flags: str, engine: str) -> str:
+        """Flags right behind the engine's module, wherever the script starts it."""
+        start = re.compile(rf"python[0-9.]*\s[^|&;]*?-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
+        found = start.search(script)
+        if found is None:
+            raise RenderError(
+                self.component,
+                _PATH,
+                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so flags for several nodes "
+                f"({flags}) have no place",
+                "start the engine in the script, or leave multinode out",
+            )
+        return f"{script[: found.end()]} {flags}{script[found.end() :]}"
+
+
+def read(component: str, container: KubeObject) -> CommandLine:
+    """Command line of a main container. RenderError where it is neither Python nor a shell with a script."""
+    command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
+    line = [*command, *args]
+    program = line[0] if line else ""
+    if _PYTHON.fullmatch(program):
+        return CommandLine(component, command, args, None)
+    if _SHELL.fullmatch(program):
+        switch = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), None)
+        if switch is not None and switch + 1 < len(line):
+            return CommandLine(component, command, args, switch + 1)
+    raise RenderError(
+        component,
+        _PATH,
+        f"runs {program or 'what its image says'}, into which flags for several nodes cannot be put",
+        "set command to python3 -m dynamo.<engine>, or to a shell with a script that does so",
+    )
+
+
+def quote(word: str) -> str:
+    """A word as it stands between double quotes in a shell, where it needs any; `$(VARIABLE)` is Kubernetes' to fill."""
+    if _PLAIN.fullmatch(word):
+        return word
+    escaped = _ESCAPED.sub(lambda found: found[1] or f"\\{found[0]}", word)
+    return f'"{escaped}"'
+
+
+def _split(script: str) -> list[str]:
+    try:
+        return shlex.split(script, comments=False)
+    except ValueError:
+        return script.split()

@@ -1,0 +1,51 @@
+"""The LeaderWorkerSet of a component whose replicas span several nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import LEADER_WORKER_SETS
+
+from dynamo_pod_builder.render import placement
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
+from dynamo_pod_builder.render.placement import Placement
+from dynamo_pod_builder.render.pod import pod_spec
+
+KubeObject = dict[str, Any]
+
+
+def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
+    """LeaderWorkerSet of the component's name: each replica is a leader and its workers, replaced together."""
+    group, nodes = placement.leader_worker_set(context.nodes), context.nodes
+    notes = object_annotations(context)
+    spec: KubeObject = {
+        "replicas": 1 if context.spec.replicas is None else context.spec.replicas,
+        "startupPolicy": "LeaderCreated",
+        "leaderWorkerTemplate": {
+            "size": nodes,
+            "restartPolicy": "RecreateGroupOnPodRestart",
+            "leaderTemplate": _template(context, own_labels, notes, placement.leader(group, nodes)),
+            "workerTemplate": _template(context, own_labels, notes, placement.worker(group, nodes)),
+        },
+    }
+    return {
+        "apiVersion": LEADER_WORKER_SETS.api_version,
+        "kind": LEADER_WORKER_SETS.kind,
+        "metadata": object_metadata(context.name, context.namespace, object_labels(context, own_labels), notes, owner),
+        "spec": spec,
+    }
+
+
+def _template(
+    context: PodContext, own_labels: Mapping[str, str], notes: dict[str, str], place: Placement
+) -> KubeObject:
+    marks = {**pod_labels(context, own_labels), labels.ROLE: place.role.value}
+    # A LeaderWorkerSet selects its pods by labels of its own.
+    del marks[labels.SELECTOR]
+    metadata: KubeObject = {"labels": marks}
+    if notes:
+        metadata["annotations"] = notes
+    return {"metadata": metadata, "spec": pod_spec(context.placed(place))}

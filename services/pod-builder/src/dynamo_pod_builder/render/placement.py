@@ -1,0 +1,89 @@
+"""Where a pod stands in a replica that spans several nodes, and how the pods of that replica find each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a pod is in its replica."""
+
+    MAIN = "main"
+    LEADER = "leader"
+    WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The pods of one replica, by the names that their orchestrator lets them know each other under.
+
+    Names hold `$(VARIABLE)`, which Kubernetes puts in; a rank that is computed, and `$(command)`, need a shell.
+    """
+
+    leader_host: str
+    worker_hosts: tuple[str, ...]
+    worker_rank: str
+    #: The same rank within a shell's `$(( ))`, where Kubernetes puts no variables in.
+    shell_rank: str
+    rank_needs_shell: bool
+    #: Whether names of workers resolve only some time after the leader has started.
+    names_come_late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One pod's place: alone, or the leader or a worker of a group."""
+
+    role: Role = Role.MAIN
+    nodes: int = 1
+    group: Group | None = None
+
+    @property
+    def rank(self) -> str:
+        """Rank of the pod in its group, as its command line writes it."""
+        return self.group.worker_rank if self.group is not None and self.role is Role.WORKER else "0"
+
+    @property
+    def rank_needs_shell(self) -> bool:
+        """Whether the rank is for a shell to compute."""
+        return self.group is not None and self.role is Role.WORKER and self.group.rank_needs_shell
+
+
+ALONE = Placement()
+
+
+def leader(group: Group, nodes: int) -> Placement:
+    """The first pod of a group."""
+    return Placement(Role.LEADER, nodes, group)
+
+
+def worker(group: Group, nodes: int) -> Placement:
+    """Any other pod of a group."""
+    return Placement(Role.WORKER, nodes, group)
+
+
+def leader_worker_set(nodes: int) -> Group:
+    """Names that LeaderWorkerSet gives: worker i of leader `x.service` is `x-i.service`."""
+    return Group(
+        leader_host="$(LWS_LEADER_ADDRESS)",
+        worker_hosts=tuple(f"$(echo \"$LWS_LEADER_ADDRESS\" | sed 's/\\./-{i}\\./')" for i in range(1, nodes)),
+        worker_rank="$(LWS_WORKER_INDEX)",
+        shell_rank="LWS_WORKER_INDEX",
+        rank_needs_shell=False,
+        names_come_late=True,
+    )
+
+
+def grove(component: str, nodes: int) -> Group:
+    """Names that Grove gives to the pods of a scaling group's cliques."""
+    pod = f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{component.lower()}"
+    service = "$(GROVE_HEADLESS_SERVICE)"
+    return Group(
+        leader_host=f"{pod}-ldr-0.{service}",
+        worker_hosts=tuple(f"{pod}-wkr-{i}.{service}" for i in range(nodes - 1)),
+        worker_rank="$((GROVE_PCLQ_POD_INDEX + 1))",
+        shell_rank="$((GROVE_PCLQ_POD_INDEX + 1))",
+        rank_needs_shell=True,
+        names_come_late=False,
+    )

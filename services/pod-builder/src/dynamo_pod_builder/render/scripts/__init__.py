@@ -1,0 +1,1 @@
+"""Programs that run in pods, as ConfigMaps bring them there."""

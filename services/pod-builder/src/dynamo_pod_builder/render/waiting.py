@@ -1,0 +1,47 @@
+"""Waiting for a group's leader before an engine starts: the script, where it is kept, and the container that runs it."""
+
+from __future__ import annotations
+
+from importlib import resources as files
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import CONFIG_MAPS
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.placement import Group
+
+KubeObject = dict[str, Any]
+
+FILE = "wait-for-leader.py"
+_VOLUME = "wait-leader-script"
+_FOLDER = "/scripts"
+_SCRIPT = files.files("dynamo_pod_builder.render").joinpath("scripts", "wait_for_leader.py").read_text("utf-8")
+
+
+def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
+    """ConfigMap with the script, one a graph."""
+    marks = {labels.GRAPH_DEPLOYMENT_NAME: graph}
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": object_metadata(names.wait_script(graph), namespace, marks, {}, owner),
+        "data": {FILE: _SCRIPT},
+    }
+
+
+def for_leader(pod: KubeObject, graph: str, image: str, group: Group, port: int) -> None:
+    """Put the container that waits in front of a worker's others; it has Python, since the engine's image has."""
+    # The shell puts the variables in here, so that they are the container's own, also where Kubernetes knows none.
+    host = group.leader_host.replace("$(", "${").replace(")", "}")
+    command = f'export LEADER_HOST="{host}" LEADER_PORT="{port}" && exec python3 {_FOLDER}/{FILE}'
+    container = {
+        "name": "wait-for-leader-mp",
+        "image": image,
+        "command": ["sh", "-c", command],
+        "resources": {},
+        "volumeMounts": [{"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}],
+    }
+    pod["initContainers"] = [*pod.get("initContainers", ()), container]
+    pod["volumes"] = [*pod.get("volumes", ()), {"name": _VOLUME, "configMap": {"name": names.wait_script(graph)}}]

@@ -1,0 +1,135 @@
+"""Command lines are read in every form that people write them in, and given flags where the engine sees them."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from dynamo_pod_builder.render import RenderError, commandline
+
+FLAGS = ["--nnodes", "2"]
+
+
+def container(command, args=()):
+    return {"command": list(command), "args": list(args)}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "8"]), 8),
+        (container(["python3", "-m", "dynamo.vllm", "--tensor-parallel-size", "8"]), 8),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size=8"]), 8),
+        (container(["python3", "-m", "dynamo.vllm"], ["-tp", "8"]), 8),
+        (container(["python3", "-m", "dynamo.vllm"], ["-tp=8"]), 8),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size 8"]), 8),
+        (container(["/usr/bin/python3.12", "-m", "dynamo.vllm"], ["-tp", "2", "-tp", "4"]), 4),
+        (container(["/bin/sh", "-c"], ["python3 -m dynamo.vllm --tensor-parallel-size 8"]), 8),
+        (container(["bash", "-lc", "cd /x && python3 -m dynamo.vllm -tp=8 | tee log"]), 8),
+        (container(["sh"], ["-c", "exec python3 -m dynamo.vllm --tensor-parallel-size '8'"]), 8),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "$(TP)"]), 1),
+        (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size"]), 1),
+        (container(["python3", "-m", "dynamo.vllm"]), 1),
+    ],
+)
+def test_a_flag_that_counts(line, expected) -> None:
+    assert commandline.read("Worker", line).number("--tensor-parallel-size", "-tp") == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "command", "args"),
+    [
+        (
+            container(["python3", "-m", "dynamo.vllm"], ["--model", "x"]),
+            ["python3", "-m", "dynamo.vllm"],
+            ["--model", "x", "--nnodes", "2"],
+        ),
+        (
+            container(["/bin/sh", "-c"], ["python3 -m dynamo.vllm --model x"]),
+            ["/bin/sh", "-c"],
+            ["python3 -m dynamo.vllm --nnodes 2 --model x"],
+        ),
+        (
+            container(["bash", "-c", "set -e; python3 -u -m dynamo.vllm --model x | tee log"]),
+            ["bash", "-c", "set -e; python3 -u -m dynamo.vllm --nnodes 2 --model x | tee log"],
+            [],
+        ),
+        (
+            container(["sh"], ["-c", "python3 -m dynamo.vllm"]),
+            ["sh"],
+            ["-c", "python3 -m dynamo.vllm --nnodes 2"],
+        ),
+        (
+            container(["sh", "-c"], ["bash -c 'python3 -m dynamo.vllm'"]),
+            ["sh", "-c"],
+            ["bash -c 'python3 -m dynamo.vllm --nnodes 2'"],
+        ),
+    ],
+)
+def test_flags_come_where_the_engine_sees_them(line, command, args) -> None:
+    assert commandline.read("Worker", line).with_flags(FLAGS, "vllm") == (command, args)
+
+
+def test_arithmetic_takes_a_shell() -> None:
+    line = commandline.read("Worker", container(["python3", "-m", "dynamo.vllm"], ["--x", '{"a": 1}']))
+    command, (script,) = line.with_flags(["--node-rank", "$((INDEX + 1))"], "vllm", shell=True)
+    assert command == ["sh", "-c"]
+    assert script == 'exec python3 -m dynamo.vllm --x "{\\"a\\": 1}" --node-rank $((INDEX + 1))'
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (container(["vllm", "serve"], ["model"]), "runs vllm, into which"),
+        (container([], []), "runs what its image says, into which"),
+        (container(["/entrypoint.sh"], []), "runs /entrypoint.sh, into which"),
+        (container(["/bin/sh", "-c"]), "runs /bin/sh, into which"),
+    ],
+)
+def test_what_cannot_be_given_flags_is_refused(line, message) -> None:
+    with pytest.raises(RenderError, match=message):
+        commandline.read("Worker", line)
+
+
+@pytest.mark.parametrize("script", ["./start.sh", "python3 -m dynamo.sglang", "echo python3; vllm serve x"])
+def test_a_script_that_starts_something_else_is_refused(script) -> None:
+    line = commandline.read("Worker", container(["sh", "-c"], [script]))
+    with pytest.raises(RenderError, match=r"does not start `python3 -m dynamo\.vllm` itself"):
+        line.with_flags(FLAGS, "vllm")
+
+
+def test_a_quoted_word_is_the_word_again_to_a_shell() -> None:
+    pieces = [
+        "a",
+        " ",
+        "'",
+        '"',
+        "\\",
+        "$",
+        "`",
+        "$HOME",
+        "$(id)",
+        "!",
+        "*",
+        "?",
+        "~",
+        "#",
+        ";",
+        "&",
+        "|",
+        "(",
+        "<",
+        "\n",
+        "é",
+        "{a,b}",
+    ]
+    words = [*pieces, *(first + second for first in pieces for second in pieces), ""]
+    # A word that looks like a variable of Kubernetes is no longer one when a shell sees it.
+    words = [word for word in words if "$(id)" not in word]
+    script = f"printf '%s\\0' {' '.join(commandline.quote(word) for word in words)}"
+    output = subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=True, timeout=30).stdout
+    assert output.decode().split("\0")[:-1] == words
+
+
+def test_variables_of_kubernetes_are_not_quoted_away() -> None:
+    assert commandline.quote("tcp://$(POD_IP):5555 $HOME") == '"tcp://$(POD_IP):5555 \\$HOME"'

@@ -1,0 +1,188 @@
+"""Replicas over several nodes: what leaders and workers of each engine are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_pod_builder.render import gpus, placement, pod
+from dynamo_pod_builder.render.config import NEW_COMPONENT
+from dynamo_pod_builder.render.context import context_of
+from dynamo_shared.api.v1beta1 import parse_component
+
+KubeObject = dict[str, Any]
+
+CONFIG = render.RenderConfig(leader_worker_sets=True, ssh_secret="mpi-keys", operator_version="1.2.0")
+ORIGIN = "nvidia.com/dynamo-operator-origin-version"
+EXECUTOR = "nvidia.com/vllm-distributed-executor-backend"
+
+
+def component(engine: str, args: list[str], *, gpu: int = 4, nodes: int = 2, **changed: Any) -> KubeObject:
+    main = {
+        "name": "main",
+        "image": "engine:1",
+        "command": ["python3", "-m", f"dynamo.{engine}"],
+        "args": args,
+        "resources": {"limits": {"nvidia.com/gpu": str(gpu)}} if gpu else {},
+        **changed.pop("container", {}),
+    }
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoComponentDeployment",
+        "metadata": {
+            "name": "g-worker",
+            "namespace": "n",
+            "uid": "u",
+            "labels": {"nvidia.com/dynamo-graph-deployment-name": "g"},
+        },
+        "spec": {
+            "name": "Worker",
+            "type": "worker",
+            "multinode": {"nodeCount": nodes},
+            "podTemplate": {
+                "metadata": {"annotations": changed.pop("annotations", {ORIGIN: "1.2.0"})},
+                "spec": {"containers": [main]},
+            },
+            **changed,
+        },
+    }
+
+
+def pods(
+    obj: KubeObject, *, grove: bool = False, config: render.RenderConfig = CONFIG
+) -> tuple[KubeObject, KubeObject]:
+    """Pod specs of leader and worker."""
+    context = context_of(parse_component(obj), config, NEW_COMPONENT)
+    nodes = context.nodes
+    group = placement.grove(context.component, nodes) if grove else placement.leader_worker_set(nodes)
+    return (
+        pod.pod_spec(context.placed(placement.leader(group, nodes))),
+        pod.pod_spec(context.placed(placement.worker(group, nodes))),
+    )
+
+
+def mains(obj: KubeObject, **options: Any) -> tuple[KubeObject, KubeObject]:
+    leader, worker = pods(obj, **options)
+    return leader["containers"][0], worker["containers"][0]
+
+
+def probes(container: KubeObject) -> set[str]:
+    return {name for name in container if name.endswith("Probe")}
+
+
+def test_vllm_by_processes() -> None:
+    leader, worker = mains(component("vllm", ["-tp", "8"]))
+    shared = ["--distributed-executor-backend", "mp", "--nnodes", "2", "--master-addr", "$(LWS_LEADER_ADDRESS)"]
+    assert leader["args"] == ["-tp", "8", *shared, "--master-port", "29500", "--node-rank", "0"]
+    assert worker["args"] == [
+        *["-tp", "8", *shared, "--master-port", "29500", "--node-rank", "$(LWS_WORKER_INDEX)", "--headless"]
+    ]
+    assert probes(leader) == {"livenessProbe", "readinessProbe", "startupProbe"}
+    assert probes(worker) == set()
+
+
+def test_vllm_worker_waits_for_its_leader() -> None:
+    leader, worker = pods(component("vllm", ["-tp", "8"]))
+    assert "initContainers" not in leader
+    (waits,) = worker["initContainers"]
+    assert waits["image"] == "engine:1"
+    assert 'LEADER_HOST="${LWS_LEADER_ADDRESS}"' in waits["command"][-1]
+    assert {"name": "wait-leader-script", "configMap": {"name": "g-wait-leader-script"}} in worker["volumes"]
+
+
+@pytest.mark.parametrize(
+    "annotations", [{}, {ORIGIN: "0.9.0"}, {ORIGIN: "unknown"}, {ORIGIN: "1.2.0", EXECUTOR: "Ray"}]
+)
+def test_vllm_by_ray_as_graphs_of_old_have_it(annotations) -> None:
+    leader, worker = mains(component("vllm", ["-tp", "8", "--x", "a b"], annotations=annotations))
+    assert leader["command"] == worker["command"] == ["/bin/sh", "-c"]
+    assert leader["args"] == [
+        'ray start --head --port=6379 && python3 -m dynamo.vllm -tp 8 --x "a b" --distributed-executor-backend ray'
+    ]
+    assert worker["args"] == ["ray start --address=$(LWS_LEADER_ADDRESS):6379 --block"]
+
+
+def test_vllm_by_ray_from_a_script_gives_the_engine_the_flag_and_not_the_shell() -> None:
+    script = {"command": ["/bin/sh", "-c"], "args": ["cd /x && python3 -m dynamo.vllm -tp 8"]}
+    leader, _ = mains(component("vllm", [], container=script, annotations={EXECUTOR: "ray"}))
+    assert leader["args"] == [
+        "ray start --head --port=6379 && cd /x && python3 -m dynamo.vllm --distributed-executor-backend ray -tp 8"
+    ]
+
+
+def test_vllm_data_parallel() -> None:
+    leader, worker = mains(component("vllm", ["-tp", "2", "-dp", "4"]))
+    assert leader["args"][4:] == [
+        *["--data-parallel-hybrid-lb", "--data-parallel-size-local", "2", "--data-parallel-start-rank", "0"],
+        *["--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--data-parallel-rpc-port", "13445"],
+    ]
+    assert worker["command"] == ["sh", "-c"]
+    assert "--data-parallel-start-rank $(( 2 * LWS_WORKER_INDEX ))" in worker["args"][0]
+
+
+def test_vllm_elastic_experts_join_when_the_leader_lives() -> None:
+    leader, worker = mains(component("vllm", ["--enable-elastic-ep", "-dp", "8"]))
+    assert leader["args"][0].endswith("&& python3 -m dynamo.vllm --enable-elastic-ep -dp 8")
+    assert "http://$(LWS_LEADER_ADDRESS):9090/live" in worker["args"][0]
+    assert worker["args"][0].endswith("&& ray start --address=$(LWS_LEADER_ADDRESS):6379 --block")
+
+
+def test_vllm_that_fits_on_a_node_is_left_alone() -> None:
+    leader, worker = mains(component("vllm", ["-tp", "4"]))
+    assert leader["args"] == worker["args"] == ["-tp", "4"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "trtllm"])
+def test_without_gpus_nothing_can_be_said(engine) -> None:
+    with pytest.raises(render.RenderError, match=r"resources\.limits: names no GPU"):
+        pods(component(engine, [], gpu=0))
+
+
+def test_sglang_under_grove_computes_its_rank_in_a_shell() -> None:
+    leader, worker = mains(component("sglang", ["--tp", "8"]), grove=True)
+    host = "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-worker-ldr-0.$(GROVE_HEADLESS_SERVICE)"
+    assert leader["args"] == [*["--tp", "8", "--dist-init-addr", f"{host}:29500", "--nnodes", "2", "--node-rank", "0"]]
+    assert worker["args"] == [
+        f"exec python3 -m dynamo.sglang --tp 8 --dist-init-addr {host}:29500 --nnodes 2 "
+        "--node-rank $((GROVE_PCLQ_POD_INDEX + 1))"
+    ]
+
+
+def test_trtllm_runs_mpi_over_ssh() -> None:
+    leader, worker = pods(component("trtllm", ["--x", "it's"], nodes=3))
+    (script,) = leader["containers"][0]["args"]
+    assert "-n 12 -H $(LWS_LEADER_ADDRESS),$(echo" in script
+    assert script.endswith("""bash -c 'trtllm-llmapi-launch python3 -m dynamo.trtllm --x "it'"'"'s"'""")
+    assert "/usr/sbin/sshd -D" in worker["containers"][0]["args"][0]
+    assert probes(worker["containers"][0]) == {"readinessProbe"}
+    keys = {"name": "mpi-keys", "secret": {"secretName": "mpi-keys", "defaultMode": 0o644}}
+    assert keys in leader["volumes"]
+    assert keys in worker["volumes"]
+
+
+def test_trtllm_needs_keys() -> None:
+    with pytest.raises(render.NotDeployable, match=r"set mpi\.sshSecretName"):
+        pods(component("trtllm", []), config=replace(CONFIG, ssh_secret=""))
+
+
+def test_no_orchestrator_is_said() -> None:
+    with pytest.raises(render.NotDeployable, match="no multinode orchestrator available for 2 nodes"):
+        render.component_children(parse_component(component("vllm", [])), replace(CONFIG, leader_worker_sets=False))
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({"limits": {"nvidia.com/gpu": "8"}}, 8),
+        ({"requests": {"nvidia.com/gpu": 2}, "limits": {"nvidia.com/gpu": 8}}, 2),
+        ({"limits": {"amd.com/gpu": "4", "cpu": "64"}}, 4),
+        ({"limits": {"nvidia.com/mig-1g.5gb": "2"}}, 2),
+        ({"limits": {"nvidia.com/gpu": "0", "gpu.intel.com/xe": "1"}}, 0),
+        ({"limits": {"nvidia.com/gpu": "many"}}, 0),
+        ({}, 0),
+    ],
+)
+def test_gpus_of_a_container(resources, expected) -> None:
+    assert gpus.count({"resources": resources}) == expected
