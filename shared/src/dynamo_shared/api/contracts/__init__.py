@@ -1,0 +1,47 @@
+"""Documents within our objects and variables that Kubernetes has no schema for: types, JSON Schemas, checks.
+
+`contract_errors(name, value)` and `contract_warnings(name, value)` check a value; services read one with its type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts.contract import Contract
+from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.contracts.profiler import ProfilerConfig
+from dynamo_shared.api.contracts.table import CONTRACTS
+from dynamo_shared.api.errors import FieldError
+
+__all__ = [
+    "CONTRACTS",
+    "Contract",
+    "DeploymentConfig",
+    "PlannerConfig",
+    "ProfilerConfig",
+    "contract_errors",
+    "contract_warnings",
+    "schema_of",
+]
+
+_BY_NAME = {contract.name: contract for contract in CONTRACTS}
+
+
+def contract_errors(name: str, value: Any, at: str = "") -> list[FieldError]:
+    """What must change before a value can be used: types, bounds, rules between fields; paths begin with `at`.
+
+    Keys that nobody knows are no errors: another version of the program may know them. KeyError for an unknown contract.
+    """
+    return checking.errors(_BY_NAME[name].model, value, at)
+
+
+def contract_warnings(name: str, value: Any, at: str = "") -> list[FieldError]:
+    """What is allowed and likely not meant: keys that nobody knows, older names, settings without effect."""
+    return checking.warnings(_BY_NAME[name].model, value, at)
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """JSON Schema document of a contract; KeyError for an unknown one."""
+    return _BY_NAME[name].schema()

@@ -1,0 +1,104 @@
+"""What a value does wrong by a contract's type: wrong types and bounds, broken rules, and keys that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from dynamo_shared.api.contracts.base import ContractModel, Problem, model_of, names_of
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
+from dynamo_shared.api.rules import Location
+
+
+def errors(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
+    """What must change, with paths below `at`: types and bounds, or where these hold, rules between fields."""
+    if not isinstance(value, dict):
+        return [FieldError(at, f"must be an object, not {shown(value)}")]
+    try:
+        parsed = model.model_validate(value)
+    except ValidationError as error:
+        found = field_errors(error, model.model_json_schema(by_alias=True))
+        return [FieldError(_join(at, each.path), each.message) for each in found]
+    return [_error(at, problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
+
+
+def warnings(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
+    """What is allowed and likely not meant: unknown keys, older names, and where all is valid, what has no effect."""
+    found = list(_keys(model, value, ()))
+    try:
+        parsed = model.model_validate(value)
+    except ValidationError:
+        parsed = None
+    if parsed is not None:
+        found += [problem for part in _parts(parsed, value, ()) for problem in _located(part, part[0].remarks())]
+    return [_error(at, problem) for problem in found]
+
+
+_Part = tuple[ContractModel, dict[str, Any], Location]
+
+
+def _parts(parsed: Any, written: Any, location: Location) -> Iterator[_Part]:
+    """Every contract within a parsed value, with the JSON that it was parsed from and where that stands."""
+    if isinstance(parsed, list):
+        for index, each in enumerate(parsed):
+            yield from _parts(each, written[index], (*location, index))
+    elif isinstance(parsed, dict):
+        for key, each in parsed.items():
+            yield from _parts(each, written[key], (*location, key))
+    elif isinstance(parsed, BaseModel):
+        if isinstance(parsed, ContractModel):
+            yield parsed, written, location
+        for name, field in type(parsed).model_fields.items():
+            key = next((each for each in names_of(name, field) if each in written), None)
+            if key is not None:
+                yield from _parts(getattr(parsed, name), written[key], (*location, key))
+        for key, each in (parsed.__pydantic_extra__ or {}).items():
+            yield from _parts(each, written[key], (*location, key))
+
+
+def _located(part: _Part, problems: Iterator[Problem]) -> Iterator[Problem]:
+    """Problems of one contract where they stand in the whole, under the names that its author wrote."""
+    model, written, location = part
+    for (first, *rest), message in problems:
+        field = type(model).model_fields.get(str(first))
+        names = names_of(str(first), field) if field is not None else (str(first),)
+        key = next((each for each in names if each in written), names[0])
+        yield (*location, key, *rest), message
+
+
+def _keys(model: type[BaseModel], value: Any, location: Location) -> Iterator[Problem]:
+    """Keys of a value that its type does not know, or knows by a newer name."""
+    if not isinstance(value, dict):
+        return
+    fields = {
+        key: (names_of(name, field), field)
+        for name, field in model.model_fields.items()
+        for key in names_of(name, field)
+    }
+    open_ended = issubclass(model, ContractModel) and "__pydantic_extra__" in model.__annotations__
+    for key, item in value.items():
+        if key not in fields:
+            if not open_ended and issubclass(model, ContractModel):
+                known = [names[0] for names, _ in fields.values()]
+                yield (*location, key), f"nobody reads this{did_you_mean(str(key), known)}"
+            continue
+        names, field = fields[key]
+        if key != names[0] and issubclass(model, ContractModel):
+            yield (*location, key), f"is an older name of {names[0]}"
+        inner = model_of(field.annotation)
+        if inner is None:
+            continue
+        for index, each in enumerate(item if isinstance(item, list) else [item]):
+            yield from _keys(inner, each, (*location, key, *((index,) if isinstance(item, list) else ())))
+
+
+def _error(at: str, problem: Problem) -> FieldError:
+    location, message = problem
+    return FieldError(_join(at, path_of(location)), message)
+
+
+def _join(at: str, path: str) -> str:
+    return at + path if path.startswith("[") or not at else f"{at}.{path}" if path else at

@@ -1,0 +1,269 @@
+"""The planner's configuration, `features.planner` of a request: the planner service and Dynamo's planner read it.
+
+Fields, defaults and rules are those of Dynamo's planner (planner notes, section a.10). Keys that only its newer
+releases read are in `planner_extensions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from math import isqrt
+from typing import Annotated, ClassVar
+
+from pydantic import AliasChoices, Field
+
+from dynamo_shared.api.contracts.base import Problem, Whole
+from dynamo_shared.api.contracts.planner_extensions import PlannerExtensions
+from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
+from dynamo_shared.api.model import Bool, Number
+
+Seconds = Annotated[Whole, Field(ge=1)]
+Milliseconds = Annotated[Number, Field(gt=0)]
+Percent = Annotated[Number, Field(ge=0, le=100)]
+Count = Annotated[Whole, Field(ge=1)]
+Gpus = Annotated[Whole, Field(ge=-1)]
+"""A bound in GPUs; -1 is none."""
+
+
+class Sweeping(StrEnum):
+    """How engines are measured before anything is deployed."""
+
+    NONE = "none"
+    RAPID = "rapid"
+    THOROUGH = "thorough"
+
+
+class Environment(StrEnum):
+    """Who carries the planner's decisions out."""
+
+    KUBERNETES = "kubernetes"
+    VIRTUAL = "virtual"
+    GLOBAL_PLANNER = "global-planner"
+
+
+class PlannerBackend(StrEnum):
+    """Inference engines, and the simulated one."""
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    TRTLLM = "trtllm"
+    MOCKER = "mocker"
+
+
+class Mode(StrEnum):
+    """Which pools of workers are planned."""
+
+    DISAGG = "disagg"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    AGG = "agg"
+
+
+class Target(StrEnum):
+    """What scaling aims at."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    LOAD = "load"
+    SLA = "sla"
+
+
+class Predictor(StrEnum):
+    """Ways to foretell load: the last value, or models of time series."""
+
+    CONSTANT = "constant"
+    ARIMA = "arima"
+    KALMAN = "kalman"
+    PROPHET = "prophet"
+
+
+class MetricsSource(StrEnum):
+    """Whose Prometheus metrics tell of the traffic."""
+
+    FRONTEND = "frontend"
+    ROUTER = "router"
+
+
+class PlannerConfig(PlannerExtensions):
+    """Configuration of the planner of one graph."""
+
+    pre_deployment_sweeping_mode: Sweeping = Sweeping.RAPID
+    """How engines are measured first: not at all, by simulation, or on GPUs."""
+    environment: Environment = Environment.KUBERNETES
+    """Who carries decisions out."""
+    namespace: str | None = Field(default=None, min_length=1)
+    """Dynamo namespace of the workers; unset: DYN_NAMESPACE of the planner's container, else `dynamo`."""
+    backend: PlannerBackend = PlannerBackend.VLLM
+    """Engine of the workers."""
+    mode: Mode = Mode.DISAGG
+    """Pools that are planned: prefill and decode, one of them, or one pool that does both."""
+    optimization_target: Target = Target.THROUGHPUT
+    """What scaling aims at: `sla` works towards ttft_ms and itl_ms, the others towards fixed thresholds of load."""
+    log_dir: str | None = None
+    """Folder for logs; unset: none are written."""
+    throughput_adjustment_interval_seconds: Seconds = Field(
+        default=180,
+        validation_alias=AliasChoices("throughput_adjustment_interval_seconds", "throughput_adjustment_interval"),
+    )
+    """Seconds between two decisions of predictive scaling."""
+    max_gpu_budget: Gpus = 8
+    """GPUs that all pools together never exceed; -1: no bound."""
+    min_gpu_budget: Gpus = -1
+    """GPUs that all pools together keep; -1: no bound."""
+    min_endpoint: Annotated[Whole, Field(ge=0)] = 1
+    """Replicas that each pool keeps. 0, scaling to zero, needs a planner newer than 1.1."""
+    decode_engine_num_gpu: Annotated[Whole | None, Field(ge=1)] = None
+    """GPUs of one decode engine; unset: read from the graph."""
+    prefill_engine_num_gpu: Annotated[Whole | None, Field(ge=1)] = None
+    """GPUs of one prefill engine; unset: read from the graph."""
+    profile_results_dir: str = "profiling_results"
+    """Folder of the profile that the models of the engines begin with."""
+    aic_interpolation: AicInterpolation | None = None
+    """What to simulate where there is no profile."""
+    ttft_ms: Milliseconds = Field(default=500.0, validation_alias=AliasChoices("ttft_ms", "ttft"))
+    """Time to first token to keep below, ms."""
+    itl_ms: Milliseconds = Field(default=50.0, validation_alias=AliasChoices("itl_ms", "itl"))
+    """Time between tokens to keep below, ms."""
+    load_predictor: Predictor = Predictor.ARIMA
+    """How the load of the next interval is foretold."""
+    load_predictor_log1p: Bool = False
+    """Whether predictors see log(1 + x) of the load."""
+    prophet_window_size: Count = 50
+    """Points that Prophet looks back on."""
+    load_predictor_warmup_trace: str | None = None
+    """Trace (mooncake JSONL) that predictors learn from before the first request."""
+    kalman_q_level: Annotated[Number, Field(ge=0)] = 1.0
+    """Kalman filter: noise of the level."""
+    kalman_q_trend: Annotated[Number, Field(ge=0)] = 0.1
+    """Kalman filter: noise of the trend."""
+    kalman_r: Annotated[Number, Field(gt=0)] = 10.0
+    """Kalman filter: noise of what is observed."""
+    kalman_min_points: Count = 5
+    """Kalman filter: points before it is trusted."""
+    metric_pulling_prometheus_endpoint: str | None = None
+    """Prometheus to ask; unset: PROMETHEUS_ENDPOINT of the planner's container."""
+    metric_reporting_prometheus_port: Annotated[Whole | None, Field(ge=0, le=65535)] = None
+    """Port of the planner's own metrics, 0: none; unset: PLANNER_PROMETHEUS_PORT of its container, else none."""
+    throughput_metrics_source: MetricsSource = MetricsSource.FRONTEND
+    """Whose metrics tell of the traffic."""
+    model_name: str | None = None
+    """Model whose traffic counts; unset: the one that the workers serve."""
+    global_planner_namespace: str | None = None
+    """Dynamo namespace of the global planner; environment `global-planner` needs it."""
+    enable_throughput_scaling: Bool = True
+    """Predictive scaling: as many replicas as the foretold load needs. Only target `sla` has it."""
+    enable_load_scaling: Bool = False
+    """Reactive scaling: one replica more or less as queues and caches fill. Targets other than `sla` always have it."""
+    load_adjustment_interval_seconds: Seconds = Field(
+        default=5, validation_alias=AliasChoices("load_adjustment_interval_seconds", "load_adjustment_interval")
+    )
+    """Seconds between two decisions of reactive scaling."""
+    max_num_fpm_samples: Count = 64
+    """Measured iterations that the models of the engines keep."""
+    fpm_sample_bucket_size: Count = 16
+    """Buckets that these are spread over, a square number."""
+    load_scaling_down_sensitivity: Percent = 80
+    """Percent of the target below which a replica may go."""
+    prefill_scale_up_queue_tokens: Annotated[Number | None, Field(ge=0)] = None
+    """Target `load`: queued prefill tokens of an engine that add a replica."""
+    prefill_scale_down_queue_tokens: Annotated[Number | None, Field(ge=0)] = None
+    """Target `load`: queued prefill tokens of every engine that take one away."""
+    decode_scale_up_kv_rate: Percent | None = Field(
+        default=None, validation_alias=AliasChoices("decode_scale_up_kv_rate", "decode_sacle_up_kv_rate")
+    )
+    """Target `load`: percent of an engine's KV cache in use that adds a replica."""
+    decode_scale_down_kv_rate: Percent | None = None
+    """Target `load`: percent of every engine's KV cache in use that takes one away."""
+    load_metric_samples: Count = 10
+    """Samples that one interval averages over; newer planners do not read it."""
+    load_min_observations: Count = 5
+    """Iterations that must be measured before a model of an engine is used."""
+    advisory: Bool = False
+    """Decides and reports, and never acts."""
+    report_interval_hours: Annotated[Number | None, Field(gt=0)] = 24.0
+    """Hours between two reports; null: none."""
+    report_output_dir: str = "./planner_reports"
+    """Folder of the reports."""
+    report_filename: str | None = None
+    """Name of the report; unset: made of the time."""
+    live_dashboard_port: Annotated[Whole, Field(ge=0, le=65535)] = 8080
+    """Port of the live page; 0: none."""
+
+    _thresholds: ClassVar[tuple[tuple[str, str, frozenset[Mode]], ...]] = (
+        (
+            "prefill_scale_up_queue_tokens",
+            "prefill_scale_down_queue_tokens",
+            frozenset({Mode.DISAGG, Mode.PREFILL}),
+        ),
+        (
+            "decode_scale_up_kv_rate",
+            "decode_scale_down_kv_rate",
+            frozenset({Mode.DISAGG, Mode.DECODE, Mode.AGG}),
+        ),
+    )
+
+    @property
+    def load_scaling(self) -> bool:
+        """Whether reactive scaling is on: targets other than `sla` have no other."""
+        return self.enable_load_scaling or self.optimization_target is not Target.SLA
+
+    @property
+    def throughput_scaling(self) -> bool:
+        """Whether predictive scaling is on."""
+        return self.enable_throughput_scaling and self.optimization_target is Target.SLA
+
+    def problems(self) -> Iterator[Problem]:
+        """Rules between fields (planner notes, section a.10)."""
+        if not self.load_scaling and not self.throughput_scaling:
+            yield (
+                ("enable_throughput_scaling",),
+                "off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled",
+            )
+        if self.throughput_scaling and self.pre_deployment_sweeping_mode is Sweeping.NONE:
+            yield (
+                ("pre_deployment_sweeping_mode",),
+                "'none' leaves throughput scaling without a profile; rapid, thorough, or enable_throughput_scaling: false",
+            )
+        load, throughput = self.load_adjustment_interval_seconds, self.throughput_adjustment_interval_seconds
+        if self.load_scaling and self.throughput_scaling and load >= throughput:
+            yield (
+                ("load_adjustment_interval_seconds",),
+                f"{load} s must be shorter than throughput_adjustment_interval_seconds, {throughput} s",
+            )
+        if self.environment is Environment.GLOBAL_PLANNER and not self.global_planner_namespace:
+            yield ("global_planner_namespace",), "required with environment 'global-planner'"
+        if isqrt(self.fpm_sample_bucket_size) ** 2 != self.fpm_sample_bucket_size:
+            yield ("fpm_sample_bucket_size",), f"{self.fpm_sample_bucket_size} is no square number, as 16 or 25 are"
+        if self.optimization_target is Target.LOAD:
+            yield from self._threshold_problems()
+
+    def remarks(self) -> Iterator[Problem]:
+        """Settings that another one makes meaningless."""
+        if -1 < self.max_gpu_budget < self.min_gpu_budget:
+            yield (
+                ("min_gpu_budget",),
+                f"{self.min_gpu_budget} is above max_gpu_budget, {self.max_gpu_budget}, which wins",
+            )
+        if self.optimization_target is Target.SLA:
+            return
+        target = f"optimization_target {self.optimization_target.value!r}"
+        for name in ("ttft_ms", "itl_ms"):
+            if name in self.model_fields_set:
+                yield (name,), f"ignored with {target}; only 'sla' works towards it"
+        if "enable_throughput_scaling" in self.model_fields_set and self.enable_throughput_scaling:
+            yield ("enable_throughput_scaling",), f"ignored with {target}, which has reactive scaling only"
+        if "enable_load_scaling" in self.model_fields_set and not self.enable_load_scaling:
+            yield ("enable_load_scaling",), f"ignored with {target}, which has reactive scaling only"
+
+    def _threshold_problems(self) -> Iterator[Problem]:
+        for above, below, modes in self._thresholds:
+            if self.mode not in modes:
+                continue
+            up, down = getattr(self, above), getattr(self, below)
+            missing = [name for name, value in ((above, up), (below, down)) if value is None]
+            yield from (
+                ((name,), f"required with optimization_target 'load' in mode '{self.mode}'") for name in missing
+            )
+            if not missing and up <= down:
+                yield (above,), f"{up:g} must be above {below}, {down:g}, or replicas come and go in turn"

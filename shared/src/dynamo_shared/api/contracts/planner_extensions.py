@@ -1,0 +1,71 @@
+"""Keys of the planner's configuration that its releases after 1.1 read (planner notes, marked W there)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from dynamo_shared.api.contracts.base import ContractModel, Whole
+from dynamo_shared.api.model import Bool, Number
+
+
+class PluginGateway(ContractModel):
+    """Where plugins of the planner register themselves."""
+
+    enabled: Bool = False
+    """Whether there is one."""
+    listen: str = "unix:///var/run/dynamo/planner/registry.sock"
+    """Its address."""
+    allow_insecure: Bool = False
+    """Whether it may listen without TLS on a network."""
+
+
+class PlannerScheduling(ContractModel):
+    """How the planner's stages are timed."""
+
+    tick_max_duration_seconds: Annotated[Number, Field(gt=0)] = 30
+    """Seconds after which a round of stages is given up."""
+    external_plugins: list[JsonValue] = Field(default_factory=list)
+    """Plugins that run in processes of their own."""
+    gateway: PluginGateway = PluginGateway()
+    """Where they register."""
+    scale_interval_seconds: Annotated[Number | None, Field(gt=0)] = None
+    """Seconds between rounds; unset: the greatest common divisor of the intervals in use."""
+
+
+class PlannerExtensions(ContractModel):
+    """Keys that planners after 1.1 read; older ones pass them over."""
+
+    max_throughput_scaling_replicas: Annotated[Whole, Field(ge=1)] = 8
+    """Replicas by which predictive scaling changes a pool at most at once. Planners after 1.1."""
+    prefill_min_endpoint: Annotated[Whole | None, Field(ge=0)] = None
+    """min_endpoint of the prefill pool alone. Planners after 1.1."""
+    decode_min_endpoint: Annotated[Whole | None, Field(ge=0)] = None
+    """min_endpoint of the decode pool alone. Planners after 1.1."""
+    control_api_port: Annotated[Whole, Field(ge=0, le=65535)] = 9086
+    """Port on localhost that budgets and min_endpoint can be changed at. Planners after 1.1."""
+    metric_pulling_prometheus_token: str | None = None
+    """Bearer token for Prometheus; unset: PROMETHEUS_TOKEN. Better given as a file. Planners after 1.1."""
+    metric_pulling_prometheus_token_file: str | None = None
+    """File that holds it, read before each request; unset: PROMETHEUS_TOKEN_FILE. Planners after 1.1."""
+    metric_pulling_prometheus_ssl_verify: Bool | None = None
+    """Whether the certificate of Prometheus is checked; unset: PROMETHEUS_SSL_VERIFY, else not. Planners after 1.1."""
+    metric_pulling_prometheus_extra_query_params: dict[str, str] | None = None
+    """Parameters that each query has besides; unset: PROMETHEUS_EXTRA_QUERY_PARAMS. Planners after 1.1."""
+    metric_pulling_prometheus_ca_bundle: str | None = None
+    """Authorities to trust for Prometheus, a PEM file; unset: PROMETHEUS_CA_BUNDLE. Planners after 1.1."""
+    metric_pulling_prometheus_request_timeout_seconds: Annotated[Number, Field(gt=0)] = 10.0
+    """Seconds that Prometheus may take for an answer. Planners after 1.1."""
+    speculative_nextn: Annotated[Whole, Field(ge=0)] = 0
+    """Tokens that speculative decoding drafts, where the worker does not say so itself. Planners after 1.1."""
+    enable_power_awareness: Bool = False
+    """Whether the power of the GPUs is a budget, too; not with mode `agg`. Planners after 1.1."""
+    total_gpu_power_limit: Annotated[Number | None, Field(gt=0)] = None
+    """That budget, watts. Planners after 1.1."""
+    ais_perf_model: JsonValue = None
+    """Performance model for each role (prefill, decode, aggregated). Planners after 1.1."""
+    scheduling: PlannerScheduling = PlannerScheduling()
+    """How the planner's stages are timed. Planners after 1.1."""
+    plugin_registration: JsonValue = None
+    """How plugins register themselves. Planners after 1.1."""

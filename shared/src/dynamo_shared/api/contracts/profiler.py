@@ -1,0 +1,155 @@
+"""`profilingConfig.config` of a v1alpha1 request: what the profiler reads of it.
+
+Keys are camelCase since Dynamo 0.8.1 and were snake_case before; both are read. What v1beta1 has a field for
+(sla, model cache, planner) goes there when the request is converted; absent values are the defaults of that field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field
+
+from dynamo_shared.api.contracts.base import CamelContractModel, Problem, Whole
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.model import Bool, Number
+
+Count = Annotated[Whole, Field(ge=1)]
+Maybe = Annotated[Whole, Field(ge=0)]
+"""A number of things, where 0 leaves it to the profiler."""
+Milliseconds = Annotated[Number, Field(gt=0)]
+
+
+class Sla(CamelContractModel):
+    """Load and latency that the deployment is made for."""
+
+    isl: Count | None = None
+    """Input tokens of a request. In v1beta1 workload.isl."""
+    osl: Count | None = None
+    """Output tokens of a request. In v1beta1 workload.osl."""
+    ttft: Milliseconds | None = None
+    """Time to first token, ms. In v1beta1 sla.ttft."""
+    itl: Milliseconds | None = None
+    """Time between tokens, ms. In v1beta1 sla.itl."""
+    optimization_type: Literal["latency", "throughput"] | None = None
+    """What to favour among configurations that meet the latency. In v1beta1 sla.optimizationType."""
+
+
+class Hardware(CamelContractModel):
+    """GPUs that engines may have."""
+
+    min_num_gpus_per_engine: Maybe = 0
+    """Fewest GPUs of an engine; 0: found by the size of the model."""
+    max_num_gpus_per_engine: Maybe = 0
+    """Most GPUs of an engine; 0: found by the size of the model and the cluster."""
+    num_gpus_per_node: Maybe = 0
+    """GPUs of a node; 0: discovered. In v1beta1 hardware.numGpusPerNode."""
+    gpu_type: str | None = None
+    """GPU, such as `h200_sxm`; for people. In v1beta1 hardware.gpuSku."""
+    enable_gpu_discovery: Bool = False
+    """Whether nodes are looked at for what is not given here."""
+
+    def problems(self) -> Iterator[Problem]:
+        """Bounds that contradict each other."""
+        least, most = self.min_num_gpus_per_engine, self.max_num_gpus_per_engine
+        if most and least > most:
+            yield ("min_num_gpus_per_engine",), f"{least} GPUs are more than maxNumGpusPerEngine, {most}"
+
+
+class Sweep(CamelContractModel):
+    """How closely engines are looked at, and whether on GPUs or in simulation."""
+
+    prefill_interpolation_granularity: Count = 16
+    """Points of the prefill curve."""
+    decode_interpolation_granularity: Count = 6
+    """Points of each axis of the decode surface; time grows with its square."""
+    use_ai_configurator: Bool = False
+    """Whether AI Configurator simulates engines, instead of running them on GPUs."""
+    aic_system: str | None = None
+    """Simulated GPU, such as `h200_sxm`."""
+    aic_hf_id: str | None = None
+    """Simulated model, on Hugging Face."""
+    aic_backend: str | None = None
+    """Simulated engine; unset: engine.backend."""
+    aic_backend_version: str | None = None
+    """Version of the simulated engine."""
+    dry_run: Bool = False
+    """Plans the sweep and runs nothing."""
+    pick_with_webui: Bool = False
+    """Whether a person picks the configuration, on a web page."""
+    webui_port: Annotated[Whole, Field(ge=1, le=65535)] = 8000
+    """Port of that page."""
+
+    def remarks(self) -> Iterator[Problem]:
+        """What a simulation cannot do without."""
+        if self.use_ai_configurator and self.aic_system is None:
+            yield ("aic_system",), "names the GPU that useAiConfigurator simulates; without it the discovered one is"
+
+
+class Engine(CamelContractModel):
+    """The engine that is profiled."""
+
+    backend: Literal["vllm", "sglang", "trtllm"] | None = None
+    """Engine; unset: spec.backend of the request."""
+    config: str | None = None
+    """Path of a DynamoGraphDeployment to start from; given by configMapRef."""
+    max_context_length: Maybe = 0
+    """Longest context that is served, tokens; 0: the model's."""
+    is_moe_model: Bool = False
+    """Whether the model is a mixture of experts; otherwise found by its configuration."""
+
+
+class ModelCache(CamelContractModel):
+    """Claim that holds the weights already. In v1beta1 modelCache."""
+
+    pvc_name: str | None = None
+    """Name of the PersistentVolumeClaim."""
+    model_path_in_pvc: str | None = Field(
+        default=None, validation_alias=AliasChoices("modelPathInPvc", "model_path_in_pvc", "pvcPath", "pvc_path")
+    )
+    """Folder of the model in it."""
+    pvc_mount_path: str | None = Field(
+        default=None, validation_alias=AliasChoices("pvcMountPath", "pvc_mount_path", "mountPath", "mount_path")
+    )
+    """Where containers have it; unset: /opt/model-cache."""
+
+
+class Deployment(CamelContractModel):
+    """The graphs that the profiler deploys to measure them."""
+
+    namespace: str | None = None
+    """Namespace to deploy to; the request's."""
+    service_name: str | None = None
+    """Service to send requests to; unset: that of the frontend."""
+    model: str | None = None
+    """Name of the served model; unset: spec.model of the request."""
+    dgd_image: str | None = None
+    """Image of all components; unset: as in the graph that is started from."""
+    deployment_timeout: Count | None = None
+    """Seconds until a deployment must be ready."""
+    model_cache: ModelCache | None = None
+    """Claim that holds the weights already."""
+
+
+class ProfilerConfig(CamelContractModel):
+    """Configuration of the profiler."""
+
+    sla: Sla | None = None
+    """Load and latency that the deployment is made for."""
+    hardware: Hardware | None = None
+    """GPUs that engines may have."""
+    sweep: Sweep | None = None
+    """How closely engines are looked at."""
+    engine: Engine | None = None
+    """The engine that is profiled."""
+    deployment: Deployment | None = None
+    """The graphs that are deployed for it."""
+    planner: PlannerConfig | None = None
+    """The planner of the graph that comes out. In v1beta1 features.planner."""
+    output_dir: str | None = None
+    """Folder of the results."""
+    deployment_ready_timeout_s: Count | None = Field(
+        default=None, validation_alias=AliasChoices("deploymentReadyTimeoutS", "deployment_ready_timeout_s")
+    )
+    """Seconds until a deployment must be ready; deployment.deploymentTimeout wins."""

@@ -1,0 +1,76 @@
+"""JSON Schema, draft 2020-12, of a contract: what pydantic says of its type, less what only pydantic and Kubernetes read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from dynamo_shared.api.contracts.base import OLDER_NAME_OF
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+BASE = "https://schemas.dynamo.nvidia.com/platform/v1/contracts"
+
+# Bounds of a type that converts before it checks come by their names in Python.
+_KEYWORDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+
+
+def json_schema(model: type[BaseModel]) -> Schema:
+    """Schema of a type, with the definitions that it refers to."""
+    schema = model.model_json_schema(by_alias=True, mode="validation", ref_template="#/$defs/{model}")
+    definitions: Schema = schema.pop("$defs", {})
+    result: Schema = _clean(schema, model.__name__)
+    if used := _referenced(result, definitions):
+        result["$defs"] = {name: _clean(definitions[name], model.__name__) for name in sorted(used)}
+    return result
+
+
+def _clean(node: Any, root: str) -> Any:
+    if isinstance(node, list):
+        return [_clean(each, root) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if OLDER_NAME_OF in node:
+        type_, name = node[OLDER_NAME_OF]
+        place = "#" if type_ == root else f"#/$defs/{type_}"
+        return {"$ref": f"{place}/properties/{name}", "deprecated": True}
+    cleaned = {}
+    for key, value in node.items():
+        if key == "properties":
+            cleaned[key] = {name: _clean(each, root) for name, each in value.items()}
+        elif key == "title" or key.startswith("x-") or (key == "default" and value is None):
+            continue
+        else:
+            cleaned[_KEYWORDS.get(key, key)] = value if key in ("default", "examples", "enum") else _clean(value, root)
+    return _without_choice(cleaned)
+
+
+def _without_choice(node: Schema) -> Schema:
+    """A simple type or null as one list of types: the form that people read."""
+    choices = node.get("anyOf", ())
+    if len(choices) != 2 or choices[1] != {"type": "null"} or not isinstance(choices[0].get("type"), str):
+        return node
+    simple = choices[0]
+    if "enum" in simple or "const" in simple:
+        return node
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
+    return {**rest, **simple, "type": [simple["type"], "null"]}
+
+
+def _referenced(node: Any, definitions: Schema) -> set[str]:
+    """Names of the definitions that a schema needs, and that these need."""
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            name = str(each.get("$ref", "")).removeprefix("#/$defs/").partition("/")[0]
+            if name in definitions and name not in found:
+                found.add(name)
+                waiting.append(definitions[name])
+            waiting += each.values()
+    return found

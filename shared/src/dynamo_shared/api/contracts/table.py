@@ -1,0 +1,102 @@
+"""Every contract, with examples that are valid by it."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.contracts.contract import Contract
+from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.contracts.profiler import ProfilerConfig
+from dynamo_shared.api.contracts.request import ProfilingConfig
+from dynamo_shared.api.v1alpha1.request import DeploymentOverrides
+
+_SLA = {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20}
+_PLANNER = {
+    "optimization_target": "sla",
+    "mode": "disagg",
+    "backend": "vllm",
+    "ttft_ms": 500,
+    "itl_ms": 50,
+    "enable_throughput_scaling": True,
+    "enable_load_scaling": True,
+    "max_gpu_budget": 16,
+    "min_endpoint": 1,
+}
+_SIMULATED = {
+    "sla": _SLA,
+    "hardware": {"numGpusPerNode": 8},
+    "sweep": {"useAiConfigurator": True, "aicSystem": "h200_sxm", "aicHfId": "Qwen/Qwen3-32B"},
+    "deployment": {
+        "modelCache": {"pvcName": "model-cache", "modelPathInPvc": "qwen3-32b", "pvcMountPath": "/opt/model-cache"}
+    },
+}
+
+CONTRACTS: tuple[Contract, ...] = (
+    Contract(
+        "profilingConfig",
+        ProfilingConfig,
+        "In v1alpha1 DynamoGraphDeploymentRequests as spec.profilingConfig.",
+        "How a request is profiled.",
+        (
+            {"profilerImage": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1", "config": {"sla": _SLA}},
+            {
+                "profilerImage": "nvcr.io/nvidia/ai-dynamo/trtllm-runtime:1.1.1",
+                "config": _SIMULATED,
+                "configMapRef": {"name": "base-graph", "key": "disagg.yaml"},
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+                "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H200"},
+            },
+        ),
+    ),
+    Contract(
+        "profilingConfig.config",
+        ProfilerConfig,
+        "In v1alpha1 DynamoGraphDeploymentRequests as spec.profilingConfig.config.",
+        "Configuration of the profiler.",
+        ({"sla": _SLA}, _SIMULATED, {"sla": _SLA, "engine": {"isMoeModel": True}, "planner": _PLANNER}),
+    ),
+    Contract(
+        "deploymentOverrides",
+        DeploymentOverrides,
+        "In v1alpha1 DynamoGraphDeploymentRequests as spec.deploymentOverrides.",
+        "Metadata and images of the graph that profiling finds.",
+        (
+            {"workersImage": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1"},
+            {"name": "qwen", "namespace": "serving", "labels": {"team": "chat"}, "annotations": {"owner": "chat"}},
+        ),
+    ),
+    Contract(
+        "features.planner",
+        PlannerConfig,
+        "In v1beta1 DynamoGraphDeploymentRequests as spec.features.planner; YAML or JSON for planner pods.",
+        "Configuration of the planner; its presence puts a planner into the graph.",
+        (
+            {},
+            _PLANNER,
+            {
+                "optimization_target": "load",
+                "mode": "agg",
+                "decode_scale_up_kv_rate": 80,
+                "decode_scale_down_kv_rate": 40,
+            },
+            {"environment": "global-planner", "global_planner_namespace": "serving-global-planner", "advisory": True},
+        ),
+    ),
+    Contract(
+        "DYN_DEPLOYMENT_CONFIG",
+        DeploymentConfig,
+        "Variable of main containers, written as JSON.",
+        "Configuration of a component of an older graph.",
+        (
+            {
+                "Frontend": {"port": 8000},
+                "VllmWorker": {"ServiceArgs": {"workers": 2, "resources": {"cpu": "10", "memory": "20Gi", "gpu": 1}}},
+            },
+            {
+                "namespace": "serving-chat",
+                "component": "VllmWorker",
+                "endpoints": [{"name": "generate", "address": "tcp://10.0.0.7:9000"}],
+                "routing": {"mode": "kv"},
+            },
+        ),
+    ),
+)

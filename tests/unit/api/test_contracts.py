@@ -1,0 +1,212 @@
+"""The documents within our objects: schemas, examples, and what a value is told that does not keep to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from dynamo_shared.api.contracts import (
+    CONTRACTS,
+    Contract,
+    PlannerConfig,
+    contract_errors,
+    contract_warnings,
+    schema_of,
+)
+from dynamo_shared.api.contracts.planner_interpolation import Pick
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[3]
+REQUESTS = sorted((ROOT / ".." / "shared" / "planning" / "dgdr").glob("*.yaml"))
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema_of(name))
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+def test_schemas_are_valid_and_explain_every_field(contract: Contract) -> None:
+    schema = contract.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$schema"].endswith("2020-12/schema")
+    assert schema["$id"].endswith(f"/{contract.name}.json")
+    for type_ in (schema, *schema.get("$defs", {}).values()):
+        for name, node in type_.get("properties", {}).items():
+            assert node.get("deprecated") or node["description"].endswith("."), name
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+def test_examples_are_valid_and_earn_no_warning(contract: Contract) -> None:
+    assert contract.examples
+    for example in contract.examples:
+        validator(contract.name).validate(example)
+        assert contract_errors(contract.name, example) == []
+        assert contract_warnings(contract.name, example) == []
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+def test_the_published_file_is_what_the_types_say(contract: Contract) -> None:
+    file = ROOT / "proto" / "schemas" / "contracts" / contract.file
+    assert json.loads(file.read_text()) == json.loads(json.dumps(contract.schema()))
+
+
+@pytest.mark.parametrize("file", REQUESTS, ids=lambda file: file.stem)
+def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
+    planner = yaml.safe_load(file.read_text()).get("features", {}).get("planner", {})
+    validator("features.planner").validate(planner)
+    assert contract_errors("features.planner", planner) == []
+    unknown = [each for each in contract_warnings("features.planner", planner) if "nobody reads" in each.message]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "errors"),
+    [
+        ("features.planner", [], ["p: must be an object, not a list"]),
+        (
+            "features.planner",
+            {"mode": "both", "ttft": "3", "itl_ms": 0, "aic_interpolation": None, "live_dashboard_port": 70000},
+            [
+                "p.live_dashboard_port: 70000 is too large; at most 65535",
+                "p.itl_ms: 0 is too small; must be above 0.0",
+                "p.mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
+                "p.ttft: must be a number, not '3'",
+            ],
+        ),
+        (
+            "features.planner",
+            {"optimization_target": "sla", "enable_throughput_scaling": False},
+            [
+                "p.enable_throughput_scaling: off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled"
+            ],
+        ),
+        (
+            "features.planner",
+            {"optimization_target": "sla", "pre_deployment_sweeping_mode": "none"},
+            [
+                "p.pre_deployment_sweeping_mode: 'none' leaves throughput scaling without a profile; "
+                "rapid, thorough, or enable_throughput_scaling: false"
+            ],
+        ),
+        (
+            "features.planner",
+            {"optimization_target": "sla", "enable_load_scaling": True, "load_adjustment_interval": 180},
+            ["p.load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"],
+        ),
+        (
+            "features.planner",
+            {"environment": "global-planner", "fpm_sample_bucket_size": 15},
+            [
+                "p.global_planner_namespace: required with environment 'global-planner'",
+                "p.fpm_sample_bucket_size: 15 is no square number, as 16 or 25 are",
+            ],
+        ),
+        (
+            "features.planner",
+            {"optimization_target": "load", "decode_scale_up_kv_rate": 30, "decode_scale_down_kv_rate": 40},
+            [
+                "p.prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
+                "p.prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
+                "p.decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
+            ],
+        ),
+        (
+            "profilingConfig.config",
+            {"hardware": {"min_num_gpus_per_engine": 8, "maxNumGpusPerEngine": 4}},
+            ["p.hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"],
+        ),
+        (
+            "profilingConfig",
+            {"profilerImage": "image", "config": {"planner": {"kalman_r": 0}}, "profilerImag": "x"},
+            [
+                "p.config.planner.kalman_r: 0 is too small; must be above 0.0",
+                "p.profilerImag: no such field; did you mean profilerImage?",
+            ],
+        ),
+        (
+            "deploymentOverrides",
+            {"labels": {"a": 1}},
+            ["p.labels.a: must be a string, not 1"],
+        ),
+        (
+            "DYN_DEPLOYMENT_CONFIG",
+            {"Worker": {"ServiceArgs": {"workers": -1}}, "Frontend": 3, "routing": {"mode": "fastest"}},
+            [
+                "p.routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'",
+                "p.Worker.ServiceArgs.workers: -1 is too small; at least 0",
+                "p.Frontend: must be an object, not 3",
+            ],
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_path(name: str, value: Any, errors: list[str]) -> None:
+    assert sorted(str(each) for each in contract_errors(name, value, "p")) == sorted(errors)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "warnings"),
+    [
+        ("features.planner", {"max_gpu_budgt": 3}, ["max_gpu_budgt: nobody reads this; did you mean max_gpu_budget?"]),
+        (
+            "features.planner",
+            {"ttft": 300},
+            [
+                "ttft: is an older name of ttft_ms",
+                "ttft: ignored with optimization_target 'throughput'; only 'sla' works towards it",
+            ],
+        ),
+        (
+            "features.planner",
+            {"min_gpu_budget": 9},
+            ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"],
+        ),
+        (
+            "profilingConfig",
+            {"profilerImage": "x", "config": {"sweep": {"dry_run": True, "fast": 1}}},
+            ["config.sweep.dry_run: is an older name of dryRun", "config.sweep.fast: nobody reads this"],
+        ),
+        ("DYN_DEPLOYMENT_CONFIG", {"Worker": {"served_model_name": "x"}}, []),
+    ],
+)
+def test_what_is_likely_not_meant_is_a_warning_and_no_error(name: str, value: Any, warnings: list[str]) -> None:
+    assert contract_errors(name, value) == []
+    assert [str(each) for each in contract_warnings(name, value)] == warnings
+    if name != "DYN_DEPLOYMENT_CONFIG":
+        validator(name).validate(value)
+
+
+def test_older_names_are_read_as_todays() -> None:
+    config = PlannerConfig.model_validate({"ttft": 300, "load_adjustment_interval": 7.0})
+    assert (config.ttft_ms, config.load_adjustment_interval_seconds) == (300, 7)
+
+
+def test_targets_other_than_sla_have_reactive_scaling_only() -> None:
+    assert (PlannerConfig().load_scaling, PlannerConfig().throughput_scaling) == (True, False)
+    sla = PlannerConfig.model_validate({"optimization_target": "sla"})
+    assert (sla.load_scaling, sla.throughput_scaling) == (False, True)
+
+
+def test_gpus_of_an_engine() -> None:
+    assert Pick.model_validate({"tp": 4, "pp": 2}).gpus == 8
+    assert Pick.model_validate({"tp": 2, "dp": 8, "moe_tp": 2, "moe_ep": 8}).gpus == 16
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+@given(data=st.data())
+def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> None:
+    keys = st.sampled_from([*contract.schema()["properties"], "other"])
+    value = data.draw(st.dictionaries(keys, JSON_VALUES, max_size=4) | JSON_VALUES)
+    errors = contract_errors(contract.name, value)
+    contract_warnings(contract.name, value)
+    if isinstance(value, dict) and not errors:
+        validator(contract.name).validate(value)
