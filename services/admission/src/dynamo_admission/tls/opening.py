@@ -1,0 +1,38 @@
+"""Certificates as the settings want them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
+from dynamo_shared.runtime.settings.operator import CertProvisionMode
+
+from dynamo_admission.address import namespace_of
+from dynamo_admission.tls.certificates import Certificates, Clock
+from dynamo_admission.tls.given import GivenCertificates
+from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.secret import SecretStore
+from dynamo_admission.tls.timing import Timing
+
+
+async def open_certificates(
+    settings: Settings, kube: KubeClient, names: Sequence[str], clock: Clock = time.time
+) -> Certificates:
+    """Ready to be served: the names are DNS names and IP addresses, the one that the API server verifies first.
+
+    Raises Unusable, with what to do, and in mode auto KubeError.
+    """
+    webhook, admission = settings.server.webhook, settings.platform.admission
+    namespace = namespace_of(settings)
+    timing = Timing.of(admission.ca_validity, admission.certificate_validity)
+    if webhook.cert_provision_mode is CertProvisionMode.AUTO:
+        own = OwnCertificates(SecretStore(kube, ObjectKey(namespace, webhook.secret_name)), names, clock, timing)
+        await own.refresh()
+        return own
+    inject_from = ""
+    if webhook.cert_provision_mode is CertProvisionMode.CERT_MANAGER:
+        inject_from = f"{namespace}/{admission.certificate or webhook.secret_name}"
+    return GivenCertificates(webhook.cert_dir, names[0], clock, timing, inject_from)

@@ -1,0 +1,99 @@
+"""Mode auto: an authority of our own in a Secret that all replicas share. None of them leads."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+
+import structlog
+from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
+from dynamo_shared.runtime.tls import ServingTls, context_of
+
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.announcing import Announced
+from dynamo_admission.tls.certificates import Changed, Clock
+from dynamo_admission.tls.looking import keep_looking
+from dynamo_admission.tls.rotation import State, completed, plan
+from dynamo_admission.tls.secret import Store
+from dynamo_admission.tls.timing import Timing
+
+#: How often a change is planned anew because another replica was faster.
+_ATTEMPTS = 5
+
+log = structlog.get_logger("dynamo.admission")
+
+
+class OwnCertificates:
+    """What the Secret says, kept up to date. `refresh` must have succeeded once before anything is asked of it."""
+
+    inject_from = ""
+
+    def __init__(self, store: Store, names: Sequence[str], clock: Clock, timing: Timing) -> None:
+        self._store = store
+        self._names = tuple(pki.normal(name) for name in names)
+        self._clock = clock
+        self._timing = timing
+        self._state = State()
+        self._announced = Announced(clock, timing)
+        self._tls: ServingTls | None = None
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the listening socket."""
+        if self._tls is None:
+            raise AssertionError("refresh first")
+        return self._tls.context
+
+    @property
+    def bundle(self) -> bytes:
+        """All authorities that anybody may need at the moment."""
+        return self._state.bundle
+
+    @property
+    def expires(self) -> float:
+        """When the certificate that is served ends."""
+        return pki.ends(self._state.serving[0])
+
+    async def keep(self, changed: Changed) -> None:
+        """Look again and again."""
+        await keep_looking(lambda: self.round(changed), self._timing.look, lambda: self.expires)
+
+    async def round(self, changed: Changed) -> None:
+        """One look, and the announcement of what it brought. KubeError, and what `changed` raises."""
+        await self.refresh()
+        await self._announced.announce(self.bundle, changed)
+
+    async def refresh(self) -> None:
+        """Take what the Secret says, and take the step that is due. KubeError; Unusable where it is not ours."""
+        for attempt in range(_ATTEMPTS):
+            found = await self._store.read()
+            there = found.state if found is not None else State()
+            begun = completed(there, self._state)
+            forced = found is not None and found.forced
+            wanted = plan(
+                begun, self._clock(), self._timing, self._names,
+                settled=self._announced.settled(begun.bundle), forced=forced,
+            )  # fmt: skip
+            if wanted == there and not forced:
+                break
+            try:
+                await self._store.write(wanted, found)
+                break
+            except (AlreadyExists, Conflict, NotFound):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        self._take(wanted)
+
+    def _take(self, state: State) -> None:
+        before, self._state = self._state, state.public
+        for authority in state.authorities:
+            if authority not in before.authorities:
+                log.info("authority trusted", **pki.described(authority))
+        if state.serving == before.serving:
+            return
+        current = context_of(pki.pem_of(*state.serving), state.serving_key)
+        if self._tls is None:
+            self._tls = ServingTls(current)
+        else:
+            self._tls.exchange(current)
+        log.info("certificate in service", **pki.described(state.serving[0]))

@@ -1,0 +1,132 @@
+"""The Secret that the replicas share: read, and written only where nobody else has written since."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+from dynamo_shared.api.registry import OPERATOR, labels
+from dynamo_shared.api.registry.annotations import ROTATE_AUTHORITY
+from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.certificates import Unusable
+from dynamo_admission.tls.rotation import State
+
+# The names that kubernetes.io/tls Secrets, cert-manager and the reference use.
+AUTHORITIES, AUTHORITY_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
+_CERT_MANAGERS = "cert-manager.io/certificate-name"
+
+log = structlog.get_logger("dynamo.admission")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was read: parts that cannot be used are left out of `state`. `forced`: a rotation is asked for."""
+
+    state: State
+    version: str
+    forced: bool = False
+
+
+class Store(Protocol):
+    """Where the state is shared."""
+
+    async def read(self) -> Found | None:
+        """None where there is nothing. Unusable where what is there is not ours to change."""
+
+    async def write(self, state: State, found: Found | None) -> None:
+        """In place of what was found; AlreadyExists or Conflict where that is no longer there. It ends the request."""
+
+
+class SecretStore:
+    """A Secret. Only the four entries are ours; others, its type and its metadata stay as they are."""
+
+    def __init__(self, kube: KubeClient, key: ObjectKey) -> None:
+        self._kube = kube
+        self._key = key
+
+    async def read(self) -> Found | None:
+        """What is there now."""
+        try:
+            secret = await self._kube.get(SECRETS, self._key)
+        except NotFound:
+            return None
+        metadata, data = secret["metadata"], secret.get("data") or {}
+        _ours(f"Secret {self._key}", metadata, data)
+        return Found(
+            parsed({name: _decoded(text) for name, text in data.items()}, str(self._key)),
+            metadata["resourceVersion"],
+            ROTATE_AUTHORITY in (metadata.get("annotations") or {}),
+        )
+
+    async def write(self, state: State, found: Found | None) -> None:
+        """Create or change it."""
+        content = {
+            AUTHORITIES: state.bundle,
+            AUTHORITY_KEY: state.authority_key,
+            SERVING: pki.pem_of(*state.serving),
+            SERVING_KEY: state.serving_key,
+        }
+        data = {name: base64.b64encode(value).decode() for name, value in content.items()}
+        metadata: dict[str, Any] = {"labels": {labels.APP_MANAGED_BY: OPERATOR}}
+        if found is None:
+            metadata |= {"namespace": self._key.namespace, "name": self._key.name}
+            await self._kube.create(
+                SECRETS,
+                {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "data": data},
+            )
+            return
+        metadata |= {"resourceVersion": found.version, "annotations": {ROTATE_AUTHORITY: None}}
+        await self._kube.merge_patch(SECRETS, self._key, {"metadata": metadata, "data": data})
+
+
+def parsed(data: dict[str, bytes], where: str) -> State:
+    """The usable parts of a Secret's data: a key without its certificate is as good as none, and the other way."""
+    authorities, authority_key = _pair(data, AUTHORITIES, AUTHORITY_KEY, where, signer=-1)
+    serving, serving_key = _pair(data, SERVING, SERVING_KEY, where, signer=0)
+    # Authorities vouch for what is served also without a key to sign with.
+    return State(authorities, authority_key, serving if serving_key else (), serving_key)
+
+
+def _pair(
+    data: dict[str, bytes], certificates: str, key: str, where: str, *, signer: int
+) -> tuple[tuple[Any, ...], bytes]:
+    """The certificates of one entry, and the key of another where it is that of the certificate at `signer`."""
+    if not (data.get(certificates) or data.get(key)):
+        return (), b""
+    read: tuple[Any, ...] = ()
+    try:
+        read = pki.certificates_of(data.get(certificates, b""), certificates)
+        if not pki.belong_together(read[signer], pki.key_of(data.get(key, b""), key)):
+            raise Unusable(f"{key} is not the key of {certificates}")
+    except Unusable as error:
+        log.warning("part of the Secret is not usable and will be replaced", secret=where, error=str(error))
+        return read, b""
+    return read, data[key]
+
+
+def _ours(what: str, metadata: dict[str, Any], data: dict[str, Any]) -> None:
+    """Unusable where replacing the content would destroy what somebody else put there."""
+    if _CERT_MANAGERS in (metadata.get("annotations") or {}):
+        raise Unusable(
+            f"{what} is filled by cert-manager: set server.webhook.certProvisionMode to cert-manager, "
+            "or server.webhook.secretName to another name"
+        )
+    made_here = (metadata.get("labels") or {}).get(labels.APP_MANAGED_BY) == OPERATOR or AUTHORITY_KEY in data
+    if not made_here and any(data.get(name) for name in (SERVING, SERVING_KEY, AUTHORITIES)):
+        raise Unusable(
+            f"{what} holds a certificate that was not made here: set server.webhook.certProvisionMode to manual and "
+            "mount it, set server.webhook.secretName to another name, or delete the Secret"
+        )
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""

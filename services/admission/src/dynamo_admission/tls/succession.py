@@ -1,0 +1,53 @@
+"""When given certificates that have changed are served, as a pure function: not before the API server can verify them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cryptography import x509
+
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.files import Given
+from dynamo_admission.tls.timing import Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is served since when, and the authorities that are announced."""
+
+    given: Given
+    authorities: tuple[x509.Certificate, ...]
+    since: float
+
+    @property
+    def bundle(self) -> bytes:
+        """The authorities, PEM."""
+        return pki.pem_of(*self.authorities)
+
+
+def succeed(shown: Shown, found: Given, now: float, timing: Timing, *, settled: bool) -> Shown:
+    """What is to be shown after the files were found to hold `found`.
+
+    Whoever vouches for what was served stays announced for `timing.overlap`: other replicas may not have seen the new
+    files. `settled`: the present bundle has had the time to reach the API server.
+    """
+    if found != shown.given:
+        both = _joined(shown.authorities, found.authorities)
+        if not _verifiable(shown, found, now, settled=settled and both == shown.authorities):
+            return replace(shown, authorities=both)
+        return Shown(found, both, now)
+    if now >= shown.since + timing.overlap:
+        return replace(shown, authorities=found.authorities)
+    return shown
+
+
+def _verifiable(shown: Shown, found: Given, now: float, *, settled: bool) -> bool:
+    """Whether it can be served now."""
+    if not found.authorities or pki.trusted(found.chain, shown.given.authorities):
+        return True
+    # What has ended is refused by everybody: no reason to wait.
+    return settled or now > pki.ends(shown.given.chain[0])
+
+
+def _joined(old: tuple[x509.Certificate, ...], new: tuple[x509.Certificate, ...]) -> tuple[x509.Certificate, ...]:
+    return (*old, *(each for each in new if each not in old))

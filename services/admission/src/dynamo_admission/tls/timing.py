@@ -1,0 +1,41 @@
+"""How long certificates live, and how long each step of a rotation waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+_DAY = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """All in seconds.
+
+    `settle` must outlast every stale write of a bundle: a replica that has not looked yet (`look`) may set the
+    registration "right" once more (`announce`) before it looks; then the API server needs a moment to hear of it.
+    """
+
+    authority: float = 365 * _DAY
+    serving: float = 90 * _DAY
+    #: Between two looks at the Secret or the files. kubelet itself takes a minute or more for mounted files.
+    look: float = 30.0
+    #: At most, for writing the bundle to webhook configurations and CRDs.
+    announce: float = 60.0
+    #: From a written bundle to the first use of what it newly vouches for.
+    settle: float = 300.0
+    #: How long the authority before is still trusted after its last certificate went out of service.
+    overlap: float = _DAY
+
+    @classmethod
+    def of(cls, authority: float, serving: float) -> Self:
+        """The usual steps, shorter where authorities live so short that the steps would not fit."""
+        usual = cls()
+        return cls(
+            authority=authority,
+            serving=serving,
+            look=min(usual.look, authority / 120),
+            announce=min(usual.announce, authority / 30),
+            settle=min(usual.settle, authority / 12),
+            overlap=min(usual.overlap, authority / 12),
+        )

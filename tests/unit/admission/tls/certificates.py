@@ -1,0 +1,87 @@
+"""Certificates as tests look at them, a store in memory, and a clock that is set."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+
+from cryptography import x509
+from dynamo_admission.tls.rotation import State
+from dynamo_admission.tls.secret import Found
+from dynamo_shared.kube import AlreadyExists, Conflict, Unavailable
+
+#: 2026-01-01.
+START = 1767225600.0
+NAMES = ("dynamo-webhook.dynamo-system.svc", "127.0.0.1")
+
+
+@dataclass
+class SetClock:
+    """Seconds since 1970."""
+
+    now: float = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class MemoryStore:
+    """The Secret, as a value with a version; `failing` writes do not arrive, `unheard` ones do, without an answer."""
+
+    def __init__(self) -> None:
+        self.content: State | None = None
+        self.version = 0
+        self.forced = False
+        self.writes = 0
+        self.failing = self.unheard = False
+        self.away = False
+
+    async def read(self) -> Found | None:
+        if self.away:
+            raise Unavailable(0, "Unreachable", "no answer")
+        if self.content is None:
+            return None
+        return Found(self.content, str(self.version), self.forced)
+
+    async def write(self, state: State, found: Found | None) -> None:
+        if self.failing or self.away:
+            raise Unavailable(0, "Unreachable", "no answer")
+        if found is None and self.content is not None:
+            raise AlreadyExists(409, "AlreadyExists", "it is there")
+        if found is not None and (self.content is None or found.version != str(self.version)):
+            raise Conflict(409, "Conflict", "it has changed")
+        self.set(state)
+        if self.unheard:
+            raise Unavailable(0, "Unreachable", "no answer")
+
+    def set(self, state: State | None) -> None:
+        self.content, self.forced = state, False
+        self.version += 1
+        self.writes += 1
+
+
+def served_to(context: ssl.SSLContext, bundle: bytes, name: str) -> x509.Certificate:
+    """What a client that trusts the bundle is served, over a real handshake in memory. ssl.SSLError where it refuses."""
+    client_context = ssl.create_default_context(cadata=bundle.decode())
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    client = client_context.wrap_bio(to_client, to_server, server_hostname=name)
+    waiting = [client, server]
+    for _ in range(10):
+        for side in tuple(waiting):
+            try:
+                side.do_handshake()
+                waiting.remove(side)
+            except ssl.SSLWantReadError:
+                pass
+        if not waiting:
+            break
+    certificate = client.getpeercert(binary_form=True)
+    assert certificate is not None
+    return x509.load_der_x509_certificate(certificate)
+
+
+async def nothing() -> None:
+    """An announcement that nobody looks at."""
+    await asyncio.sleep(0)

@@ -1,0 +1,168 @@
+"""The steps of an authority and its certificate: a table of what follows from which state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.rotation import State, completed, plan
+from dynamo_admission.tls.timing import Timing
+
+from .certificates import NAMES, START
+
+TIMING = Timing()
+DAY = 86400.0
+
+
+def step(state: State, after: float = 0.0, *, settled: bool = True, forced: bool = False) -> State:
+    return plan(state, START + after, TIMING, NAMES, settled=settled, forced=forced)
+
+
+@pytest.fixture(scope="module")
+def first() -> State:
+    return step(State(), settled=False)
+
+
+def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: State) -> None:
+    (authority,), (leaf,) = first.authorities, first.serving
+    assert pki.trusted(first.serving, first.authorities)
+    assert pki.names_of(leaf) == NAMES
+    assert pki.ends(authority) - START == TIMING.authority
+    assert pki.ends(leaf) - START == TIMING.serving
+    assert pki.begins(leaf) == pki.begins(authority) == START - pki.BACKDATED, "for whoever's clock is behind"
+
+
+def test_what_the_certificates_may_be_used_for(first: State) -> None:
+    (authority,), (leaf,) = first.authorities, first.serving
+    limits = authority.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert (limits.critical, limits.value.ca, limits.value.path_length) == (True, True, 0)
+    usage = authority.extensions.get_extension_for_class(x509.KeyUsage)
+    assert usage.critical
+    assert (usage.value.key_cert_sign, usage.value.digital_signature) == (True, False)
+    assert list(leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [
+        ExtendedKeyUsageOID.SERVER_AUTH
+    ]
+    assert not leaf.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    for each in (authority, leaf):
+        key = each.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        assert key.curve.name == "secp256r1"
+
+
+def test_nothing_follows_while_nothing_is_due(first: State) -> None:
+    assert step(first) == first
+    assert step(first, 59 * DAY) == first
+    assert step(first, settled=False) == first
+
+
+def test_a_certificate_is_renewed_after_two_thirds_of_its_life(first: State) -> None:
+    renewed = step(first, 60 * DAY)
+    assert renewed.serving != first.serving
+    assert renewed.authorities == first.authorities, "by the same authority"
+    assert renewed.authority_key == first.authority_key
+    assert step(first, 60 * DAY, settled=False).serving != first.serving, "whose bundle it does not change"
+
+
+def test_an_authority_is_followed_in_steps(first: State) -> None:
+    due = 2 / 3 * TIMING.authority
+    current = replace(first, serving=step(first, due - DAY).serving)
+    introduced = step(current, due)
+    assert introduced.authorities[:1] == current.authorities
+    assert len(introduced.authorities) == 2
+    assert introduced.serving == current.serving, "the API server may not know the new one yet"
+    assert introduced.authority_key != current.authority_key, "the old one signs nothing any more"
+    assert step(introduced, due + 1, settled=False) == introduced
+
+    switched = step(introduced, due + TIMING.settle)
+    assert pki.signed_by(switched.serving[0], introduced.authorities[1])
+    assert switched.authorities == introduced.authorities, "other replicas still serve what the old one signed"
+    assert step(switched, due + TIMING.settle + 1) == switched
+
+    dropped = step(switched, due + TIMING.settle + TIMING.overlap)
+    assert dropped.authorities == introduced.authorities[1:]
+    assert dropped.serving == switched.serving
+    assert step(dropped, due + TIMING.settle + TIMING.overlap) == dropped
+
+
+def test_a_new_authority_can_be_asked_for(first: State) -> None:
+    introduced = step(first, DAY, forced=True)
+    assert len(introduced.authorities) == 2
+    assert introduced.serving == first.serving
+    assert step(introduced, DAY, settled=False, forced=True) == introduced, "one is being introduced already"
+    switched = step(introduced, DAY + TIMING.settle)
+    assert len(step(switched, DAY + TIMING.settle, forced=True).authorities) == 3, (
+        "the oldest is still in use somewhere"
+    )
+
+
+def test_names_that_are_missing_are_added_and_none_is_taken_away(first: State) -> None:
+    wanted = ("other.example.org", NAMES[0])
+    changed = plan(first, START + DAY, TIMING, wanted, settled=False)
+    assert pki.names_of(changed.serving[0]) == ("other.example.org", *NAMES)
+    assert changed.authorities == first.authorities
+    assert plan(changed, START + DAY, TIMING, NAMES, settled=False) == changed, "two versions do not fight"
+    assert pki.names_of(step(changed, 61 * DAY).serving[0]) == NAMES, "a renewal forgets what nobody wants"
+
+
+def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: State) -> None:
+    # The certificate has ended, the authority is due: the handshakes are refused already.
+    woken = step(first, 300 * DAY, settled=False)
+    assert woken.authorities[:1] == first.authorities
+    assert pki.signed_by(woken.serving[0], woken.authorities[1])
+    # All has ended.
+    woken = step(first, 400 * DAY, settled=False)
+    assert len(woken.authorities) == 1
+    assert woken.authorities != first.authorities
+    assert pki.trusted(woken.serving, woken.authorities)
+    # Asleep in the middle of a rotation; the newest ended, too.
+    introduced = step(replace(first, serving=step(first, 240 * DAY).serving), 250 * DAY)
+    woken = step(introduced, 700 * DAY, settled=False)
+    assert len(woken.authorities) == 1
+    assert pki.trusted(woken.serving, woken.authorities)
+
+
+def test_a_certificate_ends_no_later_than_its_authority() -> None:
+    state = plan(State(), START, replace(TIMING, serving=2 * TIMING.authority), NAMES, settled=False)
+    assert pki.ends(state.serving[0]) == pki.ends(state.authorities[0])
+
+
+def test_a_deleted_secret_is_replaced_without_a_gap(first: State) -> None:
+    made = step(completed(State(), first.public), DAY, settled=True)
+    assert made.authorities[:1] == first.authorities
+    assert len(made.authorities) == 2
+    assert made.serving == first.serving, "served on until the new authority is trusted"
+    assert made.serving_key == first.serving_key
+
+
+@pytest.mark.parametrize("lost", ["authorities", "authority_key", "serving", "serving_key"])
+def test_a_broken_secret_is_mended_without_a_gap(first: State, lost: str) -> None:
+    empty: dict[str, bytes | tuple[x509.Certificate, ...]] = {lost: b"" if lost.endswith("key") else ()}
+    if lost == "serving_key":
+        empty["serving"] = ()
+    if lost == "authorities":
+        empty["authority_key"] = b""
+    broken = replace(first, **empty)  # type: ignore[arg-type]
+    mended = step(completed(broken, first.public), DAY, settled=True)
+    assert mended.serving == first.serving
+    assert mended.authorities[0] == first.authorities[0]
+    assert len(mended.authorities) == (1 if lost.startswith("serving") else 2)
+    # Without a memory there is nothing that could be kept.
+    alone = step(completed(broken, State()), DAY, settled=False)
+    assert pki.trusted(alone.serving, alone.authorities)
+    assert pki.ends(alone.authorities[-1]) > START + DAY
+
+
+def test_keys_are_not_shown(first: State) -> None:
+    assert "PRIVATE" not in repr(first)
+    assert "authority_key" not in repr(first)
+    assert first.public.authority_key == b""
+
+
+def test_short_lived_authorities_have_short_steps() -> None:
+    timing = Timing.of(60, 30)
+    assert timing.settle + timing.overlap < 60 / 3
+    assert Timing.of(365 * DAY, 90 * DAY) == Timing()
