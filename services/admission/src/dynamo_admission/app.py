@@ -1,0 +1,171 @@
+"""Composition root: all that the admission service is made of, on one page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import time
+from datetime import UTC, datetime
+
+import structlog
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube import KubeError
+from dynamo_shared.kube.openapi import SchemaSource
+from dynamo_shared.runtime import ServiceContext, State
+
+from dynamo_admission import facts, server
+from dynamo_admission.address import address_of
+from dynamo_admission.metrics import AdmissionMetrics
+from dynamo_admission.registering import NotInstalled, Registrar
+from dynamo_admission.registration import Registration
+from dynamo_admission.selftest import Listener, SelfTestFailed, certificate_end, self_test, trusting
+from dynamo_admission.tls import Certificates, open_certificates
+from dynamo_admission.wire import AdmissionRequest, KubeObject
+
+NAME = "admission"
+FIELD_MANAGER = "dynamo-admission"
+#: To look at a graph that somebody wants to scale: its answer names the graph's adapters, or does without. Seconds.
+LOOK_UP_WITHIN = 2.0
+#: Between attempts to be registered for the first time. Seconds.
+RETRY_AFTER = 1.0
+ANY_HOST = {"", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened on
+
+log = structlog.get_logger("dynamo.admission")
+
+
+class AdmissionService:
+    """Answers the API server's questions: what defaults an object gets, whether it is let in, how it reads in another version."""
+
+    name = NAME
+
+    async def run(self, context: ServiceContext) -> None:
+        """Serve until cancelled, and then a little longer."""
+        metrics = AdmissionMetrics(context.metrics.registry)
+        try:
+            await _Admission(context, metrics).serve()
+        finally:
+            metrics.close()
+
+
+class _Admission:
+    def __init__(self, context: ServiceContext, metrics: AdmissionMetrics) -> None:
+        self._context = context
+        self._kube = kube = context.kube.acting_as(FIELD_MANAGER)
+        self._metrics = metrics
+        self._address = address_of(context.settings)
+        self._registrar = Registrar(kube, metrics)
+        self._writing = asyncio.Lock()
+        #: Somebody should look at the registration: it was written, or that failed.
+        self._look = asyncio.Event()
+        #: Whether what is registered now has been tested, and whether anything ever was with success.
+        self._tested = self._worked = False
+        self._certificates: Certificates
+        self._listener: Listener
+
+    async def serve(self) -> None:
+        """Know the cluster, listen, be registered, be tested: ready. When it ends: not ready, serve on, then close."""
+        settings, webhook = self._context.settings, self._context.settings.server.webhook
+        self._context.health.set(NAME, State.FAILED, "starting")
+        self._certificates = await open_certificates(settings, self._kube, self._address.names, time.time)
+        schemas = SchemaSource(self._kube)
+        world = await facts.look(facts.first_world(settings), self._kube, settings, _now())
+        state = server.State(world, await schemas.checker())
+        answering = server.Server(
+            state, self._metrics, self._find_graph, max_in_flight=settings.platform.admission.max_in_flight
+        )
+        tls = self._certificates.context
+        async with server.listening(answering.app(), webhook.host, webhook.port, tls) as port:
+            host = "127.0.0.1" if webhook.host in ANY_HOST else webhook.host
+            self._listener = Listener(port, self._address, host)
+            # What is here now stays: the collector need not look at it again and again while requests are answered.
+            gc.freeze()
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._certificates.keep(self._register), name="certificates")
+                    tasks.create_task(self._attend(), name="registration")
+                    tasks.create_task(self._refresh(state, schemas), name="facts")
+            except asyncio.CancelledError:
+                await self._drain(state)
+                raise
+            finally:
+                gc.unfreeze()
+
+    async def _drain(self, state: server.State) -> None:
+        """Say that we are not ready, and serve until nobody asks any more."""
+        self._context.health.set(NAME, State.FAILED, "ending")
+        state.draining = True
+        await asyncio.sleep(self._context.settings.platform.admission.drain)
+
+    def _registration(self) -> Registration:
+        certificates, restricted = self._certificates, self._context.settings.namespace.restricted
+        return Registration(self._address, certificates.bundle, certificates.inject_from, restricted)
+
+    async def _register(self) -> None:
+        """Write the registration exactly as it is to be now. Raises KubeError, NotInstalled."""
+        try:
+            async with self._writing:
+                await self._registrar.write(self._registration())
+                self._tested = False
+        finally:
+            self._look.set()
+
+    async def _attend(self) -> None:
+        """Look at the registration, set it right, see that it works, and tell how it is."""
+        await self._look.wait()
+        every = self._context.settings.platform.admission.check
+        while True:
+            self._look.clear()
+            pause = every
+            try:
+                async with self._writing:
+                    await self._registrar.check(self._registration())
+                    await self._test()
+                self._context.health.ok(NAME)
+            except (KubeError, NotInstalled, SelfTestFailed) as error:
+                # Without the API server nobody asks us anything, and what it knew of us it will know again.
+                away = self._worked and isinstance(error, KubeError)
+                self._context.health.set(NAME, State.DEGRADED if away else State.FAILED, f"not registered: {error}")
+                self._tested = False
+                pause = min(every, RETRY_AFTER)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._look.wait()
+
+    async def _test(self) -> None:
+        """Everything once; after that, whether the certificate that is served is one that is trusted."""
+        bundles = self._registrar.bundles
+        try:
+            if self._tested:
+                for bundle in dict.fromkeys(bundles):
+                    await certificate_end(self._listener, trusting(bundle))
+            else:
+                await self_test(self._listener, bundles)
+                self._metrics.tested("passed")
+                log.info("admission works", host=self._address.host, port=self._listener.port)
+        except SelfTestFailed:
+            self._metrics.tested("failed")
+            raise
+        self._tested = self._worked = True
+        self._metrics.certificate_ends(self._certificates.expires)
+
+    async def _refresh(self, state: server.State, schemas: SchemaSource) -> None:
+        """Know the cluster as it is now. What cannot be asked stays as it was."""
+        while True:
+            await asyncio.sleep(self._context.settings.platform.admission.refresh)
+            try:
+                state.world = await facts.look(state.world, self._kube, self._context.settings, _now())
+                state.checker = await schemas.checker()
+            except KubeError as error:
+                log.warning("cluster not looked at", error=str(error))
+
+    async def _find_graph(self, request: AdmissionRequest) -> KubeObject | None:
+        try:
+            async with asyncio.timeout(LOOK_UP_WITHIN):
+                return await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(request.namespace, request.name))
+        except (KubeError, TimeoutError):
+            return None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

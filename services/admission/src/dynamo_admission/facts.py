@@ -1,0 +1,88 @@
+"""What the rules ask about the cluster, looked up now and then so that no review waits for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from dynamo_shared.api.resources import LEASES, Resource
+from dynamo_shared.api.validation import Facts
+from dynamo_shared.kube import Forbidden, KubeClient, NotFound
+from dynamo_shared.kube.discovery import groups
+from dynamo_shared.runtime import Settings
+
+from dynamo_admission.review import World
+
+KubeObject = dict[str, Any]
+
+GROVE, INFERENCE = "grove.io", "inference.networking.k8s.io"
+#: By this lease a platform that looks after one namespace is known (operator behaviour, section 10).
+SCOPE_LEASE = "dynamo-operator-namespace-scope"
+CLUSTER_TOPOLOGIES = "clustertopologies"
+_TRUE = frozenset({"1", "t", "true"})
+
+
+def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> World:
+    """What settings and environment say; the cluster is not asked."""
+    restricted = settings.namespace.restricted
+    facts = Facts(
+        operators=frozenset(_operators(settings, environ)),
+        gms_snapshot=environ.get("DYN_OPERATOR_ALLOW_GMS_SNAPSHOT", "").lower() in _TRUE,
+        cluster_wide=not restricted,
+        gpu_discovery=settings.gpu.discovery_enabled,
+    )
+    return World(facts, platform_version=settings.platform.version)
+
+
+async def look(world: World, kube: KubeClient, settings: Settings, now: datetime) -> World:
+    """The same, as the cluster is now: at most three small lists. KubeError where the API server does not answer."""
+    served = await groups(kube)
+    grove = settings.orchestrators.grove.enabled
+    facts = replace(
+        world.facts,
+        grove=GROVE in served if grove is None else grove,
+        inference_pools=INFERENCE in served,
+        topologies=await _topologies(kube, served[GROVE]) if GROVE in served else None,
+    )
+    held = await _held(kube, now) if facts.cluster_wide else frozenset()
+    return replace(world, facts=facts, held=held)
+
+
+def domains(topology: KubeObject) -> tuple[str, ...]:
+    """Names of a topology's levels, from broad to narrow."""
+    levels = topology.get("spec", {}).get("levels") or ()
+    return tuple(str(level.get("domain", "")) for level in levels if isinstance(level, dict))
+
+
+def is_held(lease: KubeObject, now: datetime) -> bool:
+    """Whether a lease counts: it was renewed, and not too long ago."""
+    spec = lease.get("spec") or {}
+    seconds, renewed = spec.get("leaseDurationSeconds"), spec.get("renewTime")
+    if not (seconds and renewed):
+        return False
+    return datetime.fromisoformat(renewed) + timedelta(seconds=seconds) > now
+
+
+def _operators(settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
+    yield from settings.platform.admission.operators
+    namespace, account = environ.get("POD_NAMESPACE", ""), environ.get("POD_SERVICE_ACCOUNT", "")
+    if namespace and account:
+        yield f"system:serviceaccount:{namespace}:{account}"
+
+
+async def _topologies(kube: KubeClient, versions: list[str]) -> Mapping[str, tuple[str, ...]] | None:
+    """Every ClusterTopology; None where they cannot be read."""
+    resource = Resource(GROVE, versions[0], CLUSTER_TOPOLOGIES, "ClusterTopology", namespaced=False)
+    try:
+        found = await kube.list(resource)
+    except (Forbidden, NotFound):
+        return None
+    return {item["metadata"]["name"]: domains(item) for item in found}
+
+
+async def _held(kube: KubeClient, now: datetime) -> frozenset[str]:
+    leases = await kube.list(LEASES, field_selector=f"metadata.name={SCOPE_LEASE}")
+    return frozenset(lease["metadata"]["namespace"] for lease in leases if is_held(lease, now))

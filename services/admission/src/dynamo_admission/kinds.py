@@ -1,0 +1,24 @@
+"""The kinds and versions that the webhooks are asked about."""
+
+from __future__ import annotations
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.resources import Resource
+
+#: Worker pods write theirs themselves: that workers find each other must not hang on this service. Its schema guards it.
+UNREVIEWED = frozenset({resources.DYNAMO_WORKER_METADATAS.kind})
+
+SERVED: tuple[Resource, ...] = tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
+"""Every kind of ours in every version."""
+REVIEWED: tuple[Resource, ...] = tuple(resource for resource in SERVED if resource.kind not in UNREVIEWED)
+CONVERTED: tuple[Resource, ...] = tuple(
+    definition.versions[0].resource for definition in DEFINITIONS if len(definition.versions) > 1
+)
+"""Kinds of two versions."""
+_BY_KIND = {(resource.group, resource.version, resource.kind): resource for resource in SERVED}
+
+
+def resource_of(group: str, version: str, kind: str) -> Resource | None:
+    """The resource of a kind; None where it is not ours."""
+    return _BY_KIND.get((group, version, kind))

@@ -1,0 +1,139 @@
+"""Every metric of the admission service, in one place; the first three under the reference operator's names."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+#: Bounds of the reference operator (operator behaviour, section 10).
+SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+OTHER = "other"
+
+
+class Asked(NamedTuple):
+    """What a question is about; `other` stands for what is not known to us, since labels must be few."""
+
+    webhook: str
+    resource_type: str
+    version: str
+    operation: str
+
+
+class AdmissionMetrics:
+    """Figures by kind."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._requests = Counter(
+            "dynamo_operator_webhook_requests",
+            "Questions that were answered: webhook is mutate, validate or scale; result is allowed, denied, skipped "
+            "(not looked at: the object is being deleted, or its namespace is another platform's) or error (a fault of ours).",
+            ["webhook", "resource_type", "version", "operation", "result"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "dynamo_operator_webhook_duration_seconds",
+            "Seconds from a question's last byte to its answer.",
+            ["webhook", "resource_type", "operation"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._denials = Counter(
+            "dynamo_operator_webhook_denials",
+            "Questions that were answered with no, by the reason that clients see.",
+            ["resource_type", "operation", "reason"],
+            registry=registry,
+        )
+        self._conversions = Counter(
+            "dynamo_admission_conversions",
+            "Objects that were converted, by the version that was wanted; result is converted or failed.",
+            ["resource_type", "version", "result"],
+            registry=registry,
+        )
+        self._conversion_seconds = Histogram(
+            "dynamo_admission_conversion_duration_seconds",
+            "Seconds that one ConversionReview takes, however many objects it has.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._in_flight = Gauge(
+            "dynamo_admission_requests_in_flight", "Requests that are being read or answered.", registry=registry
+        )
+        self._turned_away = Counter(
+            "dynamo_admission_requests_turned_away",
+            "Requests without an answer to their question: busy (asked to come again), junk, size, slow, or error.",
+            ["reason"],
+            registry=registry,
+        )
+        self._expiry = Gauge(
+            "dynamo_admission_certificate_expiry_timestamp_seconds",
+            "When the certificate that is served ends, as a Unix time.",
+            registry=registry,
+        )
+        self._repairs = Counter(
+            "dynamo_admission_registration_repairs",
+            "Webhook configurations and conversions that were found missing or changed, and set right.",
+            ["object"],
+            registry=registry,
+        )
+        self._self_tests = Counter(
+            "dynamo_admission_self_tests", "Self tests, by result: passed or failed.", ["result"], registry=registry
+        )
+        self._request = cache(self._requests.labels)
+        self._second = cache(self._seconds.labels)
+        self._conversion = cache(self._conversions.labels)
+
+    def answered(self, asked: Asked, result: str, seconds: float) -> None:
+        """One question was answered."""
+        self._request(asked.webhook, asked.resource_type, asked.version, asked.operation, result).inc()
+        self._second(asked.webhook, asked.resource_type, asked.operation).observe(seconds)
+
+    def denied(self, asked: Asked, reason: str) -> None:
+        """One question was answered with no."""
+        self._denials.labels(asked.resource_type, asked.operation, reason).inc()
+
+    def converted(self, resource_type: str, version: str, result: str, objects: int) -> None:
+        """Objects of one review were converted, or were not."""
+        self._conversion(resource_type, version, result).inc(objects)
+
+    def conversion_took(self, seconds: float) -> None:
+        """One ConversionReview was answered."""
+        self._conversion_seconds.observe(seconds)
+
+    def in_flight(self, count: int) -> None:
+        """So many requests are under way."""
+        self._in_flight.set(count)
+
+    def turned_away(self, reason: str) -> None:
+        """A request got no answer to its question."""
+        self._turned_away.labels(reason).inc()
+
+    def certificate_ends(self, moment: float) -> None:
+        """The served certificate ends at that Unix time."""
+        self._expiry.set(moment)
+
+    def repaired(self, name: str) -> None:
+        """A registration was set right."""
+        self._repairs.labels(name).inc()
+
+    def tested(self, result: str) -> None:
+        """The self test passed or failed."""
+        self._self_tests.labels(result).inc()
+
+    def close(self) -> None:
+        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
+        for metric in (
+            self._requests,
+            self._seconds,
+            self._denials,
+            self._conversions,
+            self._conversion_seconds,
+            self._in_flight,
+            self._turned_away,
+            self._expiry,
+            self._repairs,
+            self._self_tests,
+        ):
+            self._registry.unregister(metric)

@@ -1,0 +1,223 @@
+"""What is registered with the API server: webhook configurations, and how the kinds of two versions are converted.
+
+Rules name every version. A request then comes as its author wrote it, and messages name fields that the author knows.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    GROUP,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+
+from dynamo_admission.address import Address
+from dynamo_admission.kinds import CONVERTED, REVIEWED, SERVED
+from dynamo_admission.review import Webhook
+
+KubeObject = dict[str, Any]
+
+NAME = "dynamo-admission"
+CONVERT_PATH = "/convert"
+#: The reference's (operator behaviour, section 9.1). Seconds.
+TIMEOUT = 10
+INJECT_FROM = "cert-manager.io/inject-ca-from"
+BUNDLE = "caBundle"
+PART_OF = "dynamo-platform"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Where the webhooks are, and whom to trust there.
+
+    `bundle`: PEM authorities; empty where somebody else writes them. `inject_from`: the Certificate (namespace/name)
+    from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is looked after, empty for all.
+    """
+
+    address: Address
+    bundle: bytes = b""
+    inject_from: str = ""
+    restricted: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of both configurations: platforms that look after one namespace have their own."""
+        return f"{NAME}-{self.restricted}" if self.restricted else NAME
+
+
+def path_of(webhook: Webhook) -> str:
+    """Where a webhook is served."""
+    return f"/{webhook}"
+
+
+def configurations(registration: Registration) -> list[tuple[Resource, KubeObject]]:
+    """Both webhook configurations, as they are applied."""
+    return [
+        (
+            MUTATING_WEBHOOK_CONFIGURATIONS,
+            _configuration(
+                MUTATING_WEBHOOK_CONFIGURATIONS,
+                registration,
+                # What another webhook adds after ours gets its defaults, too.
+                [{**_webhook(Webhook.MUTATE, registration, _rules(REVIEWED)), "reinvocationPolicy": "IfNeeded"}],
+            ),
+        ),
+        (
+            VALIDATING_WEBHOOK_CONFIGURATIONS,
+            _configuration(
+                VALIDATING_WEBHOOK_CONFIGURATIONS,
+                registration,
+                [
+                    _webhook(Webhook.VALIDATE, registration, _rules(REVIEWED)),
+                    _webhook(Webhook.SCALE, registration, [_scale_rule()]),
+                ],
+            ),
+        ),
+    ]
+
+
+def conversion(resource: Resource, registration: Registration) -> KubeObject:
+    """The part of a CRD that says who converts, as it is applied."""
+    client = _client(registration, CONVERT_PATH)
+    # Whoever installed the CRD named the other one perhaps, and may not have both: null takes it away from them.
+    client["service" if "url" in client else "url"] = None
+    return {
+        **_head(CUSTOM_RESOURCE_DEFINITIONS, f"{resource.plural}.{resource.group}", registration),
+        "spec": {
+            "conversion": {
+                "strategy": "Webhook",
+                "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client},
+            }
+        },
+    }
+
+
+def conversions(registration: Registration) -> list[tuple[Resource, KubeObject]]:
+    """Those of every kind of two versions."""
+    return [(CUSTOM_RESOURCE_DEFINITIONS, conversion(resource, registration)) for resource in CONVERTED]
+
+
+def bundles_in(obj: KubeObject) -> list[bytes]:
+    """The authorities that a registered object trusts, one for each of its clients; empty where one has none."""
+    return [base64.b64decode(client.get(BUNDLE) or "") for client in _clients(obj)]
+
+
+def is_ours(crd: KubeObject, registration: Registration) -> bool:
+    """Whether a CRD's conversion leads to this platform."""
+    wanted = registration.address.client_config(CONVERT_PATH)
+    return all(wanted.items() <= client.items() for client in _clients(crd)) and bool(_clients(crd))
+
+
+def holds(found: Any, wanted: Any) -> bool:
+    """Whether an object that the API server returned says all that was applied; it may say more (its defaults).
+
+    Authorities may be more than ours: in the middle of a change of them two replicas know different ones.
+    """
+    if wanted == {}:
+        return not found
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            _trusts(found.get(key), value) if key == BUNDLE else holds(found.get(key), value)
+            for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and all(isinstance(item, dict) for item in wanted):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(holds(each, item) for each, item in zip(found, wanted, strict=True))
+        )
+    return bool(found == wanted)
+
+
+def certificates_of(bundle: bytes) -> frozenset[bytes]:
+    """The certificates of a PEM text, each without its line breaks."""
+    end = b"-----END CERTIFICATE-----"
+    parts = (part.partition(b"-----BEGIN CERTIFICATE-----")[2] for part in bundle.split(end)[:-1])
+    return frozenset(b"".join(part.split()) for part in parts)
+
+
+def _trusts(found: Any, wanted: str) -> bool:
+    if not isinstance(found, str):
+        return False
+    return certificates_of(base64.b64decode(wanted)) <= certificates_of(base64.b64decode(found))
+
+
+def _clients(obj: KubeObject) -> list[KubeObject]:
+    if "webhooks" in obj:
+        return [webhook["clientConfig"] for webhook in obj["webhooks"]]
+    client = (obj.get("spec", {}).get("conversion", {}).get("webhook") or {}).get("clientConfig")
+    return [client] if client else []
+
+
+def _head(resource: Resource, name: str, registration: Registration) -> KubeObject:
+    metadata: KubeObject = {"name": name}
+    if registration.inject_from:
+        metadata["annotations"] = {INJECT_FROM: registration.inject_from}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def _configuration(resource: Resource, registration: Registration, webhooks: list[KubeObject]) -> KubeObject:
+    head = _head(resource, registration.name, registration)
+    head["metadata"]["labels"] = {"app.kubernetes.io/part-of": PART_OF, labels.APP_MANAGED_BY: NAME}
+    return {**head, "webhooks": webhooks}
+
+
+def _webhook(webhook: Webhook, registration: Registration, rules: list[KubeObject]) -> KubeObject:
+    restricted = registration.restricted
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": restricted}} if restricted else {}
+    return {
+        "name": f"{webhook}.dynamo.{GROUP}",
+        "clientConfig": _client(registration, path_of(webhook)),
+        "rules": rules,
+        # A version that is listed comes as it was written; one that is not yet, as one that is.
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": selector,
+        "objectSelector": {},
+        # What cannot be judged is not let in: the services behind rely on it.
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _client(registration: Registration, path: str) -> KubeObject:
+    client = registration.address.client_config(path)
+    if registration.bundle and not registration.inject_from:
+        client[BUNDLE] = base64.b64encode(registration.bundle).decode()
+    return client
+
+
+def _rules(resources: Iterable[Resource]) -> list[KubeObject]:
+    """One rule for each set of versions. Without subresources: a status is written by the platform alone."""
+    versions: dict[str, list[str]] = {}
+    for resource in resources:
+        versions.setdefault(resource.plural, []).append(resource.version)
+    plurals: dict[tuple[str, ...], list[str]] = {}
+    for plural, served in versions.items():
+        plurals.setdefault(tuple(sorted(served)), []).append(plural)
+    return [_rule(list(served), found, ["CREATE", "UPDATE"]) for served, found in plurals.items()]
+
+
+def _scale_rule() -> KubeObject:
+    graphs = [resource.version for resource in SERVED if resource.kind == DYNAMO_GRAPH_DEPLOYMENTS.kind]
+    return _rule(sorted(graphs), [f"{DYNAMO_GRAPH_DEPLOYMENTS.plural}/scale"], ["UPDATE"])
+
+
+def _rule(versions: list[str], plurals: list[str], operations: list[str]) -> KubeObject:
+    return {
+        "apiGroups": [GROUP],
+        "apiVersions": versions,
+        "resources": plurals,
+        "operations": operations,
+        "scope": "Namespaced",
+    }

@@ -1,0 +1,177 @@
+"""The core: what is asked and what is known, in; what to answer, out. No I/O, no clock.
+
+The first webhook that sees an object gives every error of it, those of the schema included, since after it the API server
+checks the schema itself and would name nothing else. The second one repeats the check on what will be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from dynamo_shared.api.defaults import default
+from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.validation import Facts, validate
+
+from dynamo_admission import jsonpatch
+from dynamo_admission.kinds import resource_of
+from dynamo_admission.wire import AdmissionRequest, KubeObject, Status
+
+#: More do not help anybody, and a status has room for so much. Errors.
+LISTED_ERRORS = 50
+#: The API server cuts warnings at 256 characters where all of them have more than 4096 (apiserver/pkg/endpoints/filters,
+#: warning.go). Characters.
+WARNING_LENGTH = 256
+WARNINGS_LENGTH = 4096
+CREATE, UPDATE = "CREATE", "UPDATE"
+
+
+class Webhook(StrEnum):
+    """What the API server calls, one path each."""
+
+    MUTATE = "mutate"
+    VALIDATE = "validate"
+    SCALE = "scale"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a review knows beyond its object. `held` are namespaces that another platform of the cluster looks after."""
+
+    facts: Facts = field(default_factory=Facts)
+    held: frozenset[str] = frozenset()
+    platform_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer. Without a refusal it is yes; `skipped` says that nobody looked."""
+
+    refusal: Status | None = None
+    patch: Sequence[jsonpatch.Operation] = ()
+    warnings: Sequence[str] = ()
+    skipped: bool = False
+
+
+SKIPPED = Verdict(skipped=True)
+
+
+def review(request: AdmissionRequest, webhook: Webhook, world: World, checker: Checker) -> Verdict:
+    """Judge a creation or an update. Objects that are being deleted, and those of held namespaces, are let through."""
+    if request.operation not in {CREATE, UPDATE} or request.sub_resource or request.namespace in world.held:
+        return SKIPPED
+    kind = request.kind
+    if resource_of(kind.group, kind.version, kind.kind) is None:
+        return Verdict(
+            _junk(f"{kind.kind or 'an object without a kind'} of {kind.group}/{kind.version} is no kind of ours")
+        )
+    obj, old = request.object, request.old_object if request.operation == UPDATE else None
+    if not isinstance(obj, dict) or not (old is None or isinstance(old, dict)):
+        return Verdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
+    if request.operation == UPDATE and _is_being_deleted(obj):
+        return SKIPPED
+    wanted = obj
+    if webhook is Webhook.MUTATE and old is None:
+        wanted = default(obj, platform_version=world.platform_version)
+    facts = replace(world.facts, user=request.user_info.username)
+    errors, warnings = _findings(wanted, old, facts, checker)
+    if errors and old is not None:
+        errors, kept = _new_ones(errors, old, facts, checker)
+        warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
+    if errors:
+        return Verdict(Status("Failure", refusal_text(errors), "Invalid", 422))
+    if webhook is Webhook.MUTATE:
+        return Verdict(patch=jsonpatch.difference(obj, wanted))
+    return Verdict(warnings=bounded(warnings))
+
+
+def refusal_text(errors: Sequence[FieldError]) -> str:
+    """All errors as one message, each with its path."""
+    if len(errors) == 1:
+        return str(errors[0])
+    lines = [f"{len(errors)} errors:", *(f"- {error}" for error in errors[:LISTED_ERRORS])]
+    if len(errors) > LISTED_ERRORS:
+        lines.append(f"- and {len(errors) - LISTED_ERRORS} more")
+    return "\n".join(lines)
+
+
+def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Warnings as the API server passes them on: each once, on one line, none cut by it."""
+    room, kept, dropped = WARNINGS_LENGTH, [], 0
+    for warning in dict.fromkeys(" ".join(each.split()) for each in warnings):
+        short = warning if len(warning) <= WARNING_LENGTH else f"{warning[: WARNING_LENGTH - 3]}..."
+        # The last line needs its room, too.
+        if len(short) > room - 40:
+            dropped += 1
+            continue
+        kept.append(short)
+        room -= len(short)
+    if dropped:
+        kept.append(f"and {dropped} more warnings")
+    return tuple(kept)
+
+
+def scale_advice(request: AdmissionRequest, graph: KubeObject | None) -> Verdict:
+    """A graph has no single number of replicas: which adapters to scale instead. `graph` is None where it is not known."""
+    replicas = _replicas(request.object)
+    adapters = [f"{request.name}-{name.lower()}" for name in _scalable(graph or {})]
+    command = (
+        f"kubectl scale dgdsa {adapters[0] if adapters else 'ADAPTER'} -n {request.namespace} --replicas={replicas}"
+    )
+    if adapters:
+        advice = f"scale the adapter of a component: {command}; adapters of this graph: {', '.join(adapters)}"
+    elif graph is None:
+        advice = f"scale the adapter of a component: {command}; `kubectl get dgdsa -n {request.namespace}` lists them"
+    else:
+        advice = (
+            "set replicas of a component in its spec; or give the component `scalingAdapter: {}`, "
+            f"and scale the adapter that it gets: {command}"
+        )
+    message = f"spec.replicas: a graph has several components and is not scaled as a whole; {advice}"
+    return Verdict(Status("Failure", message, "Invalid", 422))
+
+
+def _findings(
+    obj: KubeObject, old: KubeObject | None, facts: Facts, checker: Checker
+) -> tuple[list[FieldError], Sequence[str]]:
+    """Every error, each once: of the schema, of what is embedded, of the rules; and the warnings."""
+    found = validate(obj, old, facts)
+    errors = [*schema_errors(obj), *checker.errors(obj), *found.errors]
+    return list({(error.path, error.message): error for error in errors}.values()), found.warnings
+
+
+def _new_ones(
+    errors: Sequence[FieldError], old: KubeObject, facts: Facts, checker: Checker
+) -> tuple[list[FieldError], list[FieldError]]:
+    """Errors that an update brings, and those that were there before.
+
+    What was stored before a rule existed must stay changeable: a label of it, its owners, any other field.
+    """
+    before = {(error.path, error.message) for error in _findings(old, None, facts, checker)[0]}
+    new = [error for error in errors if (error.path, error.message) not in before]
+    return new, [error for error in errors if (error.path, error.message) in before]
+
+
+def _is_being_deleted(obj: KubeObject) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("deletionTimestamp"))
+
+
+def _junk(message: str) -> Status:
+    return Status("Failure", message, "BadRequest", 400)
+
+
+def _replicas(scale: Any) -> Any:
+    spec = scale.get("spec") if isinstance(scale, dict) else None
+    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    return replicas if isinstance(replicas, int) else "N"
+
+
+def _scalable(graph: KubeObject) -> list[str]:
+    """Names of the components that have an adapter, of a graph in its storage version."""
+    components = graph.get("spec", {}).get("components") or ()
+    return [component["name"] for component in components if component.get("scalingAdapter") is not None]

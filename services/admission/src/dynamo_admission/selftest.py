@@ -1,0 +1,137 @@
+"""Asking ourselves as the API server would, before anybody is told that we are ready.
+
+Over TLS, to our own listener, under the name and with the authorities that are registered: a wrong certificate, a wrong bundle
+or a wrong path shows here, and not in the first user's refused manifest. Not through the Service, which has no endpoint
+for a replica that is not ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+
+from dynamo_admission.address import Address
+from dynamo_admission.registration import CONVERT_PATH, path_of
+from dynamo_admission.review import Webhook
+from dynamo_admission.wire import ADMISSION_API, ADMISSION_KIND, CONVERSION_API, CONVERSION_KIND
+
+KubeObject = dict[str, Any]
+
+#: Of each question. The API server waits as long (registration.TIMEOUT). Seconds.
+WITHIN = 10.0
+UID = "self-test"
+NEW, OLD = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
+GOOD = {
+    "apiVersion": OLD.api_version,
+    "kind": OLD.kind,
+    "metadata": {"name": UID, "namespace": "default"},
+    "spec": {"backendFramework": "vllm", "services": {"Frontend": {"componentType": "frontend", "replicas": 1}}},
+}
+BAD = {**GOOD, "spec": {**GOOD["spec"], "backendFramework": "none"}}  # type: ignore[dict-item]
+
+
+class SelfTestFailed(Exception):
+    """We would not work if the API server called us; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Our own listener, and the name that the API server verifies."""
+
+    port: int
+    address: Address
+    host: str = "127.0.0.1"
+
+
+async def self_test(listener: Listener, bundles: Iterable[bytes]) -> datetime:
+    """Ask with each of the registered bundles; returns when the served certificate ends. Raises SelfTestFailed.
+
+    An empty bundle means the system's authorities, as it does for the API server.
+    """
+    ends: datetime | None = None
+    for bundle in dict.fromkeys(bundles):
+        tls = trusting(bundle)
+        ends = await certificate_end(listener, tls)
+        connector = aiohttp.TCPConnector(ssl=tls)
+        timeout = aiohttp.ClientTimeout(total=WITHIN)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            for webhook in (Webhook.MUTATE, Webhook.VALIDATE):
+                if not (await _ask(session, listener, path_of(webhook), _question(GOOD))).get("allowed"):
+                    raise SelfTestFailed(f"/{webhook} refuses a good graph")
+                refused = await _ask(session, listener, path_of(webhook), _question(BAD))
+                if refused.get("allowed") or "spec.backendFramework" not in refused.get("status", {}).get(
+                    "message", ""
+                ):
+                    raise SelfTestFailed(f"/{webhook} lets a bad graph in")
+            converted = await _ask(session, listener, CONVERT_PATH, _conversion())
+            objects = converted.get("convertedObjects") or [{}]
+            if objects[0].get("apiVersion") != NEW.api_version:
+                raise SelfTestFailed(f"{CONVERT_PATH} does not convert: {converted.get('result')}")
+    if ends is None:
+        raise SelfTestFailed("nothing is registered")
+    return ends
+
+
+def trusting(bundle: bytes) -> ssl.SSLContext:
+    """TLS that trusts a PEM bundle and nothing else. Raises SelfTestFailed."""
+    try:
+        return ssl.create_default_context(cadata=bundle.decode("ascii") if bundle else None)
+    except (ssl.SSLError, ValueError) as error:
+        raise SelfTestFailed(f"the registered authorities cannot be read: {error}") from error
+
+
+async def certificate_end(listener: Listener, tls: ssl.SSLContext) -> datetime:
+    """When the certificate that is served now ends. Raises SelfTestFailed where it is not trusted."""
+    try:
+        async with asyncio.timeout(WITHIN):
+            _, writer = await asyncio.open_connection(
+                listener.host, listener.port, ssl=tls, server_hostname=listener.address.host
+            )
+            try:
+                certificate = writer.get_extra_info("ssl_object").getpeercert()
+            finally:
+                writer.close()
+                await writer.wait_closed()
+    except (OSError, TimeoutError) as error:
+        raise SelfTestFailed(f"connecting as {listener.address.host}: {error}") from error
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(certificate["notAfter"]), UTC)
+
+
+async def _ask(session: aiohttp.ClientSession, listener: Listener, path: str, review: KubeObject) -> KubeObject:
+    url = f"https://{listener.host}:{listener.port}{path}"
+    body, name = msgspec.json.encode(review), listener.address.host
+    try:
+        async with session.post(url, data=body, server_hostname=name) as answer:
+            content = await answer.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise SelfTestFailed(f"{path} as {name}: {error}") from error
+    if answer.status != 200:
+        raise SelfTestFailed(f"{path} answers {answer.status}: {content[:200].decode(errors='replace')}")
+    response: KubeObject = msgspec.json.decode(content)["response"]
+    return response
+
+
+def _question(obj: KubeObject) -> KubeObject:
+    request = {
+        "uid": UID,
+        "kind": {"group": OLD.group, "version": OLD.version, "kind": OLD.kind},
+        "operation": "CREATE",
+        "name": UID,
+        "userInfo": {"username": UID},
+        "dryRun": True,
+        "object": obj,
+    }
+    return {"apiVersion": ADMISSION_API, "kind": ADMISSION_KIND, "request": request}
+
+
+def _conversion() -> KubeObject:
+    request = {"uid": UID, "desiredAPIVersion": NEW.api_version, "objects": [GOOD]}
+    return {"apiVersion": CONVERSION_API, "kind": CONVERSION_KIND, "request": request}

@@ -1,0 +1,233 @@
+"""The HTTP side: bounded bodies, bounded time, bounded numbers; what it is about is decided in `review` and in `conversion`.
+
+A user's mistake is an answer with 200 and a refusal in it, junk is a 400 with a sentence. 429 makes the API server's client
+wait and ask again within its time-out. A fault of ours refuses, too, and is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+from aiohttp import web
+from dynamo_shared.api.conversion import NotConvertible, convert
+from dynamo_shared.api.embedded import Checker
+
+from dynamo_admission.kinds import resource_of
+from dynamo_admission.metrics import OTHER, AdmissionMetrics, Asked
+from dynamo_admission.registration import CONVERT_PATH, path_of
+from dynamo_admission.review import Verdict, Webhook, World, review, scale_advice
+from dynamo_admission.wire import (
+    AdmissionRequest,
+    BadReview,
+    ConversionRequest,
+    KubeObject,
+    Status,
+    admission_answer,
+    conversion_answer,
+    conversion_failure,
+    read_admission,
+    read_conversion,
+)
+
+#: The API server takes 3 MiB from a user, and etcd gives back 1.5 MiB; a review has both, and what is around them. Bytes.
+MAX_BODY = 8 << 20
+#: For all of a body to arrive. Seconds.
+READ_WITHIN = 10.0
+#: When to come again. The API server's client does so by itself, within the webhook's time-out. Seconds.
+RETRY_AFTER = 1
+#: The API server lets connections idle for 90 s: it, and not we, should end them. Seconds.
+KEEP_ALIVE = 120.0
+#: For requests under way once the listener is closed. Seconds.
+FINISH_WITHIN = 10.0
+
+#: Connections that wait to be accepted while a long review keeps the loop.
+BACKLOG = 512
+
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+_UID = re.compile(rb'"uid"\s*:\s*"([^"\\]{1,64})"')
+_TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozens of levels, not hundreds"
+
+log = structlog.get_logger("dynamo.admission")
+
+FindGraph = Callable[[AdmissionRequest], Awaitable[KubeObject | None]]
+
+
+@dataclass(slots=True)
+class State:
+    """What requests are judged by, as it is now. `draining` asks clients to take their next request elsewhere."""
+
+    world: World
+    checker: Checker
+    draining: bool = False
+
+
+class Server:
+    """Answers reviews. `find_graph` looks up the graph that somebody wants to scale; None where that is not possible."""
+
+    def __init__(self, state: State, metrics: AdmissionMetrics, find_graph: FindGraph, *, max_in_flight: int) -> None:
+        self._state = state
+        self._metrics = metrics
+        self._find_graph = find_graph
+        self._max_in_flight = max_in_flight
+        self._in_flight = 0
+
+    def app(self) -> web.Application:
+        """The application, to be served with TLS."""
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._bounded])
+        app.add_routes([web.post(path_of(each), self._handler(each)) for each in Webhook])
+        app.add_routes([web.post(CONVERT_PATH, self._convert)])
+        return app
+
+    @web.middleware
+    async def _bounded(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if self._in_flight >= self._max_in_flight:
+            busy = self._turn_away("busy", 429, f"{self._in_flight} requests are under way; come again")
+            busy.headers["Retry-After"] = str(RETRY_AFTER)
+            return busy
+        self._in_flight += 1
+        self._metrics.in_flight(self._in_flight)
+        try:
+            answer = await handler(request)
+        except web.HTTPException as error:
+            answer = web.Response(status=error.status, text=f"{error.reason}\n", headers=_allow(error))
+        except TimeoutError:
+            answer = self._turn_away("slow", 408, f"the body took more than {READ_WITHIN:g} s")
+        except BadReview as error:
+            answer = self._turn_away("junk", 400, str(error))
+        finally:
+            self._in_flight -= 1
+            self._metrics.in_flight(self._in_flight)
+        if self._state.draining:
+            answer.force_close()
+        return answer
+
+    def _handler(self, webhook: Webhook) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            return await self._admit(webhook, await self._body(request))
+
+        return handle
+
+    async def _body(self, request: web.Request) -> bytes:
+        try:
+            async with asyncio.timeout(READ_WITHIN):
+                return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            self._metrics.turned_away("size")
+            raise
+
+    async def _admit(self, webhook: Webhook, body: bytes) -> web.Response:
+        started = time.perf_counter()
+        try:
+            question = read_admission(body)
+        except RecursionError:
+            return _json(admission_answer(_uid_in(body), Status("Failure", _TOO_DEEP, "Invalid", 422)))
+        verdict, result = await self._judge(webhook, question)
+        content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
+        asked = _asked(webhook, question)
+        self._metrics.answered(asked, result, time.perf_counter() - started)
+        if verdict.refusal is not None:
+            self._metrics.denied(asked, verdict.refusal.reason)
+        return _json(content)
+
+    async def _judge(self, webhook: Webhook, question: AdmissionRequest) -> tuple[Verdict, str]:
+        """A verdict, and the word for it in metrics."""
+        try:
+            if webhook is Webhook.SCALE:
+                verdict = scale_advice(question, await self._find_graph(question))
+            else:
+                verdict = review(question, webhook, self._state.world, self._state.checker)
+        except RecursionError:
+            return Verdict(Status("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
+        except Exception:
+            log.exception("not judged", webhook=webhook, uid=question.uid, kind=question.kind.kind, name=question.name)
+            message = f"the admission service failed on this object; its log has the reason under uid {question.uid}"
+            return Verdict(Status("Failure", message, "InternalError", 500)), "error"
+        if verdict.refusal is not None:
+            return verdict, "denied"
+        return verdict, "skipped" if verdict.skipped else "allowed"
+
+    async def _convert(self, request: web.Request) -> web.Response:
+        body = await self._body(request)
+        started = time.perf_counter()
+        try:
+            asked = read_conversion(body)
+        except RecursionError:
+            return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
+        content = self._converted(asked)
+        self._metrics.conversion_took(time.perf_counter() - started)
+        return _json(content)
+
+    def _converted(self, asked: ConversionRequest) -> bytes:
+        wanted = asked.desired_api_version
+        kind = str(asked.objects[0].get("kind", "")) if asked.objects else ""
+        resource = resource_of(*_split(wanted), kind)
+        plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
+        try:
+            objects = [convert(obj, wanted) for obj in asked.objects]
+        except (NotConvertible, RecursionError) as error:
+            self._metrics.converted(plural, version, "failed", len(asked.objects))
+            return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
+        except Exception:
+            log.exception("not converted", uid=asked.uid, kind=kind, to=wanted)
+            self._metrics.converted(plural, version, "failed", len(asked.objects))
+            message = f"the admission service failed to convert; its log has the reason under uid {asked.uid}"
+            return conversion_failure(asked.uid, message)
+        self._metrics.converted(plural, version, "converted", len(objects))
+        return conversion_answer(asked.uid, objects)
+
+    def _turn_away(self, reason: str, status: int, message: str) -> web.Response:
+        self._metrics.turned_away(reason)
+        return web.Response(status=status, text=f"{message}\n")
+
+
+def _asked(webhook: Webhook, question: AdmissionRequest) -> Asked:
+    kind = question.kind
+    resource = resource_of(kind.group, kind.version, kind.kind)
+    operation = question.operation if question.operation in _OPERATIONS else OTHER
+    return Asked(webhook, resource.plural if resource else OTHER, resource.version if resource else OTHER, operation)
+
+
+def _json(content: bytes) -> web.Response:
+    return web.Response(body=content, content_type="application/json")
+
+
+def _allow(error: web.HTTPException) -> dict[str, str]:
+    return {name: error.headers[name] for name in ("Allow",) if name in error.headers}
+
+
+def _split(api_version: str) -> tuple[str, str]:
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def _uid_in(body: bytes) -> str:
+    """The review's uid, where the whole of it cannot be read: the API server writes it before the objects."""
+    found = _UID.search(body)
+    return found[1].decode("ascii", "replace") if found else ""
+
+
+@asynccontextmanager
+async def listening(app: web.Application, host: str, port: int, tls: ssl.SSLContext) -> AsyncIterator[int]:
+    """Serve while the block runs; yields the port. At its end the listener closes, then requests under way are finished.
+
+    OSError where the port is taken.
+    """
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=FINISH_WITHIN
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=tls, backlog=BACKLOG)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

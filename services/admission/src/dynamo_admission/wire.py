@@ -1,0 +1,171 @@
+"""AdmissionReview and ConversionReview, version v1, as the API server sends them and reads them.
+
+The envelope is typed; the objects in it are plain dicts, since judging them is the work of others.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+KubeObject = dict[str, Any]
+
+ADMISSION_API, ADMISSION_KIND = "admission.k8s.io/v1", "AdmissionReview"
+CONVERSION_API, CONVERSION_KIND = "apiextensions.k8s.io/v1", "ConversionReview"
+
+
+class BadReview(ValueError):
+    """What was sent is no review of ours; the message says why."""
+
+
+class GroupVersionKind(Struct, frozen=True):
+    """A kind in a version."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class UserInfo(Struct, frozen=True):
+    """Who asks."""
+
+    username: str = ""
+
+
+class AdmissionRequest(Struct, frozen=True, rename="camel"):
+    """What somebody wants to do. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
+
+    uid: str
+    kind: GroupVersionKind
+    operation: str
+    name: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+    user_info: UserInfo = UserInfo()
+    object: Any = None
+    old_object: Any = None
+
+
+class AdmissionReview(Struct, frozen=True, rename="camel"):
+    """A question of the API server."""
+
+    api_version: str
+    kind: str
+    request: AdmissionRequest
+
+
+class ConversionRequest(Struct, frozen=True, rename="camel"):
+    """Objects, and the apiVersion that all of them are wanted in."""
+
+    uid: str
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
+    objects: list[KubeObject]
+
+
+class ConversionReview(Struct, frozen=True, rename="camel"):
+    """Objects to convert."""
+
+    api_version: str
+    kind: str
+    request: ConversionRequest
+
+
+class Status(Struct, frozen=True, omit_defaults=True):
+    """Why not, as far as clients of the API server read it."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+class _AdmissionResponse(Struct, frozen=True, rename="camel"):
+    uid: str
+    allowed: bool
+    status: Status | UnsetType = UNSET
+    patch_type: str | UnsetType = UNSET
+    patch: str | UnsetType = UNSET
+    warnings: Sequence[str] | UnsetType = UNSET
+
+
+class _AdmissionAnswer(Struct, frozen=True, rename="camel"):
+    response: _AdmissionResponse
+    api_version: str = ADMISSION_API
+    kind: str = ADMISSION_KIND
+
+
+class _ConversionResponse(Struct, frozen=True, rename="camel"):
+    uid: str
+    result: Status
+    converted_objects: Sequence[KubeObject] | UnsetType = UNSET
+
+
+class _ConversionAnswer(Struct, frozen=True, rename="camel"):
+    response: _ConversionResponse
+    api_version: str = CONVERSION_API
+    kind: str = CONVERSION_KIND
+
+
+_admission = msgspec.json.Decoder(AdmissionReview)
+_conversion = msgspec.json.Decoder(ConversionReview)
+_encode = msgspec.json.Encoder().encode
+
+
+def read_admission(body: bytes) -> AdmissionRequest:
+    """The question of a review. BadReview where it is none; RecursionError where it is nested too deeply to be read."""
+    review: AdmissionReview = _read(_admission, body)
+    if (review.api_version, review.kind) != (ADMISSION_API, ADMISSION_KIND):
+        raise BadReview(f"a {ADMISSION_KIND} of {ADMISSION_API} is expected, not {review.kind} of {review.api_version}")
+    return review.request
+
+
+def read_conversion(body: bytes) -> ConversionRequest:
+    """The objects of a review. BadReview where it is none; RecursionError where it is nested too deeply to be read."""
+    review: ConversionReview = _read(_conversion, body)
+    if (review.api_version, review.kind) != (CONVERSION_API, CONVERSION_KIND):
+        raise BadReview(
+            f"a {CONVERSION_KIND} of {CONVERSION_API} is expected, not {review.kind} of {review.api_version}"
+        )
+    return review.request
+
+
+def admission_answer(
+    uid: str,
+    refusal: Status | None = None,
+    *,
+    patch: Sequence[KubeObject] = (),
+    warnings: Sequence[str] = (),
+) -> bytes:
+    """The answer to a question: allowed, perhaps with a JSON patch, or refused with a status."""
+    response = _AdmissionResponse(
+        uid,
+        refusal is None,
+        status=UNSET if refusal is None else refusal,
+        patch_type="JSONPatch" if patch else UNSET,
+        patch=base64.b64encode(_encode(patch)).decode() if patch else UNSET,
+        warnings=warnings or UNSET,
+    )
+    return _encode(_AdmissionAnswer(response))
+
+
+def conversion_answer(uid: str, converted: Sequence[KubeObject]) -> bytes:
+    """All objects, converted, in the order in which they came."""
+    return _encode(_ConversionAnswer(_ConversionResponse(uid, Status("Success"), converted)))
+
+
+def conversion_failure(uid: str, message: str) -> bytes:
+    """Nothing was converted, and why."""
+    return _encode(_ConversionAnswer(_ConversionResponse(uid, Status("Failure", message))))
+
+
+def _read(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise BadReview(f"not a review: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadReview(f"not JSON: {error}") from error
