@@ -148,6 +148,14 @@ BASE_MODEL = _add(
     values="model name",
     where="Deployments, model Services",
 )
+PRESERVED_FIELDS = _add(
+    "nvidia.com/preserved-fields",
+    "What an object says and its API version cannot, kept for the way back; live fields win over it.",
+    set_by="admission (conversion)",
+    read_by="admission (conversion), all who convert in process",
+    values="JSON, versioned; `zlib:` and base64 where it would be too long",
+    where="DGDs, DCDs, DGDSAs, DGDRs",
+)
 DGD_SPEC = _add(
     "nvidia.com/dgd-spec",
     "Fields of a DGD's spec that the other API version cannot hold, kept for the way back.",

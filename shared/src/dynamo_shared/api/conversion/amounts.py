@@ -1,0 +1,72 @@
+"""Resources of a container: v1alpha1 has fields for CPU, memory and GPUs, and a map for everything else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dynamo_shared.api import quantity
+
+GPU = "nvidia.com/gpu"
+SIDES = ("limits", "requests")
+_QUANTITY = re.compile(quantity.PATTERN)
+
+
+def to_resources(given: Any, own: Any) -> dict[str, Any]:
+    """Resources of the main container: those of mainContainer over those of the service."""
+    given = given if isinstance(given, dict) else {}
+    own = own if isinstance(own, dict) else {}
+    resources: dict[str, Any] = {}
+    for side in SIDES:
+        amounts = {**_from_fields(given.get(side)), **as_text(own.get(side))}
+        if amounts:
+            resources[side] = amounts
+    claims = own.get("claims") or given.get("claims")
+    if claims and isinstance(claims, list):
+        resources["claims"] = claims
+    return resources
+
+
+def from_resources(given: Any) -> dict[str, Any]:
+    """Resources of a service, of those of its main container."""
+    resources: dict[str, Any] = {}
+    if not isinstance(given, dict):
+        return resources
+    for side in SIDES:
+        amounts = as_text(given.get(side))
+        fields: dict[str, Any] = {}
+        for name, field in (("cpu", "cpu"), ("memory", "memory"), (GPU, "gpu")):
+            if name in amounts:
+                fields[field] = amounts.pop(name)
+        if amounts:
+            fields["custom"] = amounts
+        if fields:
+            resources[side] = fields
+    claims = given.get("claims")
+    if claims and isinstance(claims, list):
+        resources["claims"] = claims
+    return resources
+
+
+def as_text(amounts: Any) -> dict[str, str]:
+    """Amounts as text, as Kubernetes writes them; what is no amount is left out."""
+    if not isinstance(amounts, dict):
+        return {}
+    return {name: text for name, value in amounts.items() if (text := _text(value)) is not None}
+
+
+def _from_fields(fields: Any) -> dict[str, str]:
+    if not isinstance(fields, dict):
+        return {}
+    amounts = as_text(fields.get("custom"))
+    kind = fields.get("gpuType")
+    named = {(kind if isinstance(kind, str) and kind else GPU): fields.get("gpu")}
+    amounts.update(as_text({**named, "cpu": fields.get("cpu"), "memory": fields.get("memory")}))
+    return amounts
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = str(value)
+    return text if _QUANTITY.fullmatch(text) else None

@@ -1,0 +1,92 @@
+"""An object in another version of its kind, without loss.
+
+What one version can say and the other cannot goes along in one annotation and comes back from there. The functions are
+pure: nothing that is given to them changes. What they give back shares parts with it, so it is for reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.conversion import component_deployment, envelope, graph, request, scaling_adapter
+from dynamo_shared.api.conversion.envelope import Kept
+from dynamo_shared.api.conversion.lens import carry
+
+Body = dict[str, Any]
+Converter = Callable[[Body, dict[str, Any], Kept, str], tuple[Body, Kept]]
+VERSIONS = (graph.ALPHA, graph.BETA)
+_HEAD = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class NotConvertible(ValueError):
+    """No conversion leads from an object to the version that is asked for."""
+
+
+def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
+    """The object in `api_version`, such as `nvidia.com/v1alpha1`; the very object where it is in that already.
+
+    Whatever else is wrong with an object, it is converted. NotConvertible where kind or version has no conversion.
+    """
+    current, kind = obj.get("apiVersion"), obj.get("kind")
+    if current == api_version:
+        return obj
+    source, target = _version(current), _version(api_version)
+    converter = _CONVERTERS.get(kind) if isinstance(kind, str) else None
+    if converter is None or source is None or target is None:
+        raise NotConvertible(f"{kind} has no conversion from {current} to {api_version}")
+    given = obj.get("metadata")
+    metadata: dict[str, Any] = given if isinstance(given, dict) else {}
+    annotations = envelope.read(metadata, target)
+    body = {name: value for name, value in obj.items() if name not in _HEAD}
+    body, kept = converter(body, metadata, annotations.kept, target)
+    head: dict[str, Any] = {"apiVersion": api_version, "kind": kind}
+    metadata = envelope.write(metadata, annotations, kept, source)
+    if "metadata" in obj or metadata:
+        head["metadata"] = metadata if metadata or isinstance(given, dict) else given
+    return {**head, **body}
+
+
+def _version(api_version: Any) -> str | None:
+    """`v1beta1` of `nvidia.com/v1beta1`, where it is one of those that objects are converted between."""
+    if not isinstance(api_version, str):
+        return None
+    group, _, version = api_version.partition("/")
+    return version if group == resources.GROUP and version in VERSIONS else None
+
+
+def _graph(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
+    return graph.convert(body, kept, target)
+
+
+def _component(body: Body, metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
+    to_beta = component_deployment.to_beta(metadata.get("name"))
+    if target == graph.BETA:
+        made, left = carry(body, to_beta, component_deployment.to_alpha, kept.fields)
+        return component_deployment.unmarked(made), Kept(left)
+    body = component_deployment.marked(body)
+    made, left = carry(body, component_deployment.to_alpha, to_beta, kept.fields)
+    return made, Kept(left)
+
+
+def _adapter(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
+    there, back = scaling_adapter.to_beta, scaling_adapter.to_alpha
+    made, left = carry(body, *((there, back) if target == graph.BETA else (back, there)), kept.fields)
+    return made, Kept(left)
+
+
+def _request(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
+    there, back = request.to_beta, request.to_alpha
+    steps = (there, back) if target == graph.BETA else (back, there)
+    made, left = carry(body, *steps, kept.fields, request.REQUEST_KEYS)
+    return made, Kept(left)
+
+
+_CONVERTERS: dict[str, Converter] = {
+    resources.DYNAMO_GRAPH_DEPLOYMENTS.kind: _graph,
+    resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind: _component,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: _adapter,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: _request,
+}
+KINDS = frozenset(_CONVERTERS)

@@ -1,0 +1,137 @@
+"""The one annotation in which an object carries what its version cannot say.
+
+    {"version": 1, "for": "v1alpha1", "fields": [pieces], "components": {"Decode": [pieces]}, "order": ["B", "A"]}
+
+`for` names the version that can say it. A value that is none of ours is not read, and comes back as it was.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api.conversion.pieces import Pieces, well_formed
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+
+FORMAT = 1
+#: What the API server allows all annotations of an object together, names and values, in bytes.
+MAX_BYTES = 256 * 1024
+#: Larger than any object that etcd stores, so that a small value cannot become a huge one.
+MAX_UNPACKED_BYTES = 4 * 1024 * 1024
+_PACKED = "zlib:"
+_ABSENT: Any = object()
+
+
+@dataclass(slots=True)
+class Kept:
+    """What goes along with an object beside the fields that both versions have."""
+
+    fields: Pieces = field(default_factory=list)
+    components: dict[str, Pieces] = field(default_factory=dict)
+    #: Names of components in their order, where it is not the alphabetical one.
+    order: list[str] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.fields or self.components or self.order)
+
+
+@dataclass(slots=True)
+class Annotations:
+    """`metadata.annotations` of an object that is being converted, without what is ours."""
+
+    kept: Kept
+    others: dict[str, Any]
+    #: The annotation's value where it is somebody else's, and whether it stood there openly.
+    foreign: str | None = None
+    open: bool = False
+    #: The map itself, where it was there and empty, or was no map.
+    was: Any = _ABSENT
+    #: The same of the object that this one was made of.
+    before: Any = _ABSENT
+
+
+def read(metadata: dict[str, Any], version: str) -> Annotations:
+    """Annotations of an object that shall become one of `version`."""
+    annotations = metadata.get("annotations", _ABSENT)
+    if not isinstance(annotations, dict) or not annotations:
+        return Annotations(Kept(), {}, was=annotations)
+    text = annotations.get(PRESERVED_FIELDS, _ABSENT)
+    if text is _ABSENT:
+        return Annotations(Kept(), annotations)
+    others = {name: value for name, value in annotations.items() if name != PRESERVED_FIELDS}
+    envelope = _decoded(text, version)
+    if envelope is None:
+        return Annotations(Kept(), others, foreign=text, open=True)
+    kept = Kept(envelope.get("fields", []), envelope.get("components", {}), envelope.get("order"))
+    return Annotations(kept, others, envelope.get("foreign"), before=envelope.get("annotations", _ABSENT))
+
+
+def write(metadata: dict[str, Any], source: Annotations, kept: Kept, version: str) -> dict[str, Any]:
+    """Metadata of an object that was one of `version`, with what it keeps for that; the rest is untouched."""
+    if source.was is not _ABSENT and not kept:
+        return metadata
+    annotations = source.others
+    foreign = source.foreign
+    if foreign is not None and not source.open and not kept and _decoded(foreign, version) is None:
+        annotations = {**annotations, PRESERVED_FIELDS: foreign}
+    elif kept or foreign is not None:
+        text = _encoded(kept, source, version)
+        room = MAX_BYTES - sum(len(name.encode()) + len(str(each).encode()) for name, each in annotations.items())
+        if len(PRESERVED_FIELDS) + len(text) > room:
+            text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+        annotations = {**annotations, PRESERVED_FIELDS: text}
+    if annotations is metadata.get("annotations"):
+        return metadata
+    result = {name: value for name, value in metadata.items() if name != "annotations"}
+    if annotations or source.before is not _ABSENT:
+        result["annotations"] = annotations or source.before
+    return result
+
+
+def _encoded(kept: Kept, source: Annotations, version: str) -> str:
+    envelope: dict[str, Any] = {"version": FORMAT, "for": version}
+    if kept.fields:
+        envelope["fields"] = kept.fields
+    if kept.components:
+        envelope["components"] = kept.components
+    if kept.order:
+        envelope["order"] = kept.order
+    if source.foreign is not None:
+        envelope["foreign"] = source.foreign
+    if source.was is not _ABSENT:
+        envelope["annotations"] = source.was
+    return json.dumps(envelope, separators=(",", ":"), sort_keys=True)
+
+
+def _decoded(text: Any, version: str) -> dict[str, Any] | None:
+    """The envelope of a value, None where it is none, is damaged, or is for another version."""
+    if not isinstance(text, str):
+        return None
+    try:
+        envelope = json.loads(_unpacked(text) if text.startswith(_PACKED) else text)
+    except (ValueError, RecursionError, zlib.error, binascii.Error):
+        return None
+    if not isinstance(envelope, dict) or envelope.get("version") != FORMAT or envelope.get("for") != version:
+        return None
+    components, order = envelope.get("components", {}), envelope.get("order")
+    if (
+        not well_formed(fields := envelope.get("fields", []))
+        or not all(piece[0] for piece in fields)
+        or not isinstance(components, dict)
+        or not all(map(well_formed, components.values()))
+        or not (order is None or (isinstance(order, list) and all(isinstance(name, str) for name in order)))
+    ):
+        return None
+    return envelope
+
+
+def _unpacked(text: str) -> bytes:
+    packed = base64.b64decode(text.removeprefix(_PACKED), validate=True)
+    content = zlib.decompressobj().decompress(packed, MAX_UNPACKED_BYTES + 1)
+    if len(content) > MAX_UNPACKED_BYTES:
+        raise ValueError("more than any object holds")
+    return content

@@ -1,0 +1,73 @@
+"""Features with a switch in v1alpha1, which v1beta1 has under `experimental`, switched on by being there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MODES = {"intraPod": "IntraPod", "interPod": "InterPod"}
+_BACK = {beta: alpha for alpha, beta in _MODES.items()}
+_DEVICE_CLASS = "gpu.nvidia.com"
+#: v1beta1 has room for one engine that waits; v1alpha1 has no bound.
+_SHADOWS = 1
+
+
+def to_experimental(service: dict[str, Any]) -> dict[str, Any]:
+    """What is switched on in a service."""
+    found = {
+        "gpuMemoryService": _memory_service(_enabled(service, "gpuMemoryService"), _MODES),
+        "failover": _failover(_enabled(service, "failover"), _MODES),
+        "checkpoint": _checkpoint(_enabled(service, "checkpoint")),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def from_experimental(experimental: Any, service: dict[str, Any]) -> None:
+    """Put the features of a component into a service, switched on."""
+    if not isinstance(experimental, dict):
+        return
+    found = {
+        "gpuMemoryService": _memory_service(experimental.get("gpuMemoryService"), _BACK),
+        "failover": _failover(experimental.get("failover"), _BACK),
+        "checkpoint": _checkpoint(experimental.get("checkpoint")),
+    }
+    service.update((name, {"enabled": True, **value}) for name, value in found.items() if value is not None)
+
+
+def _enabled(service: dict[str, Any], name: str) -> Any:
+    feature = service.get(name)
+    return feature if isinstance(feature, dict) and feature.get("enabled") is True else None
+
+
+def _mode(feature: Any, modes: dict[str, str]) -> str | None:
+    """Mode in the other version's words, a missing one by default; None where the feature cannot be said there."""
+    if not isinstance(feature, dict):
+        return None
+    mode = feature.get("mode", next(iter(modes)))
+    return modes.get(mode) if isinstance(mode, str) else None
+
+
+def _memory_service(feature: Any, modes: dict[str, str]) -> dict[str, Any] | None:
+    mode = _mode(feature, modes)
+    if mode is None:
+        return None
+    return {"mode": mode, "deviceClassName": feature.get("deviceClassName", _DEVICE_CLASS)}
+
+
+def _failover(feature: Any, modes: dict[str, str]) -> dict[str, Any] | None:
+    mode = _mode(feature, modes)
+    return None if mode is None else {"mode": mode, "numShadows": _SHADOWS}
+
+
+def _checkpoint(feature: Any) -> dict[str, Any] | None:
+    """Reference and identity of a checkpoint, which needs one of them."""
+    if not isinstance(feature, dict):
+        return None
+    found: dict[str, Any] = {}
+    reference, identity = feature.get("checkpointRef"), feature.get("identity")
+    if isinstance(reference, str):
+        found["checkpointRef"] = reference
+    if isinstance(identity, dict) and identity.get("model") and identity.get("backendFramework"):
+        found["identity"] = identity
+    if not found.get("checkpointRef") and "identity" not in found:
+        return None
+    return {"mode": feature.get("mode", "Auto"), **found}

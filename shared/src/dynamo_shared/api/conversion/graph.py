@@ -1,0 +1,120 @@
+"""A graph: its frame, and its components each on its own, so that a change of one costs the others nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.conversion import component, status
+from dynamo_shared.api.conversion.envelope import Kept
+from dynamo_shared.api.conversion.lens import carry
+
+_SAME = ("annotations", "labels", "backendFramework", "restart")
+ALPHA, BETA = "v1alpha1", "v1beta1"
+
+
+@dataclass(slots=True)
+class Parts:
+    """A graph taken apart: the frame has an empty `services` or `components` where its components were."""
+
+    frame: dict[str, Any]
+    components: dict[str, Any]
+
+
+def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, Any], Kept]:
+    """Body of a graph in version `target`, and what the source must keep there."""
+    left = Kept()
+    if target == BETA:
+        parts = _of_services(body)
+        frame, left.fields = carry(parts.frame, frame_to_beta, frame_to_alpha, kept.fields)
+    else:
+        parts = _of_components(body)
+        frame, left.fields = carry(parts.frame, frame_to_alpha, frame_to_beta, kept.fields)
+        names = list(parts.components)
+        left.order = names if names != sorted(names) else None
+    made: dict[str, Any] = {}
+    for name, each in parts.components.items():
+        pieces = kept.components.get(name, [])
+        if target == BETA:
+            # A component is an object, whatever a piece says.
+            pieces = [piece for piece in pieces if piece[0]]
+            result, residue = carry(each, component.to_beta, component.to_alpha, pieces)
+            made[name] = component.unmarked(result)
+        else:
+            made[name], residue = carry(component.marked(each), component.to_alpha, component.to_beta, pieces)
+        if residue:
+            left.components[name] = residue
+    if parts.components:
+        frame = {**frame, "spec": {**frame["spec"], **_together(made, kept, target)}}
+    return frame, left
+
+
+def frame_to_beta(frame: dict[str, Any]) -> dict[str, Any]:
+    """v1beta1 graph without its components."""
+    result: dict[str, Any] = {}
+    spec = frame.get("spec")
+    if isinstance(spec, dict):
+        result["spec"] = _spec(spec, "envs", "env", "topologyProfile", "clusterTopologyName")
+        if spec.get("services") == {}:
+            result["spec"]["components"] = []
+    if isinstance(frame.get("status"), dict):
+        result["status"] = status.graph_to_beta(frame["status"])
+    return result
+
+
+def frame_to_alpha(frame: dict[str, Any]) -> dict[str, Any]:
+    """v1alpha1 graph without its services."""
+    result: dict[str, Any] = {}
+    spec = frame.get("spec")
+    if isinstance(spec, dict):
+        result["spec"] = _spec(spec, "env", "envs", "clusterTopologyName", "topologyProfile")
+        if spec.get("components") == []:
+            result["spec"]["services"] = {}
+    if isinstance(frame.get("status"), dict):
+        result["status"] = status.graph_to_alpha(frame["status"])
+    return result
+
+
+def _spec(spec: dict[str, Any], env: str, env_there: str, topology: str, topology_there: str) -> dict[str, Any]:
+    result = {name: spec[name] for name in _SAME if name in spec}
+    if env in spec:
+        result[env_there] = spec[env]
+    constraint = spec.get("topologyConstraint")
+    if isinstance(constraint, dict):
+        result["topologyConstraint"] = {
+            there: constraint[here]
+            for here, there in ((topology, topology_there), ("packDomain", "packDomain"))
+            if here in constraint
+        }
+    return result
+
+
+def _of_services(body: dict[str, Any]) -> Parts:
+    spec = body.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(services, dict):
+        return Parts(body, {})
+    return Parts({**body, "spec": {**spec, "services": {}}}, services)
+
+
+def _of_components(body: dict[str, Any]) -> Parts:
+    """Components by name. A list that no API server takes, without names or with one twice, stays in the frame."""
+    spec = body.get("spec")
+    components = spec.get("components") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(components, list):
+        return Parts(body, {})
+    named: dict[str, Any] = {}
+    for each in components:
+        name = each.get("name") if isinstance(each, dict) else None
+        if not isinstance(name, str) or name in named:
+            return Parts(body, {})
+        named[name] = {field: value for field, value in each.items() if field != "name"}
+    return Parts({**body, "spec": {**spec, "components": []}}, named)
+
+
+def _together(made: dict[str, Any], kept: Kept, target: str) -> dict[str, Any]:
+    if target == ALPHA:
+        return {"services": made}
+    first = [name for name in dict.fromkeys(kept.order or ()) if name in made]
+    names = first + sorted(made.keys() - set(first))
+    return {"components": [{"name": name, **made[name]} for name in names]}

@@ -1,0 +1,202 @@
+"""What one value has and another one has not, as a short list of pieces that can be stored and put back.
+
+A piece is a JSON array, its first item a path: keys of objects, `{"name": "main"}` for the item of a list, numbers where
+items have no name. `[path, value]` puts a value there, `[path]` takes it away, `[path, key, values]` sorts a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Pieces = list[list[Any]]
+Keys = Mapping[str, tuple[str, ...]]
+
+#: Names of lists and what tells their items apart; () for lists where the place does. Other lists are one value.
+KEYS: Keys = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "env": ("name",),
+    "envs": ("name",),
+    "volumes": ("name",),
+    "volumeMounts": ("mountPath", "mountPoint"),
+    "conditions": ("type",),
+}
+_GONE: Any = object()
+
+
+def difference(base: Any, wanted: Any, keys: Keys = KEYS) -> Pieces:
+    """Pieces that make `wanted` of `base`, each as near to the root as there is nothing else below it."""
+    if base == wanted:
+        return []
+    comparison = _Comparison(keys)
+    comparison.compare(base, wanted, [])
+    return comparison.found
+
+
+def put(base: Any, pieces: Pieces) -> Any:
+    """`base` with pieces; those whose place is gone are passed over. What is changed is copied first."""
+    for piece in pieces:
+        changed = _put(base, piece, 0)
+        if changed is not _GONE:
+            base = changed
+    return base
+
+
+def well_formed(pieces: Any) -> bool:
+    """Whether a value that was read somewhere is a list of pieces."""
+    return isinstance(pieces, list) and all(_is_piece(piece) for piece in pieces)
+
+
+def _is_piece(piece: Any) -> bool:
+    if not isinstance(piece, list) or not 1 <= len(piece) <= 3 or not isinstance(piece[0], list):
+        return False
+    if len(piece) == 3 and not (isinstance(piece[1], str) and isinstance(piece[2], list)):
+        return False
+    if len(piece) != 2 and not piece[0]:
+        return False
+    return all(_is_step(step) for step in piece[0])
+
+
+def _is_step(step: Any) -> bool:
+    if isinstance(step, dict):
+        return len(step) == 1 and all(isinstance(value, str) for value in step.values())
+    return isinstance(step, str) or (type(step) is int and step >= 0)
+
+
+class _Comparison:
+    """Walks two values side by side and notes where they part."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.found: Pieces = []
+        self._keys = keys
+
+    def compare(self, base: Any, wanted: Any, path: list[Any]) -> None:
+        if isinstance(base, dict) and isinstance(wanted, dict):
+            for key in sorted(base.keys() | wanted.keys()):
+                self._entry(base.get(key, _GONE), wanted.get(key, _GONE), [*path, key])
+            return
+        if isinstance(base, list) and isinstance(wanted, list) and base and wanted:
+            keys = self._keys.get(path[-1]) if path and isinstance(path[-1], str) else None
+            if keys == ():
+                self._by_place(base, wanted, path)
+                return
+            for key in keys or ():
+                before, after = _by_key(base, key), _by_key(wanted, key)
+                if before is not None and after is not None:
+                    self._by_name(before, after, key, path)
+                    return
+        self.found.append([path, wanted])
+
+    def _entry(self, base: Any, wanted: Any, path: list[Any]) -> None:
+        if wanted is _GONE:
+            self.found.append([path])
+        elif base is _GONE:
+            self.found.append([path, wanted])
+        elif base != wanted:
+            self.compare(base, wanted, path)
+
+    def _by_name(self, base: dict[str, Any], wanted: dict[str, Any], key: str, path: list[Any]) -> None:
+        added = [name for name in wanted if name not in base]
+        for name in [*base, *added]:
+            self._entry(base.get(name, _GONE), wanted.get(name, _GONE), [*path, {key: name}])
+        if [*(name for name in base if name in wanted), *added] != list(wanted):
+            self.found.append([path, key, list(wanted)])
+
+    def _by_place(self, base: list[Any], wanted: list[Any], path: list[Any]) -> None:
+        for place in range(min(len(base), len(wanted))):
+            self._entry(base[place], wanted[place], [*path, place])
+        self.found += [[[*path, place], wanted[place]] for place in range(len(base), len(wanted))]
+        self.found += [[[*path, place]] for place in reversed(range(len(wanted), len(base)))]
+
+
+def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
+    """Items by name, in order; None where one has none, or two the same."""
+    named = {item[key]: item for item in items if isinstance(item, dict) and isinstance(item.get(key), str)}
+    return named if len(named) == len(items) else None
+
+
+def _put(node: Any, piece: list[Any], depth: int) -> Any:
+    """The node with the piece below it; _GONE where it has no place there."""
+    path = piece[0]
+    if depth == len(path):
+        return _leaf(node, piece)
+    step = path[depth]
+    at = _place(node, step)
+    if at is None:
+        return _GONE
+    last = depth + 1 == len(path)
+    there = _GONE if at == -1 else node[at]
+    if there is _GONE and not (last and len(piece) == 2):
+        return _GONE
+    if last and len(piece) == 1:
+        changed = _GONE
+    else:
+        changed = _put(there, piece, depth + 1)
+        if changed is _GONE:
+            return _GONE
+    return _with(node, step, at, changed)
+
+
+def _place(node: Any, step: Any) -> Any:
+    """Where a step leads: key or index; -1 where it could be added; None where it leads nowhere."""
+    if isinstance(step, str):
+        if not isinstance(node, dict):
+            return None
+        return step if step in node else -1
+    if not isinstance(node, list):
+        return None
+    if isinstance(step, int):
+        return step if step < len(node) else (-1 if step == len(node) else None)
+    ((key, name),) = step.items()
+    for index, item in enumerate(node):
+        if isinstance(item, dict) and item.get(key) == name:
+            return index
+    return -1
+
+
+def _with(node: Any, step: Any, at: Any, value: Any) -> Any:
+    if isinstance(node, dict):
+        changed = dict(node)
+        if value is _GONE:
+            del changed[at]
+        else:
+            changed[step] = value
+        return changed
+    items = list(node)
+    if value is _GONE:
+        del items[at]
+    elif at == -1:
+        items.append(value)
+    else:
+        items[at] = value
+    return items
+
+
+def _leaf(node: Any, piece: list[Any]) -> Any:
+    if len(piece) == 3:
+        return _sorted(node, piece[1], piece[2])
+    value = piece[1]
+    # Noted where there was nothing; what has come to be there since then stays.
+    if isinstance(value, dict) and isinstance(node, dict):
+        return _merged(node, value)
+    return value
+
+
+def _merged(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    result = dict(live)
+    for key, value in kept.items():
+        there = live.get(key, _GONE)
+        if there is _GONE:
+            result[key] = value
+        elif isinstance(there, dict) and isinstance(value, dict):
+            result[key] = _merged(there, value)
+    return result
+
+
+def _sorted(items: Any, key: str, order: list[Any]) -> Any:
+    named = _by_key(items, key) if isinstance(items, list) else None
+    if named is None:
+        return _GONE
+    known = [name for name in dict.fromkeys(each for each in order if isinstance(each, str)) if name in named]
+    return [*(named[name] for name in known), *(item for name, item in named.items() if name not in set(known))]

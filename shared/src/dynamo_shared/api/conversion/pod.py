@@ -1,0 +1,256 @@
+"""The pod of a component: v1alpha1 has fields of its own for the main container, v1beta1 has a pod template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.conversion import amounts
+
+MAIN = "main"
+SIDECAR = "sidecar-frontend"
+#: On the container that a v1beta1 component calls its front end, while converting: what is said of it goes with it.
+MARK = "x-frontend-sidecar"
+PROBES = ("livenessProbe", "readinessProbe")
+_HANDLERS = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
+_SIDECAR_FIELDS = frozenset({"name", "image", "args", "env", "envFrom", MARK})
+
+
+def filled(value: Any, kind: type) -> Any:
+    """The value where it is of a type and not empty; None otherwise."""
+    return value if isinstance(value, kind) and value else None
+
+
+def to_template(service: dict[str, Any]) -> dict[str, Any]:
+    """Pod template of a v1alpha1 service; empty where nothing in it is about pods."""
+    template: dict[str, Any] = {}
+    given = service.get("extraPodMetadata")
+    if isinstance(given, dict):
+        metadata = {name: given[name] for name in ("labels", "annotations") if filled(given.get(name), dict)}
+        if metadata:
+            template["metadata"] = metadata
+    extra = service.get("extraPodSpec")
+    extra = extra if isinstance(extra, dict) else {}
+    spec = {name: value for name, value in extra.items() if name not in ("mainContainer", "containers")}
+    main = _main(service, extra.get("mainContainer"))
+    sidecar = _sidecar(service.get("frontendSidecar"))
+    others = extra.get("containers")
+    taken = (MAIN, SIDECAR) if sidecar else (MAIN,)
+    containers = [main] if main else []
+    if isinstance(others, list):
+        containers += [each for each in others if not (isinstance(each, dict) and each.get("name") in taken)]
+    if sidecar:
+        containers.append(sidecar)
+    if containers or others == []:
+        spec["containers"] = containers
+    if spec:
+        template["spec"] = spec
+    return template
+
+
+def from_template(template: Any, service: dict[str, Any]) -> None:
+    """Put what a pod template says into a v1alpha1 service."""
+    if not isinstance(template, dict):
+        return
+    given = template.get("metadata")
+    if isinstance(given, dict):
+        metadata = {name: given[name] for name in ("labels", "annotations") if filled(given.get(name), dict)}
+        if metadata:
+            service["extraPodMetadata"] = metadata
+    spec = template.get("spec")
+    if not isinstance(spec, dict):
+        return
+    extra = {name: value for name, value in spec.items() if name not in ("mainContainer", "containers")}
+    containers = spec.get("containers")
+    if isinstance(containers, list):
+        main, others = _split(containers, service)
+        if others or not containers:
+            extra["containers"] = others
+        rest = _from_main(main, service) if main else None
+        if rest:
+            extra["mainContainer"] = rest
+    if extra:
+        service["extraPodSpec"] = extra
+
+
+def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
+    """The container main: mainContainer over the fields of the service.
+
+    A list of mainContainer replaces one of the service, except for variables, which are merged by name.
+    """
+    own = dict(given) if isinstance(given, dict) else {}
+    own.pop("name", None)
+    env = _merged_env(filled(service.get("envs"), list), filled(own.pop("env", None), list))
+    secret = filled(service.get("envFromSecret"), str)
+    env_from = filled(own.pop("envFrom", None), list) or ([{"secretRef": {"name": secret}}] if secret else None)
+    resources = amounts.to_resources(service.get("resources"), own.pop("resources", None))
+    mounts = filled(own.pop("volumeMounts", None), list) or plain_mounts(service)
+    probes = {name: _probe(service.get(name), own.pop(name, None)) for name in PROBES}
+    found = {"env": env, "envFrom": env_from, "resources": resources, "volumeMounts": mounts, **probes}
+    own.update((name, value) for name, value in found.items() if value)
+    return {"name": MAIN, **own} if own else own
+
+
+def _from_main(main: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
+    """Put what a service has fields for into it; the rest of the container."""
+    rest = dict(main)
+    del rest["name"]
+    env = filled(rest.pop("env", None), list)
+    if env:
+        service["envs"] = env
+    env_from = filled(rest.pop("envFrom", None), list)
+    if env_from:
+        secret = _only_secret(env_from)
+        if secret:
+            service["envFromSecret"] = secret
+        else:
+            rest["envFrom"] = env_from
+    resources = amounts.from_resources(rest.pop("resources", None))
+    if resources:
+        service["resources"] = resources
+    for name in PROBES:
+        probe = filled(rest.pop(name, None), dict)
+        if probe:
+            service[name] = probe
+    mounts = filled(rest.pop("volumeMounts", None), list)
+    if mounts and all(map(_is_plain, mounts)):
+        service["volumeMounts"] = [
+            *service.get("volumeMounts", ()),
+            *(
+                {"name": each["name"], "mountPoint": each["mountPath"], "useAsCompilationCache": False}
+                for each in mounts
+            ),
+        ]
+    elif mounts:
+        rest["volumeMounts"] = mounts
+    return rest
+
+
+def cache_mount(service: dict[str, Any]) -> dict[str, Any] | None:
+    """The first mount of a service that is for compiled kernels."""
+    for each in filled(service.get("volumeMounts"), list) or ():
+        if isinstance(each, dict) and each.get("useAsCompilationCache") is True and filled(each.get("name"), str):
+            found: dict[str, Any] = each
+            return found
+    return None
+
+
+def plain_mounts(service: dict[str, Any]) -> list[dict[str, Any]]:
+    """Mounts of a service that are no compilation cache, as a container has them."""
+    cache = cache_mount(service)
+    return [
+        {"name": each["name"], "mountPath": each["mountPoint"]}
+        for each in filled(service.get("volumeMounts"), list) or ()
+        if isinstance(each, dict)
+        and each is not cache
+        and isinstance(each.get("name"), str)
+        and filled(each.get("mountPoint"), str)
+    ]
+
+
+def _is_plain(mount: Any) -> bool:
+    return (
+        isinstance(mount, dict)
+        and mount.keys() == {"name", "mountPath"}
+        and isinstance(mount["name"], str)
+        and bool(filled(mount["mountPath"], str))
+    )
+
+
+def _only_secret(env_from: list[Any]) -> str | None:
+    """Name of the Secret, where a list of sources is one Secret and nothing else."""
+    first = env_from[0]
+    reference = first.get("secretRef") if isinstance(first, dict) and len(first) == 1 else None
+    if len(env_from) != 1 or not isinstance(reference, dict) or len(reference) != 1:
+        return None
+    name: str | None = filled(reference.get("name"), str)
+    return name
+
+
+def _merged_env(shared: list[Any] | None, own: list[Any] | None) -> list[Any] | None:
+    if not shared or not own:
+        return own or shared
+    names = {each["name"]: each for each in own if isinstance(each, dict) and isinstance(each.get("name"), str)}
+    merged: list[Any] = []
+    for each in shared:
+        name = each.get("name") if isinstance(each, dict) else None
+        merged.append(names.pop(name) if isinstance(name, str) and name in names else each)
+    left = {id(each) for each in names.values()}
+    return merged + [each for each in own if not _is_named(each) or id(each) in left]
+
+
+def _is_named(variable: Any) -> bool:
+    return isinstance(variable, dict) and isinstance(variable.get("name"), str)
+
+
+def _probe(shared: Any, own: Any) -> dict[str, Any] | None:
+    """A probe of mainContainer over one of the service: a part may tune what the other one asks."""
+    shared, own = filled(shared, dict), filled(own, dict)
+    if not shared or not own:
+        merged: dict[str, Any] | None = own or shared
+        return merged
+    asked = _HANDLERS & own.keys()
+    kept = {name: value for name, value in shared.items() if not asked or name not in _HANDLERS or name in asked}
+    for name in asked & kept.keys():
+        if isinstance(kept[name], dict) and isinstance(own[name], dict):
+            own = {**own, name: {**kept[name], **own[name]}}
+    return {**kept, **own}
+
+
+def _split(containers: list[Any], service: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Any]]:
+    """The main container and the others; a front end that a service can say goes into it."""
+    main: dict[str, Any] | None = None
+    others: list[Any] = []
+    for each in containers:
+        if isinstance(each, dict) and each.get("name") == MAIN:
+            main = main or each
+        elif isinstance(each, dict) and MARK in each:
+            sidecar = _from_sidecar(each)
+            if sidecar:
+                service["frontendSidecar"] = sidecar
+            else:
+                others.append({name: value for name, value in each.items() if name != MARK})
+        else:
+            others.append(each)
+    return main, others
+
+
+def _sidecar(given: Any) -> dict[str, Any] | None:
+    """Container of a service's frontendSidecar."""
+    if not isinstance(given, dict) or not isinstance(given.get("image"), str):
+        return None
+    secret = filled(given.get("envFromSecret"), str)
+    found = {
+        "args": filled(given.get("args"), list),
+        "env": filled(given.get("envs"), list),
+        "envFrom": [{"secretRef": {"name": secret}}] if secret else None,
+    }
+    return {
+        "name": SIDECAR,
+        "image": given["image"],
+        **{name: value for name, value in found.items() if value},
+        MARK: True,
+    }
+
+
+def _from_sidecar(container: dict[str, Any]) -> dict[str, Any] | None:
+    """A service's frontendSidecar of a container, where it can say all of it."""
+    if (
+        container.get("name") != SIDECAR
+        or not container.keys() <= _SIDECAR_FIELDS
+        or not isinstance(container.get("image"), str)
+        or not all(filled(container[name], list) for name in ("args", "env", "envFrom") if name in container)
+    ):
+        return None
+    sidecar = {"image": container["image"]}
+    if "envFrom" in container:
+        secret = _only_secret(container["envFrom"])
+        if not secret:
+            return None
+        sidecar["envFromSecret"] = secret
+    if "args" in container:
+        if not all(isinstance(each, str) for each in container["args"]):
+            return None
+        sidecar["args"] = container["args"]
+    if "env" in container:
+        sidecar["envs"] = container["env"]
+    return sidecar

@@ -1,0 +1,166 @@
+"""A DynamoGraphDeploymentRequest: the profiler's free-form settings became fields, and its pod a job template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.conversion.amounts import SIDES, as_text
+from dynamo_shared.api.conversion.pieces import KEYS, Keys
+from dynamo_shared.api.conversion.pod import filled
+from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
+
+#: The first container of the job is the profiler, whatever its name.
+REQUEST_KEYS: Keys = {**KEYS, "containers": ()}
+PROFILER = "profiler"
+MOUNT_PATH = "/opt/model-cache"
+LENGTHS = (("isl", 4000), ("osl", 1000))
+BACKENDS = frozenset({"auto", "vllm", "sglang", "trtllm"})
+GOALS = frozenset({"latency", "throughput"})
+#: v1alpha1's name for a field of the model cache, and v1beta1's.
+_CACHE = (("pvcName", "pvcName"), ("modelPathInPvc", "pvcModelPath"), ("pvcMountPath", "pvcMountPath"))
+_INT32 = 2**31
+
+
+def to_beta(body: dict[str, Any]) -> dict[str, Any]:
+    """v1beta1 request of a v1alpha1 one. What is not understood is left out."""
+    result: dict[str, Any] = {}
+    spec = body.get("spec")
+    if isinstance(spec, dict):
+        result["spec"] = _spec_to_beta(spec)
+    if isinstance(body.get("status"), dict):
+        result["status"] = status_to_beta(body["status"])
+    return result
+
+
+def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
+    """v1alpha1 request of a v1beta1 one. What is not understood is left out."""
+    result: dict[str, Any] = {}
+    spec = body.get("spec")
+    if isinstance(spec, dict):
+        result["spec"] = _spec_to_alpha(spec)
+    if isinstance(body.get("status"), dict):
+        result["status"] = status_to_alpha(body["status"])
+    return result
+
+
+def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
+    profiling = _object(spec.get("profilingConfig"))
+    config = _object(profiling.get("config"))
+    result: dict[str, Any] = {
+        "backend": _backend(spec.get("backend")),
+        "autoApply": spec.get("autoApply", False),
+    }
+    if "model" in spec:
+        result["model"] = spec["model"]
+    workers = _object(spec.get("deploymentOverrides")).get("workersImage")
+    image = filled(profiling.get("profilerImage"), str) or filled(workers, str)
+    features: dict[str, Any] = {}
+    if filled(config.get("planner"), dict):
+        features["planner"] = config["planner"]
+    if spec.get("useMocker") is True:
+        features["mocker"] = {"enabled": True}
+    sla = _object(config.get("sla"))
+    lengths = _lengths(sla)
+    job = _job(profiling)
+    found = {
+        "image": image,
+        "features": features,
+        "sla": _goals(sla),
+        "workload": {**dict(LENGTHS), **lengths} if lengths else None,
+        "modelCache": _cache(_object(_object(config.get("deployment")).get("modelCache"))),
+        "overrides": {"profilingJob": job} if job else None,
+    }
+    result.update((name, value) for name, value in found.items() if value)
+    return result
+
+
+def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    workload = spec.get("workload")
+    sla = _goals(_object(spec.get("sla")))
+    if isinstance(workload, dict):
+        sla |= {**dict(LENGTHS), **_lengths(workload)}
+    if sla:
+        config["sla"] = sla
+    cache = spec.get("modelCache")
+    if isinstance(cache, dict):
+        found = {alpha: cache[beta] for alpha, beta in _CACHE if isinstance(cache.get(beta), str)}
+        config["deployment"] = {"modelCache": {"pvcMountPath": MOUNT_PATH, **found}}
+    features = _object(spec.get("features"))
+    if filled(features.get("planner"), dict):
+        config["planner"] = features["planner"]
+    profiling: dict[str, Any] = {"profilerImage": filled(spec.get("image"), str) or ""}
+    if config:
+        profiling["config"] = config
+    job = _object(_object(spec.get("overrides")).get("profilingJob"))
+    pod = _object(_object(job.get("template")).get("spec"))
+    containers = filled(pod.get("containers"), list) or [None]
+    found_in_pod = {
+        "resources": _resources(_object(containers[0]).get("resources")),
+        "tolerations": filled(pod.get("tolerations"), list),
+        "nodeSelector": filled(pod.get("nodeSelector"), dict),
+    }
+    profiling.update((name, value) for name, value in found_in_pod.items() if value)
+    result = {
+        "backend": _backend(spec.get("backend")),
+        "autoApply": spec.get("autoApply", True),
+        "useMocker": _object(features.get("mocker")).get("enabled") is True,
+        "enableGpuDiscovery": True,
+        "profilingConfig": profiling,
+    }
+    if "model" in spec:
+        result["model"] = spec["model"]
+    return result
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _backend(value: Any) -> str:
+    return value if isinstance(value, str) and value in BACKENDS else "auto"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _goals(sla: dict[str, Any]) -> dict[str, Any]:
+    """Aims that both versions can name: times in milliseconds, and what to optimise."""
+    result = {name: sla[name] for name in ("ttft", "itl") if _is_number(sla.get(name))}
+    goal = sla.get("optimizationType")
+    if isinstance(goal, str) and goal in GOALS:
+        result["optimizationType"] = goal
+    return result
+
+
+def _lengths(source: dict[str, Any]) -> dict[str, int]:
+    return {name: source[name] for name, _ in LENGTHS if _is_int32(source.get(name))}
+
+
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and -_INT32 <= value < _INT32
+
+
+def _cache(cache: dict[str, Any]) -> dict[str, Any] | None:
+    found = {beta: cache[alpha] for alpha, beta in _CACHE if isinstance(cache.get(alpha), str)}
+    return {"pvcMountPath": MOUNT_PATH, **found} if found else None
+
+
+def _job(profiling: dict[str, Any]) -> dict[str, Any] | None:
+    pod: dict[str, Any] = {}
+    resources = _resources(profiling.get("resources"))
+    if resources:
+        pod["containers"] = [{"name": PROFILER, "resources": resources}]
+    if filled(profiling.get("tolerations"), list):
+        pod["tolerations"] = profiling["tolerations"]
+    if filled(profiling.get("nodeSelector"), dict):
+        pod["nodeSelector"] = profiling["nodeSelector"]
+    return {"template": {"spec": pod}} if pod else None
+
+
+def _resources(given: Any) -> dict[str, Any]:
+    given = _object(given)
+    found = {side: as_text(given.get(side)) for side in SIDES}
+    claims = filled(given.get("claims"), list)
+    return {name: value for name, value in {**found, "claims": claims}.items() if value}

@@ -1,0 +1,35 @@
+"""A DynamoGraphDeploymentScalingAdapter: one name is all that differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def to_beta(body: dict[str, Any]) -> dict[str, Any]:
+    """v1beta1 adapter of a v1alpha1 one. Its status always counts replicas."""
+    result = _adapter(body, "serviceName", "componentName")
+    if "status" in result:
+        result["status"] = {"replicas": 0, **result["status"]}
+    return result
+
+
+def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
+    """v1alpha1 adapter of a v1beta1 one."""
+    return _adapter(body, "componentName", "serviceName")
+
+
+def _adapter(body: dict[str, Any], here: str, there: str) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    spec = body.get("spec")
+    if isinstance(spec, dict):
+        result["spec"] = {"replicas": spec["replicas"]} if "replicas" in spec else {}
+        reference = spec.get("dgdRef")
+        if isinstance(reference, dict):
+            result["spec"]["dgdRef"] = {
+                new: reference[old] for old, new in (("name", "name"), (here, there)) if old in reference
+            }
+    status = body.get("status")
+    if isinstance(status, dict):
+        names = ("replicas", "selector", "lastScaleTime")
+        result["status"] = {name: status[name] for name in names if name in status}
+    return result
