@@ -6,6 +6,7 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.conversion.experimental import from_experimental, to_experimental
+from dynamo_shared.api.conversion.lens import Lens, by_field
 from dynamo_shared.api.conversion.pod import MARK, cache_mount, filled, from_template, to_template
 
 #: Fields that are the same in both versions.
@@ -16,6 +17,16 @@ SUBTYPES = frozenset({"prefill", "decode"})
 EPP = "epp"
 DEFAULT_NODES = 2
 NO_MEMORY = "0"
+#: Fields of a service, and where its mainContainer says the same.
+TWICE = {
+    "envs": "env",
+    "envFromSecret": "envFrom",
+    "resources": "resources",
+    "livenessProbe": "livenessProbe",
+    "readinessProbe": "readinessProbe",
+    "volumeMounts": "volumeMounts",
+}
+_TOGETHER = {"subComponentType": "componentType", **{there: here for here, there in TWICE.items()}}
 
 
 def to_beta(service: Any) -> dict[str, Any]:
@@ -72,6 +83,19 @@ def to_alpha(component: Any) -> dict[str, Any]:
     from_experimental(component.get("experimental"), service)
     from_template(component.get("podTemplate"), service)
     return service
+
+
+def by_service_field(path: list[Any]) -> str:
+    """Pieces of a service that belong together: those of a field, and of what mainContainer has for it."""
+    field = path[2] if len(path) > 2 and path[:2] == ["extraPodSpec", "mainContainer"] else by_field(path)
+    return _TOGETHER.get(field, field) if isinstance(field, str) else repr(field)
+
+
+def is_tidy(service: Any) -> bool:
+    """Whether a service says nothing in two places."""
+    extra = service.get("extraPodSpec") if isinstance(service, dict) else None
+    main = extra.get("mainContainer") if isinstance(extra, dict) else None
+    return not isinstance(main, dict) or not any(here in service and there in main for here, there in TWICE.items())
 
 
 def marked(component: Any) -> Any:
@@ -155,3 +179,7 @@ def _sign(size: Any) -> int | None:
     except quantity.InvalidQuantity:
         return None
     return (amount > 0) - (amount < 0)
+
+
+TO_BETA = Lens(to_beta, to_alpha)
+TO_ALPHA = Lens(to_alpha, to_beta, group=by_service_field, tidy=is_tidy)

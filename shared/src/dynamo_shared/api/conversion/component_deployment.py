@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dynamo_shared.api.conversion import component, status
+from dynamo_shared.api.conversion.lens import Lens, by_place
 from dynamo_shared.api.conversion.pod import filled
+
+
+def lens_to_beta(object_name: Any) -> Lens:
+    """To v1beta1, for a DCD with this name."""
+    return Lens(to_beta(object_name), to_alpha)
+
+
+def lens_to_alpha(object_name: Any) -> Lens:
+    """To v1alpha1, for a DCD with this name."""
+    return Lens(to_alpha, to_beta(object_name), group=_group, tidy=lambda body: component.is_tidy(body.get("spec")))
 
 
 def to_beta(object_name: Any) -> Callable[[Any], dict[str, Any]]:
@@ -49,3 +60,7 @@ def unmarked(body: dict[str, Any]) -> dict[str, Any]:
 
 def _engine(spec: dict[str, Any]) -> dict[str, Any]:
     return {"backendFramework": spec["backendFramework"]} if "backendFramework" in spec else {}
+
+
+def _group(path: list[Any]) -> str:
+    return component.by_service_field(path[1:]) if path[0] == "spec" else by_place(path)

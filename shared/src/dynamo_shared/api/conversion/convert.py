@@ -61,25 +61,23 @@ def _graph(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tu
 
 
 def _component(body: Body, metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
-    to_beta = component_deployment.to_beta(metadata.get("name"))
+    name = metadata.get("name")
     if target == graph.BETA:
-        made, left = carry(body, to_beta, component_deployment.to_alpha, kept.fields)
+        made, left = carry(component_deployment.lens_to_beta(name), body, kept.fields)
         return component_deployment.unmarked(made), Kept(left)
     body = component_deployment.marked(body)
-    made, left = carry(body, component_deployment.to_alpha, to_beta, kept.fields)
+    made, left = carry(component_deployment.lens_to_alpha(name), body, kept.fields)
     return made, Kept(left)
 
 
 def _adapter(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
-    there, back = scaling_adapter.to_beta, scaling_adapter.to_alpha
-    made, left = carry(body, *((there, back) if target == graph.BETA else (back, there)), kept.fields)
+    lens = scaling_adapter.TO_BETA if target == graph.BETA else scaling_adapter.TO_ALPHA
+    made, left = carry(lens, body, kept.fields)
     return made, Kept(left)
 
 
 def _request(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
-    there, back = request.to_beta, request.to_alpha
-    steps = (there, back) if target == graph.BETA else (back, there)
-    made, left = carry(body, *steps, kept.fields, request.REQUEST_KEYS)
+    made, left = carry(request.TO_BETA if target == graph.BETA else request.TO_ALPHA, body, kept.fields)
     return made, Kept(left)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion import component, status
 from dynamo_shared.api.conversion.envelope import Kept
-from dynamo_shared.api.conversion.lens import carry
+from dynamo_shared.api.conversion.lens import Lens, carry
 
 _SAME = ("annotations", "labels", "backendFramework", "restart")
 ALPHA, BETA = "v1alpha1", "v1beta1"
@@ -26,10 +26,10 @@ def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, An
     left = Kept()
     if target == BETA:
         parts = _of_services(body)
-        frame, left.fields = carry(parts.frame, frame_to_beta, frame_to_alpha, kept.fields)
+        frame, left.fields = carry(TO_BETA, parts.frame, kept.fields)
     else:
         parts = _of_components(body)
-        frame, left.fields = carry(parts.frame, frame_to_alpha, frame_to_beta, kept.fields)
+        frame, left.fields = carry(TO_ALPHA, parts.frame, kept.fields)
         names = list(parts.components)
         left.order = names if names != sorted(names) else None
     made: dict[str, Any] = {}
@@ -38,10 +38,10 @@ def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, An
         if target == BETA:
             # A component is an object, whatever a piece says.
             pieces = [piece for piece in pieces if piece[0]]
-            result, residue = carry(each, component.to_beta, component.to_alpha, pieces)
+            result, residue = carry(component.TO_BETA, each, pieces)
             made[name] = component.unmarked(result)
         else:
-            made[name], residue = carry(component.marked(each), component.to_alpha, component.to_beta, pieces)
+            made[name], residue = carry(component.TO_ALPHA, component.marked(each), pieces)
         if residue:
             left.components[name] = residue
     if parts.components:
@@ -118,3 +118,7 @@ def _together(made: dict[str, Any], kept: Kept, target: str) -> dict[str, Any]:
     first = [name for name in dict.fromkeys(kept.order or ()) if name in made]
     names = first + sorted(made.keys() - set(first))
     return {"components": [{"name": name, **made[name]} for name in names]}
+
+
+TO_BETA = Lens(frame_to_beta, frame_to_alpha)
+TO_ALPHA = Lens(frame_to_alpha, frame_to_beta)

@@ -8,64 +8,91 @@ Nothing is lost if converting there, back and there again gives what converting 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api.conversion.pieces import KEYS, Keys, Pieces, difference, put
 
-Convert = Callable[[Any], Any]
-
 #: Trials to make kept pieces fit a value that was edited, in conversions; a made-up annotation shall not burn time.
-MAX_TRIALS = 64
+MAX_TRIALS = 100
 
 
-def carry(live: Any, forward: Convert, backward: Convert, kept: Pieces, keys: Keys = KEYS) -> tuple[Any, Pieces]:
+def by_field(path: list[Any]) -> str:
+    """Pieces of one field belong together."""
+    return str(path[0]) if path else ""
+
+
+def by_place(path: list[Any]) -> str:
+    """Pieces at nearly the same place belong together."""
+    return repr(path[:5])
+
+
+def anything(_target: Any) -> bool:
+    """No demand on a target."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """How a value gets to the other version and back."""
+
+    forward: Callable[[Any], Any]
+    backward: Callable[[Any], Any]
+    keys: Keys = field(default_factory=lambda: KEYS)
+    #: What pieces of the target hang together by their paths: they are put back together, or not at all if need be.
+    group: Callable[[list[Any]], str] = by_place
+    #: Whether a target is one that people would write; asked where only a part of what was kept still fits.
+    tidy: Callable[[Any], bool] = anything
+
+
+def carry(lens: Lens, live: Any, kept: Pieces) -> tuple[Any, Pieces]:
     """A value in the other version, and what that version cannot say of it.
 
     A kept piece counts only as far as it changes nothing that the source says by itself: live fields win.
     """
-    target = forward(live)
-    seen = backward(target)
+    target = lens.forward(live)
+    seen = lens.backward(target)
     if kept:
-        target, seen = _fit(_Fitting(live, target, seen, backward), kept)
-    return target, difference(seen, live, keys)
+        fitting = _Fitting(lens, live, target, seen)
+        fitting.fit(kept)
+        target, seen = fitting.target, fitting.seen
+    return target, difference(seen, live, lens.keys)
 
 
 class _Fitting:
     """A target on its way: pieces are tried on it, and stay where the source would look the same."""
 
-    def __init__(self, live: Any, target: Any, seen: Any, backward: Convert) -> None:
+    def __init__(self, lens: Lens, live: Any, target: Any, seen: Any) -> None:
         self.target = target
         self.seen = seen
-        self.trials = MAX_TRIALS
+        self._lens = lens
         self._live = live
-        self._backward = backward
+        self._trials = MAX_TRIALS
 
-    def takes(self, pieces: Pieces) -> bool:
-        self.trials -= 1
+    def fit(self, kept: Pieces) -> None:
+        """Put on all pieces; where the source was edited, those groups that still fit, and then single ones."""
+        if self._takes(kept):
+            return
+        left = [piece for group in self._groups(kept) if not self._takes(group) for piece in group]
+        if len(left) < len(kept) and self._takes(left):
+            return
+        for piece in left:
+            self._takes([piece], tidy=True)
+
+    def _groups(self, pieces: Pieces) -> Iterable[Pieces]:
+        groups: dict[str, Pieces] = {}
+        for piece in pieces:
+            groups.setdefault(self._lens.group(piece[0]), []).append(piece)
+        return groups.values()
+
+    def _takes(self, pieces: Pieces, *, tidy: bool = False) -> bool:
+        if self._trials <= 0:
+            return False
+        self._trials -= 1
         candidate = put(self.target, pieces)
-        seen = self._backward(candidate)
-        if seen not in (self.seen, self._live):
+        seen = self._lens.backward(candidate)
+        if seen not in (self.seen, self._live) or (tidy and not self._lens.tidy(candidate)):
             return False
         self.target, self.seen = candidate, seen
         return True
-
-    def leftover(self, pieces: Pieces) -> Pieces:
-        """Put on as many as fit, halving where they do not; those that do not."""
-        if self.trials <= 0 or self.takes(pieces):
-            return []
-        if len(pieces) == 1:
-            return pieces
-        middle = len(pieces) // 2
-        return self.leftover(pieces[:middle]) + self.leftover(pieces[middle:])
-
-
-def _fit(fitting: _Fitting, kept: Pieces) -> tuple[Any, Any]:
-    left = fitting.leftover(kept)
-    # One piece may fit only with another that came after it.
-    while left and fitting.trials > 0:
-        again = fitting.leftover(left)
-        if len(again) == len(left):
-            break
-        left = again
-    return fitting.target, fitting.seen

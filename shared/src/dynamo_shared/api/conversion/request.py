@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion.amounts import SIDES, as_text
+from dynamo_shared.api.conversion.lens import Lens
 from dynamo_shared.api.conversion.pieces import KEYS, Keys
 from dynamo_shared.api.conversion.pod import filled
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
@@ -164,3 +165,7 @@ def _resources(given: Any) -> dict[str, Any]:
     found = {side: as_text(given.get(side)) for side in SIDES}
     claims = filled(given.get("claims"), list)
     return {name: value for name, value in {**found, "claims": claims}.items() if value}
+
+
+TO_BETA = Lens(to_beta, to_alpha, REQUEST_KEYS)
+TO_ALPHA = Lens(to_alpha, to_beta, REQUEST_KEYS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamo_shared.api.conversion.lens import Lens
+
 
 def to_beta(body: dict[str, Any]) -> dict[str, Any]:
     """v1beta1 adapter of a v1alpha1 one. Its status always counts replicas."""
@@ -33,3 +35,7 @@ def _adapter(body: dict[str, Any], here: str, there: str) -> dict[str, Any]:
         names = ("replicas", "selector", "lastScaleTime")
         result["status"] = {name: status[name] for name in names if name in status}
     return result
+
+
+TO_BETA = Lens(to_beta, to_alpha)
+TO_ALPHA = Lens(to_alpha, to_beta)
