@@ -1,0 +1,11 @@
+"""Rules that a schema cannot hold: between fields, between an object and its former self, and about the cluster.
+
+Pure: an object and facts in, findings out. Rules are written once for both versions; docs/validation.md lists them.
+"""
+
+from __future__ import annotations
+
+from dynamo_shared.api.validation.check import validate
+from dynamo_shared.api.validation.facts import Facts, Findings
+
+__all__ = ["Facts", "Findings", "validate"]

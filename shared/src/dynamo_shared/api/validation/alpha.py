@@ -1,0 +1,114 @@
+"""Views of v1alpha1: services in a map, pods in many fields, features with a switch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.rules import Location
+from dynamo_shared.api.validation.book import ALPHA
+from dynamo_shared.api.validation.reading import integer, mapping, nodes, text
+from dynamo_shared.api.validation.view import Component, Feature, Graph, Place, Words
+
+WORDS = Words(
+    component="service",
+    components="services",
+    type="componentType",
+    intra_pod="intraPod",
+    inter_pod="interPod",
+    topology_name="topologyProfile",
+    gpus="resources.limits.gpu",
+    gms=("gpuMemoryService",),
+    failover=("failover",),
+    adapter="scalingAdapter.enabled",
+)
+_GPU = "nvidia.com/gpu"
+
+
+def graph(obj: dict[str, Any]) -> Graph:
+    """View of a graph."""
+    metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
+    services = spec.get("services")
+    backend = text(spec.get("backendFramework"))
+    readable = services is None or isinstance(services, dict)
+    return Graph(
+        version=ALPHA,
+        words=WORDS,
+        name=text(metadata.get("name")),
+        namespace=text(metadata.get("namespace")),
+        annotations=mapping(metadata.get("annotations")),
+        backend=backend,
+        at=("spec", "services"),
+        components=tuple(
+            _component(service, ("spec", "services", name), name, ("spec", "services", name), backend)
+            for name, service in mapping(services).items()
+            if isinstance(service, dict) and isinstance(name, str)
+        ),
+        names=tuple(str(name) for name in mapping(services)) if readable else None,
+        spec=spec,
+        status=mapping(obj.get("status")),
+    )
+
+
+def component(obj: dict[str, Any]) -> Component:
+    """View of a component deployment."""
+    metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
+    name = text(spec.get("serviceName")) or text(metadata.get("name"))
+    return _component(spec, ("spec",), name, ("spec", "serviceName"), text(spec.get("backendFramework")))
+
+
+def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location, backend: str) -> Component:
+    extra_spec, extra_metadata = mapping(spec.get("extraPodSpec")), mapping(spec.get("extraPodMetadata"))
+    main = mapping(extra_spec.get("mainContainer"))
+    kind, role = text(spec.get("componentType")), spec.get("subComponentType")
+    if kind == "worker" and role in ("prefill", "decode"):
+        kind = role
+    return Component(
+        words=WORDS,
+        at=at,
+        name=name,
+        name_at=name_at,
+        type="" if kind == "default" else kind,
+        type_at=(*at, "componentType"),
+        backend=backend,
+        replicas=integer(spec.get("replicas")),
+        nodes=nodes(spec.get("multinode")),
+        gms=_feature(spec.get("gpuMemoryService"), (*at, *WORDS.gms)),
+        failover=_feature(spec.get("failover"), (*at, *WORDS.failover)),
+        checkpoint=(*at, "checkpoint") if mapping(spec.get("checkpoint")).get("enabled") is True else None,
+        adapted=mapping(spec.get("scalingAdapter")).get("enabled") is True,
+        gpus=_gpus(mapping(spec.get("resources")), (*at, "resources"))
+        or _gpus_of_main(mapping(main.get("resources")), (*at, "extraPodSpec", "mainContainer", "resources")),
+        annotations=(
+            Place(mapping(spec.get("annotations")), (*at, "annotations")),
+            Place(mapping(extra_metadata.get("annotations")), (*at, "extraPodMetadata", "annotations")),
+        ),
+        image=Place(main.get("image"), (*at, "extraPodSpec", "mainContainer", "image")),
+        spec=spec,
+    )
+
+
+def _feature(value: Any, at: Location) -> Feature | None:
+    if not isinstance(value, dict) or value.get("enabled") is not True:
+        return None
+    mode = value.get("mode")
+    shadows = integer(value.get("numShadows"))
+    return Feature(at, mode == WORDS.inter_pod, text(mode) or WORDS.intra_pod, 1 if shadows is None else shadows)
+
+
+def _gpus(resources: dict[str, Any], at: Location) -> Place | None:
+    for kind in ("limits", "requests"):
+        amounts = mapping(resources.get(kind))
+        if amounts.get("gpu") not in (None, ""):
+            return Place(amounts["gpu"], (*at, kind, "gpu"))
+        custom = mapping(amounts.get("custom"))
+        if custom.get(_GPU) not in (None, ""):
+            return Place(custom[_GPU], (*at, kind, "custom", _GPU))
+    return None
+
+
+def _gpus_of_main(resources: dict[str, Any], at: Location) -> Place | None:
+    for kind in ("limits", "requests"):
+        amounts = mapping(resources.get(kind))
+        if amounts.get(_GPU) not in (None, ""):
+            return Place(amounts[_GPU], (*at, kind, _GPU))
+    return None

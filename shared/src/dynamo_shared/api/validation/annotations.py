@@ -1,0 +1,89 @@
+"""Annotations that change how pods are made: a value that would be passed over in silence is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api import semver
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.registry.annotations import (
+    DEPLOYMENT_MAX_SURGE,
+    DEPLOYMENT_MAX_UNAVAILABLE,
+    DEPLOYMENT_STRATEGY,
+    KUBE_DISCOVERY_MODE,
+    OPERATOR_ORIGIN_VERSION,
+    VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
+)
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.validation.book import COMPONENT, GRAPH, Book
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import annotation, mapping
+from dynamo_shared.api.validation.view import Component, Graph
+
+ANNOTATIONS = Book("Annotations", (GRAPH,), "always")
+ANNOTATIONS_OF_COMPONENTS = Book("Annotations", (GRAPH, COMPONENT), "always")
+
+_NO_VERSION = "{value} is no semantic version such as 1.2.0; leave it out, and the platform sets it"
+
+
+@ANNOTATIONS.rule(_NO_VERSION)
+def origin_version_is_a_version(graph: Graph, _facts: Facts) -> Violations:
+    """The version that first saw a graph is a semantic version: defaults depend on it."""
+    value = annotation(graph.annotations, OPERATOR_ORIGIN_VERSION)
+    if value is not None and semver.parse(value) is None:
+        yield ("metadata", "annotations", OPERATOR_ORIGIN_VERSION), _NO_VERSION.format(value=shown(value))
+
+
+_NO_EXECUTOR = "{value} is not allowed; one of 'mp', 'ray'"
+_NO_MODE = "{value} is not allowed; one of 'pod', 'container'"
+
+
+@ANNOTATIONS.rule(_NO_EXECUTOR, _NO_MODE)
+def graph_annotations_have_known_values(graph: Graph, _facts: Facts) -> Violations:
+    """How vLLM spreads over nodes, and what discovery registers, are closed sets of words; of the graph or its pods."""
+    yield from _known_values(graph.annotations, ("metadata", "annotations"))
+    yield from _known_values(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
+
+
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_EXECUTOR, _NO_MODE)
+def component_annotations_have_known_values(component: Component, _facts: Facts) -> Violations:
+    """The same of a component's own annotations, and of those of its pods."""
+    for values, at in component.annotations:
+        if values:
+            yield from _known_values(values, at)
+
+
+_NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
+
+
+@ANNOTATIONS.rule(_NO_MARGIN)
+def graph_margins_are_numbers(graph: Graph, _facts: Facts) -> Violations:
+    """Surge and unavailability of a rolling update, for all components, are numbers of pods or percentages."""
+    yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
+
+
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN)
+def component_margins_are_numbers(component: Component, _facts: Facts) -> Violations:
+    """The same for one component: those of its pods count."""
+    values, at = component.annotations[-1]
+    if values:
+        yield from _margins(values, at)
+
+
+def _known_values(values: dict[str, Any], at: Location) -> Violations:
+    executor = annotation(values, VLLM_DISTRIBUTED_EXECUTOR_BACKEND)
+    if executor is not None and executor.lower() not in ("mp", "ray"):
+        yield (*at, VLLM_DISTRIBUTED_EXECUTOR_BACKEND), _NO_EXECUTOR.format(value=shown(executor))
+    mode = annotation(values, KUBE_DISCOVERY_MODE)
+    if mode is not None and mode not in ("pod", "container"):
+        yield (*at, KUBE_DISCOVERY_MODE), _NO_MODE.format(value=shown(mode))
+
+
+def _margins(values: dict[str, Any], at: Location) -> Violations:
+    if values.get(DEPLOYMENT_STRATEGY) == "Recreate":
+        return
+    for name in (DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE):
+        value = annotation(values, name)
+        number = None if value is None else value.strip().removesuffix("%")
+        if number is not None and not (number.isascii() and number.isdecimal()):
+            yield (*at, name), _NO_MARGIN.format(value=shown(value))

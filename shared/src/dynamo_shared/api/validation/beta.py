@@ -1,0 +1,111 @@
+"""Views of v1beta1: components in a list, pods in a template, features by being there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.rules import Location
+from dynamo_shared.api.validation.book import BETA
+from dynamo_shared.api.validation.reading import integer, items, mapping, nodes, text
+from dynamo_shared.api.validation.view import Component, Feature, Graph, Place, Words
+
+WORDS = Words(
+    component="component",
+    components="components",
+    type="type",
+    intra_pod="IntraPod",
+    inter_pod="InterPod",
+    topology_name="clusterTopologyName",
+    gpus="resources.limits of the container main: nvidia.com/gpu",
+    gms=("experimental", "gpuMemoryService"),
+    failover=("experimental", "failover"),
+    adapter="scalingAdapter",
+)
+_GPU = "nvidia.com/gpu"
+_MAIN = "main"
+
+
+def graph(obj: dict[str, Any]) -> Graph:
+    """View of a graph."""
+    metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
+    components = spec.get("components")
+    backend = text(spec.get("backendFramework"))
+    readable = components is None or isinstance(components, list)
+    found = [(index, each) for index, each in enumerate(items(components)) if isinstance(each, dict)]
+    return Graph(
+        version=BETA,
+        words=WORDS,
+        name=text(metadata.get("name")),
+        namespace=text(metadata.get("namespace")),
+        annotations=mapping(metadata.get("annotations")),
+        backend=backend,
+        at=("spec", "components"),
+        components=tuple(
+            _component(each, ("spec", "components", index), text(each.get("name")), backend) for index, each in found
+        ),
+        # An item that is no object is the schema's to report; it counts as a component all the same.
+        names=tuple(text(mapping(each).get("name")) for each in items(components)) if readable else None,
+        spec=spec,
+        status=mapping(obj.get("status")),
+    )
+
+
+def component(obj: dict[str, Any]) -> Component:
+    """View of a component deployment."""
+    metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
+    name = text(spec.get("name")) or text(metadata.get("name"))
+    return _component(spec, ("spec",), name, text(spec.get("backendFramework")))
+
+
+def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> Component:
+    experimental, template = mapping(spec.get("experimental")), mapping(spec.get("podTemplate"))
+    containers_at = (*at, "podTemplate", "spec", "containers")
+    main, main_at = _main(mapping(template.get("spec")).get("containers"), containers_at)
+    return Component(
+        words=WORDS,
+        at=at,
+        name=name,
+        name_at=(*at, "name"),
+        type=text(spec.get("type")),
+        type_at=(*at, "type"),
+        backend=backend,
+        replicas=integer(spec.get("replicas")),
+        nodes=nodes(spec.get("multinode")),
+        gms=_feature(experimental.get("gpuMemoryService"), (*at, *WORDS.gms)),
+        failover=_feature(experimental.get("failover"), (*at, *WORDS.failover)),
+        checkpoint=((*at, "experimental", "checkpoint") if isinstance(experimental.get("checkpoint"), dict) else None),
+        adapted=isinstance(spec.get("scalingAdapter"), dict),
+        gpus=_gpus(mapping(main.get("resources")), (*main_at, "resources")),
+        annotations=(
+            Place(
+                mapping(mapping(template.get("metadata")).get("annotations")),
+                (*at, "podTemplate", "metadata", "annotations"),
+            ),
+        ),
+        image=Place(main.get("image"), (*main_at, "image")),
+        spec=spec,
+    )
+
+
+def _main(containers: Any, at: Location) -> tuple[dict[str, Any], Location]:
+    """The engine's container and its place; of the list where there is none."""
+    for index, container in enumerate(items(containers)):
+        if isinstance(container, dict) and container.get("name") == _MAIN:
+            return container, (*at, index)
+    return {}, at
+
+
+def _feature(value: Any, at: Location) -> Feature | None:
+    if not isinstance(value, dict):
+        return None
+    mode = value.get("mode")
+    shadows = integer(value.get("numShadows"))
+    return Feature(at, mode == WORDS.inter_pod, text(mode) or WORDS.intra_pod, 1 if shadows is None else shadows)
+
+
+def _gpus(resources: dict[str, Any], at: Location) -> Place | None:
+    for kind in ("limits", "requests"):
+        amounts = mapping(resources.get(kind))
+        if amounts.get(_GPU) not in (None, ""):
+            return Place(amounts[_GPU], (*at, kind, _GPU))
+    return None

@@ -1,0 +1,74 @@
+"""Rules, and how they are registered: each with the words it refuses in, so that docs and code cannot differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.rules import Location, Violations
+
+ALPHA, BETA = "v1alpha1", "v1beta1"
+BOTH = (ALPHA, BETA)
+
+GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
+REQUEST, MODEL, CHECKPOINT = "DynamoGraphDeploymentRequest", "DynamoModel", "DynamoCheckpoint"
+
+Check = Callable[..., Violations]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: `about` says it in a sentence, `says` are its messages with `{...}` for what differs."""
+
+    name: str
+    about: str
+    kinds: tuple[str, ...]
+    versions: tuple[str, ...]
+    when: str
+    says: tuple[str, ...]
+    check: Check
+
+
+class Book:
+    """Rules that look at the same thing at the same time, in the order in which they report."""
+
+    def __init__(self, title: str, kinds: tuple[str, ...], when: str, versions: tuple[str, ...] = BOTH) -> None:
+        self.title = title
+        self.kinds = kinds
+        self.when = when
+        self.versions = versions
+        self.rules: list[Rule] = []
+        self._by_version: dict[str, list[Check]] = {ALPHA: [], BETA: []}
+
+    def rule(self, *says: str, versions: tuple[str, ...] | None = None, when: str = "") -> Callable[[Check], Check]:
+        """Decorator: the function becomes a rule. Its docstring is what docs say of it."""
+
+        def register(check: Check) -> Check:
+            held_in = versions or self.versions
+            about = " ".join((check.__doc__ or "").split())
+            name = check.__name__.replace("_", " ")
+            self.rules.append(Rule(name, about, self.kinds, held_in, when or self.when, says, check))
+            for version in held_in:
+                self._by_version[version].append(check)
+            return check
+
+        return register
+
+    def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
+        """What breaks the rules of a version, given what they look at."""
+        for check in self._by_version[version]:
+            for location, message in check(*subject):
+                yield FieldError(path_of(location), message)
+
+
+def listed(names: Any) -> str:
+    """Names for a message, in the order given; `none` where there are none."""
+    return ", ".join(names) or "none"
+
+
+def path(location: Location) -> str:
+    """A field for the middle of a message."""
+    return path_of(location)

@@ -1,0 +1,162 @@
+"""All rules of a kind, applied: what the webhooks and `dynamoctl` ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynamo_shared.api import deprecations
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.resources import GROUP
+from dynamo_shared.api.validation import alpha, beta
+from dynamo_shared.api.validation.annotations import ANNOTATIONS, ANNOTATIONS_OF_COMPONENTS
+from dynamo_shared.api.validation.book import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, Book
+from dynamo_shared.api.validation.checkpoint import CHANGES_OF_CHECKPOINTS, CHECKPOINTS
+from dynamo_shared.api.validation.component import COMPONENTS, WORTH_KNOWING
+from dynamo_shared.api.validation.engines import ENGINES
+from dynamo_shared.api.validation.facts import Facts, Findings
+from dynamo_shared.api.validation.graph import GRAPHS
+from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
+from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS
+from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
+from dynamo_shared.api.validation.picker import PICKERS, PICKERS_OF_GRAPHS
+from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.request import CHANGES_OF_REQUESTS, REQUESTS
+from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
+from dynamo_shared.api.validation.view import Graph
+
+#: Rules about a graph, then those about each of its components, in the order in which they report.
+_OF_GRAPHS = (GRAPHS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)
+_OF_COMPONENTS = (COMPONENTS, ANNOTATIONS_OF_COMPONENTS, PICKERS, ENGINES)
+
+#: Every book, for docs: what is refused, then what is only warned of.
+REFUSING: tuple[Book, ...] = (
+    *_OF_GRAPHS,
+    TOPOLOGY_AT_CREATION,
+    NAMES_ALONE,
+    *_OF_COMPONENTS,
+    CHANGES,
+    CHANGES_ALONE,
+    REQUESTS,
+    CHANGES_OF_REQUESTS,
+    MODELS,
+    CHANGES_OF_MODELS,
+    CHECKPOINTS,
+    CHANGES_OF_CHECKPOINTS,
+)
+WARNING: tuple[Book, ...] = (TOPOLOGY_WITHOUT_EFFECT, WORTH_KNOWING, ADVICE, ADVICE_ALONE, ADVICE_FOR_MODELS)
+
+_VIEWS = {ALPHA: alpha, BETA: beta}
+_Found = tuple[Iterator[FieldError], Iterator[FieldError]]
+
+
+def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> Findings:
+    """Every error and warning of an object, in a stable order; `old` is what an update replaces, None at creation.
+
+    Both are of one version, and errors name the fields of it. What the schema refuses is not repeated, and a value of
+    a wrong type has no errors here. An object that is being deleted is let through: its finalizers must go.
+    """
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(api_version, str):
+        return Findings()
+    group, _, version = api_version.partition("/")
+    if group != GROUP or version not in _VIEWS or _is_being_deleted(obj) or _is_being_deleted(old):
+        return Findings()
+    check = _CHECKS.get(kind)
+    errors, warnings = check(obj, old, version, facts) if check else (iter(()), iter(()))
+    used = (deprecations.warning(path, found) for path, found in deprecations.used(obj) if path)
+    return Findings(tuple(errors), (*used, *map(str, warnings)))
+
+
+def _is_being_deleted(obj: dict[str, Any] | None) -> bool:
+    return obj is not None and bool(mapping(obj.get("metadata")).get("deletionTimestamp"))
+
+
+def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+    reader = _VIEWS[version]
+    graph = reader.graph(obj)
+    before = reader.graph(old) if old is not None else None
+    return _errors_of_graph(graph, before, facts), _warnings_of_graph(graph, before, facts)
+
+
+def _errors_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterator[FieldError]:
+    version = graph.version
+    for book in _OF_GRAPHS:
+        yield from book.broken(version, graph, facts)
+    if old is None:
+        yield from TOPOLOGY_AT_CREATION.broken(version, graph, facts)
+    for component in graph.components:
+        for book in _OF_COMPONENTS:
+            yield from book.broken(version, component, facts)
+    if old is not None:
+        yield from CHANGES.broken(version, graph, old, facts)
+
+
+def _warnings_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterator[FieldError]:
+    version = graph.version
+    yield from TOPOLOGY_WITHOUT_EFFECT.broken(version, graph, facts)
+    for component in graph.components:
+        yield from WORTH_KNOWING.broken(version, component, facts)
+    if old is not None:
+        yield from ADVICE.broken(version, graph, old, facts)
+
+
+def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+    reader = _VIEWS[version]
+    component = reader.component(obj)
+    before = reader.component(old) if old is not None else None
+
+    def errors() -> Iterator[FieldError]:
+        yield from NAMES_ALONE.broken(version, component, obj.get("metadata"), facts)
+        for book in _OF_COMPONENTS:
+            yield from book.broken(version, component, facts)
+        if before is not None:
+            yield from CHANGES_ALONE.broken(version, component, before, facts)
+
+    def warnings() -> Iterator[FieldError]:
+        yield from WORTH_KNOWING.broken(version, component, facts)
+        if before is not None:
+            yield from ADVICE_ALONE.broken(version, component, before, facts)
+
+    return errors(), warnings()
+
+
+def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+    def errors() -> Iterator[FieldError]:
+        yield from REQUESTS.broken(version, mapping(obj.get("spec")), facts)
+        if old is not None:
+            yield from CHANGES_OF_REQUESTS.broken(version, obj, old, facts)
+
+    return errors(), iter(())
+
+
+def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+    spec, before = mapping(obj.get("spec")), mapping((old or {}).get("spec"))
+
+    def errors() -> Iterator[FieldError]:
+        yield from MODELS.broken(version, spec, facts)
+        if old is not None:
+            yield from CHANGES_OF_MODELS.broken(version, spec, before, facts)
+
+    return errors(), ADVICE_FOR_MODELS.broken(version, spec, before, facts) if old is not None else iter(())
+
+
+def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+    spec = mapping(obj.get("spec"))
+
+    def errors() -> Iterator[FieldError]:
+        yield from CHECKPOINTS.broken(version, spec, facts)
+        if old is not None:
+            yield from CHANGES_OF_CHECKPOINTS.broken(version, spec, mapping(old.get("spec")), facts)
+
+    return errors(), iter(())
+
+
+_Check = Callable[[dict[str, Any], dict[str, Any] | None, str, Facts], _Found]
+_CHECKS: dict[str, _Check] = {
+    GRAPH: _graph,
+    COMPONENT: _component,
+    REQUEST: _request,
+    MODEL: _model,
+    CHECKPOINT: _checkpoint,
+}

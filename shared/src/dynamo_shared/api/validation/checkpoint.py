@@ -1,0 +1,38 @@
+"""DynamoCheckpoint: what it is a checkpoint of stays, and holds no memory that lives outside the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, CHECKPOINT, Book
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping
+
+CHECKPOINTS = Book("Checkpoints", (CHECKPOINT,), "always", (ALPHA,))
+CHANGES_OF_CHECKPOINTS = Book("Checkpoints", (CHECKPOINT,), "when updated", (ALPHA,))
+
+_NO_SNAPSHOT = "cannot be enabled: a checkpoint does not hold its memory; leave it out"
+
+
+@CHECKPOINTS.rule(_NO_SNAPSHOT)
+def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) -> Violations:
+    """Engines with a GPU memory service are not checkpointed, unless the platform is set to allow it."""
+    if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
+        yield ("spec", "gpuMemoryService"), _NO_SNAPSHOT
+
+
+_IDENTITY = "cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint"
+
+
+@CHANGES_OF_CHECKPOINTS.rule(_IDENTITY)
+def identity_stays(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
+    """What a checkpoint is of cannot be changed."""
+    now, before = spec.get("identity"), old.get("identity")
+    if isinstance(now, dict) and isinstance(before, dict):
+        for name in (*before, *(each for each in now if each not in before)):
+            if now.get(name, _DEFAULTS.get(name)) != before.get(name, _DEFAULTS.get(name)):
+                yield ("spec", "identity", str(name)), _IDENTITY
+
+
+_DEFAULTS = {"tensorParallelSize": 1, "pipelineParallelSize": 1}

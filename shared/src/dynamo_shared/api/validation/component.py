@@ -1,0 +1,152 @@
+"""What a component must have, in a graph or alone: exposure, volumes, resources, sidecars."""
+
+from __future__ import annotations
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, BETA, COMPONENT, GRAPH, Book, listed
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.view import Component
+
+COMPONENTS = Book("Components", (GRAPH, COMPONENT), "always")
+
+#: Container that a v1alpha1 frontendSidecar becomes.
+_SIDECAR = "sidecar-frontend"
+_MAIN = "main"
+
+_NO_HOST = "required, since the ingress is enabled: it is the first label of the host name"
+
+
+@COMPONENTS.rule(_NO_HOST, versions=(ALPHA,))
+def ingress_has_a_host(component: Component, _facts: Facts) -> Violations:
+    """An enabled ingress has a host."""
+    ingress = mapping(component.spec.get("ingress"))
+    if ingress.get("enabled") is True and ingress.get("host") in (None, ""):
+        yield component.field("ingress", "host"), _NO_HOST
+
+
+_NO_MOUNT_POINT = (
+    "required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache"
+)
+_NO_CACHE_PLACE = (
+    "required: {engine} has no place of its own for what it compiles; name the directory that it caches into"
+)
+
+
+@COMPONENTS.rule(_NO_MOUNT_POINT, _NO_CACHE_PLACE, versions=(ALPHA,))
+def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violations:
+    """A mount has a path; only the compilation cache of vLLM has one by default."""
+    for index, mount in enumerate(items(component.spec.get("volumeMounts"))):
+        if not isinstance(mount, dict) or mount.get("mountPoint") not in (None, ""):
+            continue
+        at = component.field("volumeMounts", index, "mountPoint")
+        if mount.get("useAsCompilationCache") is not True:
+            yield at, _NO_MOUNT_POINT
+        elif (engine := _without_cache_place(component)) is not None:
+            yield at, _NO_CACHE_PLACE.format(engine=engine)
+
+
+@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,))
+def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violations:
+    """Only vLLM has a place by default for what it compiles; others name the path."""
+    cache = component.spec.get("compilationCache")
+    if isinstance(cache, dict) and cache.get("mountPath") in (None, ""):
+        engine = _without_cache_place(component)
+        if engine is not None:
+            yield component.field("compilationCache", "mountPath"), _NO_CACHE_PLACE.format(engine=engine)
+
+
+def _without_cache_place(component: Component) -> str | None:
+    """What is known to have no place for its cache; None where there may be one. An engine may be named nowhere."""
+    if not component.is_worker:
+        return f"{component.words.type} {component.type or 'without a value'}"
+    return component.backend if component.backend in ("sglang", "trtllm") else None
+
+
+_SIDECAR_TAKEN = (
+    "'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out"
+)
+
+
+@COMPONENTS.rule(_SIDECAR_TAKEN, versions=(ALPHA,))
+def frontend_sidecar_has_its_name_alone(component: Component, _facts: Facts) -> Violations:
+    """No container has the name of the one that frontendSidecar becomes."""
+    if not isinstance(component.spec.get("frontendSidecar"), dict):
+        return
+    containers = items(mapping(component.spec.get("extraPodSpec")).get("containers"))
+    for index, container in enumerate(containers):
+        if mapping(container).get("name") == _SIDECAR:
+            yield component.field("extraPodSpec", "containers", index, "name"), _SIDECAR_TAKEN
+
+
+_NO_SIDECAR = "{name} is no container of podTemplate.spec.containers beside main{hint}: add it there, or leave this out"
+
+
+@COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,))
+def frontend_sidecar_is_a_container(component: Component, _facts: Facts) -> Violations:
+    """The frontend sidecar is a container of the pod template, other than the engine's."""
+    sidecar = component.spec.get("frontendSidecar")
+    if not isinstance(sidecar, str) or not sidecar:
+        return
+    pod = mapping(mapping(component.spec.get("podTemplate")).get("spec"))
+    names = [text(mapping(container).get("name")) for container in items(pod.get("containers"))]
+    others = [name for name in names if name and name != _MAIN]
+    if sidecar not in others:
+        hint = f" ({listed(others)})" if others else ""
+        yield component.field("frontendSidecar"), _NO_SIDECAR.format(name=shown(sidecar), hint=hint)
+
+
+_NO_QUANTITY = "{value} is no quantity; examples: 8Gi, 500m, 2"
+_AMOUNTS = ("cpu", "memory", "gpu")
+
+
+@COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,))
+def amounts_are_quantities(component: Component, _facts: Facts) -> Violations:
+    """Resources that are written as texts are quantities of Kubernetes."""
+    resources = component.spec.get("resources")
+    for kind in ("limits", "requests") if isinstance(resources, dict) else ():
+        amounts = mapping(mapping(resources).get(kind))
+        for name, value in amounts.items():
+            if name in _AMOUNTS and _is_no_quantity(value):
+                yield component.field("resources", kind, name), _NO_QUANTITY.format(value=shown(value))
+        for name, value in mapping(amounts.get("custom")).items():
+            if isinstance(name, str) and _is_no_quantity(value):
+                yield component.field("resources", kind, "custom", name), _NO_QUANTITY.format(value=shown(value))
+
+
+def _is_no_quantity(value: object) -> bool:
+    """Whether a text is no quantity; an empty one is none at all."""
+    if not isinstance(value, str) or not value:
+        return False
+    try:
+        quantity.parse(value)
+    except quantity.InvalidQuantity:
+        return True
+    return False
+
+
+WORTH_KNOWING = Book("Components", (GRAPH, COMPONENT), "always")
+
+_TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
+_UNKNOWN_TYPE = "{type} is none of the types that the platform knows ({types}){hint}; its pods run exactly as written"
+
+
+@WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,))
+def other_types_run_as_written(component: Component, _facts: Facts) -> Violations:
+    """v1alpha1 takes any componentType; those that the platform does not know get no ports, probes and variables."""
+    if component.type and component.type not in _TYPES:
+        hint = did_you_mean(component.type, _TYPES)
+        message = _UNKNOWN_TYPE.format(type=shown(component.type), types=listed(_TYPES), hint=hint)
+        yield component.type_at, message
+
+
+_NO_IMAGE = "no image is named: pods cannot be made before the container main has one"
+
+
+@WORTH_KNOWING.rule(_NO_IMAGE)
+def engine_has_an_image(component: Component, _facts: Facts) -> Violations:
+    """A component needs an image sooner or later; there is no default."""
+    if component.image.value in (None, ""):
+        yield component.image.at, _NO_IMAGE

@@ -1,0 +1,101 @@
+"""Shared GPU memory, failover and checkpoints of engines: what goes together, and on what."""
+
+from __future__ import annotations
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, COMPONENT, GRAPH, Book, path
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.view import Component
+
+ENGINES = Book("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
+
+_ONLY_WORKERS = "only for {type} worker, prefill or decode; {type} is {found}: leave gpuMemoryService out"
+
+
+@ENGINES.rule(_ONLY_WORKERS)
+def only_workers_share_gpu_memory(component: Component, _facts: Facts) -> Violations:
+    """A GPU memory service holds weights of an engine, so only workers have one."""
+    if component.gms is not None and not component.is_worker:
+        found = shown(component.type) if component.type else "not set"
+        yield component.gms.at, _ONLY_WORKERS.format(type=component.words.type, found=found)
+
+
+_NO_GPU = "needs a GPU at least: ask for one in {gpus}"
+_NO_GPU_COUNT = "{value} is no number of GPUs; {field} needs a whole one, 1 at least"
+
+
+@ENGINES.rule(_NO_GPU, _NO_GPU_COUNT)
+def shared_gpu_memory_needs_gpus(component: Component, _facts: Facts) -> Violations:
+    """Engines that share GPU memory, or fail over between pods, have a whole number of GPUs."""
+    feature = component.gms
+    if feature is None and component.failover is not None and component.failover.inter_pod:
+        feature = component.failover
+    if feature is None:
+        return
+    if component.gpus is None:
+        yield feature.at, _NO_GPU.format(gpus=component.words.gpus)
+    elif not _is_count(component.gpus.value):
+        message = _NO_GPU_COUNT.format(value=shown(component.gpus.value), field=path(feature.at))
+        yield component.gpus.at, message
+
+
+def _is_count(value: object) -> bool:
+    """Whether a quantity is a whole number, 1 at least. What has another type is the schema's to report."""
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        return True
+    try:
+        number = quantity.parse(value)
+    except quantity.InvalidQuantity:
+        return False
+    return number >= 1 and number == number.to_integral_value()
+
+
+_NO_SERVICE = "needs gpuMemoryService in the same mode, {mode}: failover engines take weights over from it"
+_OTHER_MODE = "{mode} differs from {other} of gpuMemoryService; they must be the same"
+
+
+@ENGINES.rule(_NO_SERVICE, _OTHER_MODE)
+def failover_goes_with_shared_gpu_memory(component: Component, _facts: Facts) -> Violations:
+    """Engines fail over to others that hold no weights of their own: they need a GPU memory service of the same mode."""
+    failover, gms = component.failover, component.gms
+    if failover is None:
+        return
+    if gms is None:
+        yield failover.at, _NO_SERVICE.format(mode=failover.mode)
+    elif gms.inter_pod != failover.inter_pod:
+        message = _OTHER_MODE.format(mode=shown(failover.mode), other=shown(gms.mode))
+        yield (*failover.at, "mode"), message
+
+
+_MANY_SHADOWS = "{shadows} is too many: intraPod keeps exactly 1 engine waiting, interPod any number"
+
+
+@ENGINES.rule(_MANY_SHADOWS, versions=(ALPHA,))
+def failover_in_a_pod_has_one_shadow(component: Component, _facts: Facts) -> Violations:
+    """Within a pod exactly one engine waits. In v1beta1 the schema allows no other number."""
+    failover = component.failover
+    if failover is not None and not failover.inter_pod and failover.shadows > 1:
+        yield (*failover.at, "numShadows"), _MANY_SHADOWS.format(shadows=failover.shadows)
+
+
+_NO_FAILOVER_TYPE = "not for {type} {found}, which runs no engine: leave failover out"
+
+
+@ENGINES.rule(_NO_FAILOVER_TYPE)
+def only_engines_fail_over_between_pods(component: Component, _facts: Facts) -> Violations:
+    """Frontends, planners and endpoint pickers have no engine that could fail over to another pod."""
+    failover = component.failover
+    if failover is not None and failover.inter_pod and component.type in ("epp", "frontend", "planner"):
+        yield failover.at, _NO_FAILOVER_TYPE.format(type=component.words.type, found=component.type)
+
+
+_NO_SNAPSHOT = "not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out"
+
+
+@ENGINES.rule(_NO_SNAPSHOT)
+def shared_gpu_memory_is_in_no_checkpoint(component: Component, facts: Facts) -> Violations:
+    """An engine starts from a checkpoint or has a GPU memory service, unless the platform is set to allow both."""
+    if component.checkpoint is not None and component.gms is not None and not facts.gms_snapshot:
+        yield component.checkpoint, _NO_SNAPSHOT

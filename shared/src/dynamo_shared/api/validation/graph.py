@@ -1,0 +1,140 @@
+"""What a graph as a whole must have: components, one endpoint picker at most, claims and a restart that make sense."""
+
+from __future__ import annotations
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, GRAPH, Book, listed, path
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.view import Graph
+
+GRAPHS = Book("Graphs", (GRAPH,), "always")
+
+_NO_COMPONENT = "at least one {component} is needed"
+
+
+@GRAPHS.rule(_NO_COMPONENT)
+def has_a_component(graph: Graph, _facts: Facts) -> Violations:
+    """A graph has at least one component."""
+    if graph.names == ():
+        yield graph.at, _NO_COMPONENT.format(component=graph.words.component)
+
+
+_SECOND_PICKER = "a graph has at most one service of componentType epp; {first} is one already"
+
+
+@GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,))
+def has_at_most_one_picker(graph: Graph, _facts: Facts) -> Violations:
+    """A graph has one pool of workers, so one endpoint picker. In v1beta1 the schema says so."""
+    pickers = [component for component in graph.components if component.type == "epp"]
+    for component in pickers[1:]:
+        yield component.type_at, _SECOND_PICKER.format(first=path(pickers[0].at))
+
+
+_EMPTY_CLAIM_NAME = "must not be empty"
+_INCOMPLETE_CLAIM = (
+    "must not be {value}: create is true, and a claim is made of size, storageClass and volumeAccessMode"
+)
+
+
+@GRAPHS.rule(_EMPTY_CLAIM_NAME, _INCOMPLETE_CLAIM, versions=(ALPHA,))
+def claims_are_complete(graph: Graph, _facts: Facts) -> Violations:
+    """Claims have names; those to be made have a size, a storage class and an access mode that say something."""
+    for index, claim in enumerate(items(graph.spec.get("pvcs"))):
+        if not isinstance(claim, dict):
+            continue
+        at = ("spec", "pvcs", index)
+        if claim.get("name") == "":
+            yield (*at, "name"), _EMPTY_CLAIM_NAME
+        if claim.get("create") is not True:
+            continue
+        for field in ("storageClass", "volumeAccessMode"):
+            if claim.get(field) == "":
+                yield (*at, field), _INCOMPLETE_CLAIM.format(value="empty")
+        if _is_nothing(claim.get("size")):
+            yield (*at, "size"), _INCOMPLETE_CLAIM.format(value=shown(claim["size"]))
+
+
+def _is_nothing(size: object) -> bool:
+    try:
+        return isinstance(size, int | str) and quantity.is_zero(size)
+    except quantity.InvalidQuantity:
+        return False
+
+
+_ORDER_OF_PARALLEL = "not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential"
+_NAMED_TWICE = "{name} stands at [{first}] already; name each {component} once"
+_UNKNOWN_IN_ORDER = "{name} is no {component} of this graph{hint}"
+_ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out for the alphabetical one"
+
+
+@GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _ORDER_LACKS)
+def restart_order_names_every_component_once(graph: Graph, _facts: Facts) -> Violations:
+    """The order of a sequential restart has each component once, and nothing else."""
+    strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
+    order = items(strategy.get("order"))
+    if not order or graph.names is None:
+        return
+    at = ("spec", "restart", "strategy", "order")
+    word = graph.words.component
+    if strategy.get("type") == "Parallel":
+        yield at, _ORDER_OF_PARALLEL
+        return
+    seen: dict[str, int] = {}
+    for index, name in enumerate(order):
+        if not isinstance(name, str):
+            continue
+        first = seen.setdefault(name, index)
+        if first != index:
+            yield (*at, index), _NAMED_TWICE.format(name=shown(name), first=first, component=word)
+        elif name not in graph.names:
+            hint = did_you_mean(name, graph.names) or f"; one of {listed(graph.names)}"
+            yield (*at, index), _UNKNOWN_IN_ORDER.format(name=shown(name), component=word, hint=hint)
+    missing = [name for name in graph.names if name not in seen]
+    if missing:
+        yield at, _ORDER_LACKS.format(missing=listed(missing), component=word)
+
+
+_NEEDS_CONTAINER_DISCOVERY = (
+    "must be 'container'{found}: {field} keeps several engines in one pod, and each must be found by itself"
+)
+
+
+@GRAPHS.rule(_NEEDS_CONTAINER_DISCOVERY)
+def failover_in_a_pod_needs_discovery_of_containers(graph: Graph, _facts: Facts) -> Violations:
+    """Engines that fail over within a pod are found as containers: the graph's annotation says so."""
+    mode = graph.annotations.get(KUBE_DISCOVERY_MODE)
+    if mode == "container":
+        return
+    for component in graph.components:
+        if component.failover is not None and not component.failover.inter_pod:
+            found = "" if mode is None else f", not {shown(mode)}"
+            message = _NEEDS_CONTAINER_DISCOVERY.format(found=found, field=path(component.failover.at))
+            yield ("metadata", "annotations", KUBE_DISCOVERY_MODE), message
+            return
+
+
+_GROVE_IS_OFF = "{mode} needs Grove, which this platform does not use: write {other}, or leave gpuMemoryService out"
+_GROVE_IS_OPTED_OUT = "{mode} needs Grove, which the annotation {annotation} turns off for this graph: remove it"
+_ONLY_VLLM = "must be vllm, not {backend}: {field} is {mode}, which only vLLM can do"
+
+
+@GRAPHS.rule(_GROVE_IS_OFF, _GROVE_IS_OPTED_OUT, _ONLY_VLLM)
+def gpu_memory_between_pods_needs_grove_and_vllm(graph: Graph, facts: Facts) -> Violations:
+    """Pods share GPU memory with vLLM only, named as the backend, and where Grove runs them."""
+    sharing = [each.gms for each in graph.components if each.gms is not None and each.gms.inter_pod]
+    if graph.of_grove(facts.grove) is False:
+        for gms in sharing:
+            if facts.grove:
+                message = _GROVE_IS_OPTED_OUT.format(mode=shown(gms.mode), annotation=ENABLE_GROVE)
+            else:
+                message = _GROVE_IS_OFF.format(mode=shown(gms.mode), other=graph.words.intra_pod)
+            yield (*gms.at, "mode"), message
+    backend = graph.spec.get("backendFramework")
+    if sharing and backend != "vllm" and (backend is None or isinstance(backend, str)):
+        found = shown(text(backend)) if backend else "unset"
+        field, mode = path((*sharing[0].at, "mode")), shown(sharing[0].mode)
+        yield ("spec", "backendFramework"), _ONLY_VLLM.format(backend=found, field=field, mode=mode)

@@ -1,0 +1,170 @@
+"""What an update may not change: pods could not follow, so that another graph is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import COMPONENT, GRAPH, Book, listed
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping, text
+from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
+from dynamo_shared.api.validation.view import Component, Graph
+
+CHANGES = Book("Changes of graphs", (GRAPH,), "when updated")
+CHANGES_ALONE = Book("Changes of component deployments", (COMPONENT,), "when updated")
+ADVICE = Book("Changes of graphs", (GRAPH,), "when updated")
+ADVICE_ALONE = Book("Changes of component deployments", (COMPONENT,), "when updated")
+
+_OTHER_BACKEND = "cannot be changed from {before} to {now}: create a {kind} of another name"
+_BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine beside this one, and move the traffic"
+
+
+@CHANGES.rule(_OTHER_BACKEND)
+def backend_of_a_graph_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """The inference engine of a graph cannot be changed, neither set nor unset."""
+    yield from _same_backend(graph.spec, old.spec, GRAPH)
+
+
+@CHANGES_ALONE.rule(_OTHER_BACKEND)
+def backend_of_a_component_stays(component: Component, old: Component, _facts: Facts) -> Violations:
+    """The inference engine of a component deployment cannot be changed, neither set nor unset."""
+    yield from _same_backend(component.spec, old.spec, COMPONENT)
+
+
+@ADVICE.rule(_BACKEND_ADVICE)
+def how_to_change_the_backend_of_a_graph(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """Said together with the refusal."""
+    if any(True for _ in _same_backend(graph.spec, old.spec, GRAPH)):
+        yield ("spec", "backendFramework"), _BACKEND_ADVICE
+
+
+@ADVICE_ALONE.rule(_BACKEND_ADVICE)
+def how_to_change_the_backend_of_a_component(component: Component, old: Component, _facts: Facts) -> Violations:
+    """Said together with the refusal."""
+    if any(True for _ in _same_backend(component.spec, old.spec, COMPONENT)):
+        yield ("spec", "backendFramework"), _BACKEND_ADVICE
+
+
+def _same_backend(spec: dict[str, Any], old: dict[str, Any], kind: str) -> Violations:
+    now, before = spec.get("backendFramework") or None, old.get("backendFramework") or None
+    if now != before and (now is None or isinstance(now, str)):
+        words = [shown(each) if each else "unset" for each in (before, now)]
+        yield ("spec", "backendFramework"), _OTHER_BACKEND.format(before=words[0], now=words[1], kind=kind)
+
+
+_OTHER_SET = "{components} cannot be added or removed ({difference}): create a DynamoGraphDeployment of another name"
+
+
+@CHANGES.rule(_OTHER_SET)
+def set_of_components_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """A graph keeps its components by name; all else of them may change."""
+    if graph.names is None or old.names is None or set(graph.names) == set(old.names):
+        return
+    added = [name for name in graph.names if name not in old.names]
+    removed = [name for name in old.names if name not in graph.names]
+    difference = "; ".join(
+        f"{word} {listed(names)}" for word, names in (("added:", added), ("removed:", removed)) if names
+    )
+    yield graph.at, _OTHER_SET.format(components=graph.words.components, difference=difference)
+
+
+_OTHER_NODES = (
+    "a {component} cannot change between one node and several: create a DynamoGraphDeployment of another name"
+)
+
+
+@CHANGES.rule(_OTHER_NODES)
+def node_topology_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """A component stays on a single node, or on several; their number may change."""
+    for component, before in _pairs(graph, old):
+        if (component.nodes > 1) != (before.nodes > 1):
+            yield component.field("multinode"), _OTHER_NODES.format(component=graph.words.component)
+
+
+_MODE_TOGGLED = (
+    "{mode} cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew"
+)
+_OTHER_SHADOWS = "cannot be changed from {before} to {now} between pods: create the DynamoGraphDeployment anew"
+
+
+@CHANGES.rule(_MODE_TOGGLED, _OTHER_SHADOWS)
+def sharing_between_pods_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """GPU memory and failover between pods are not switched on or off, nor do their engines change in number."""
+    mode = shown(graph.words.inter_pod)
+    for component, before in _pairs(graph, old):
+        memory = component.gms is not None and component.gms.inter_pod
+        if memory != (before.gms is not None and before.gms.inter_pod):
+            yield component.field(*component.words.gms, "mode"), _MODE_TOGGLED.format(mode=mode)
+        now, then = component.failover, before.failover
+        between = now is not None and now.inter_pod
+        if between != (then is not None and then.inter_pod):
+            yield component.field(*component.words.failover, "mode"), _MODE_TOGGLED.format(mode=mode)
+        elif between and now is not None and then is not None and now.shadows != then.shadows:
+            yield (*now.at, "numShadows"), _OTHER_SHADOWS.format(before=then.shadows, now=now.shadows)
+
+
+_CONSTRAINT_CHANGED = "cannot be added, removed or changed later: create the DynamoGraphDeployment anew"
+
+
+@CHANGES.rule(_CONSTRAINT_CHANGED)
+def topology_constraints_stay(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """Constraints of a graph and of its components cannot be changed."""
+    if _constraint(graph.spec, graph) != _constraint(old.spec, old):
+        yield TOPOLOGY_AT, _CONSTRAINT_CHANGED
+    for component, before in _pairs(graph, old):
+        if _constraint(component.spec, graph) != _constraint(before.spec, old):
+            yield component.field("topologyConstraint"), _CONSTRAINT_CHANGED
+
+
+def _constraint(spec: dict[str, Any], graph: Graph) -> tuple[str, str] | None:
+    constraint = spec.get("topologyConstraint")
+    if constraint is None:
+        return None
+    known = mapping(constraint)
+    return text(known.get(graph.words.topology_name)), text(known.get("packDomain"))
+
+
+_ADAPTED = (
+    "cannot be changed from {before} to {now}: the scaling adapter has it ({adapter}); "
+    "kubectl scale dgdsa {name} --replicas={now}"
+)
+
+
+@CHANGES.rule(_ADAPTED)
+def replicas_of_an_adapter_are_its_own(graph: Graph, old: Graph, facts: Facts) -> Violations:
+    """Replicas that an adapter owns are changed by the platform and by planners alone, and by nobody unknown."""
+    if facts.may_set_adapted_replicas:
+        return
+    for component, before in _pairs(graph, old):
+        now = 1 if component.replicas is None else component.replicas
+        then = 1 if before.replicas is None else before.replicas
+        if component.adapted and now != then:
+            name = f"{graph.name}-{component.name.lower()}"
+            adapter = component.words.adapter
+            message = _ADAPTED.format(before=then, now=now, adapter=adapter, name=name)
+            yield component.field("replicas"), message
+
+
+_RESTART_NOW = "cannot be changed while a rolling update is {phase}: wait until it is complete"
+
+
+@CHANGES.rule(_RESTART_NOW)
+def no_restart_during_a_rolling_update(graph: Graph, old: Graph, _facts: Facts) -> Violations:
+    """The id of a restart stays while a rolling update is pending or in progress: pods are exchanged anyway."""
+    phase = mapping(old.status.get("rollingUpdate")).get("phase")
+    if phase not in ("Pending", "InProgress"):
+        return
+    now, before = (text(mapping(each.spec.get("restart")).get("id")) for each in (graph, old))
+    if now != before:
+        yield ("spec", "restart", "id"), _RESTART_NOW.format(phase=phase)
+
+
+def _pairs(graph: Graph, old: Graph) -> Iterator[tuple[Component, Component]]:
+    """Components that were there before, with what they were."""
+    before = {component.name: component for component in old.components if component.name}
+    for component in graph.components:
+        if component.name in before:
+            yield component, before[component.name]

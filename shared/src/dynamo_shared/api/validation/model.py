@@ -1,0 +1,76 @@
+"""DynamoModel: an adapter comes from somewhere that workers can load it from, and belongs to one base model for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, MODEL, Book
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping
+
+MODELS = Book("Models", (MODEL,), "always", (ALPHA,))
+CHANGES_OF_MODELS = Book("Models", (MODEL,), "when updated", (ALPHA,))
+ADVICE_FOR_MODELS = Book("Models", (MODEL,), "when updated", (ALPHA,))
+
+_SCHEMES = ("s3://", "hf://")
+_EMPTY = "must not be empty"
+
+
+@MODELS.rule(_EMPTY)
+def model_has_names(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """A model and its base have names."""
+    for name in ("modelName", "baseModelName"):
+        if spec.get(name) == "":
+            yield ("spec", name), _EMPTY
+
+
+_NO_SOURCE = (
+    "required for modelType lora: where workers load the adapter from, s3://bucket/path or hf://organization/name"
+)
+_OTHER_SCHEME = "{uri} is not supported; s3://bucket/path or hf://organization/name"
+
+
+@MODELS.rule(_NO_SOURCE, _OTHER_SCHEME)
+def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """A LoRA adapter is loaded from S3 or from Hugging Face."""
+    source = spec.get("source")
+    if spec.get("modelType") != "lora" or not (source is None or isinstance(source, dict)):
+        return
+    uri = mapping(source).get("uri")
+    if source is None or uri == "":
+        yield ("spec", "source") if source is None else ("spec", "source", "uri"), _NO_SOURCE
+    elif isinstance(uri, str) and not uri.startswith(_SCHEMES):
+        yield ("spec", "source", "uri"), _OTHER_SCHEME.format(uri=shown(uri))
+
+
+_FIXED = "cannot be changed from {before} to {now}: create a DynamoModel of another name"
+_FIXED_ADVICE = "endpoints were found by it; keep this DynamoModel until clients use the new one"
+
+
+@CHANGES_OF_MODELS.rule(_FIXED)
+def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
+    """The type of a model and its base model cannot be changed."""
+    for name, now, before in _changed(spec, old):
+        yield ("spec", name), _FIXED.format(before=shown(before), now=shown(now))
+
+
+@ADVICE_FOR_MODELS.rule(_FIXED_ADVICE)
+def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
+    """Said together with the refusal."""
+    for name, _, _ in _changed(spec, old):
+        yield ("spec", name), _FIXED_ADVICE
+
+
+def _changed(spec: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Fixed fields that differ, with their values now and before. base is what no type means."""
+    pairs = [(name, spec.get(name) or default, old.get(name) or default) for name, default in _FIXED_FIELDS]
+    return [
+        (name, now, before)
+        for name, now, before in pairs
+        if now != before and isinstance(now, str) and isinstance(before, str)
+    ]
+
+
+_FIXED_FIELDS = (("modelType", "base"), ("baseModelName", ""))

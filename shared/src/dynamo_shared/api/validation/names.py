@@ -1,0 +1,152 @@
+"""Names that a graph's objects would get: what Kubernetes or Grove would refuse later is refused at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, COMPONENT, GRAPH, Book, path
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.view import Component, Graph
+
+#: Names of Services (RFC 1035) and values of labels end here. Characters.
+MAX_LABEL = 63
+#: Name of a PodCliqueSet, of a scaling group and of a clique, together; Grove's own limit. Characters.
+MAX_GROVE = 45
+#: What a PodCliqueSet's name is shortened to at most. Characters.
+_SHORTEST_SET = 8
+#: `-` and the hash that the deployments of workers carry. Characters.
+_WORKER_HASH = 9
+_COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+
+NAMES = Book("Names", (GRAPH,), "always")
+NAMES_ALONE = Book("Names", (COMPONENT,), "always")
+
+_NO_NAME = (
+    "{name} is no name of a service: letters, digits and '-', a letter or digit first and last, "
+    "at most 63 characters; rename it"
+)
+_SAME_NAME = "differs from {other} in case only, and their objects would have the same names; rename one of them"
+
+
+@NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,))
+def services_have_names_of_components(graph: Graph, _facts: Facts) -> Violations:
+    """Keys of services become names of components in v1beta1: of their form, and unique without regard to case."""
+    seen: dict[str, str] = {}
+    for name in graph.names or ():
+        if not _COMPONENT_NAME.fullmatch(name):
+            yield (*graph.at, name), _NO_NAME.format(name=shown(name))
+        first = seen.setdefault(name.lower(), name)
+        if first != name:
+            yield (*graph.at, name), _SAME_NAME.format(other=path((*graph.at, first)))
+
+
+_LONG_SERVICE = (
+    "makes a name of {length} characters ({made}), where Kubernetes allows 63: shorten it or metadata.name by {excess}"
+)
+
+
+@NAMES.rule(_LONG_SERVICE)
+def objects_of_components_have_names(graph: Graph, facts: Facts) -> Violations:
+    """Deployment and Service of a component are named after graph and component, workers with a hash of 8 behind."""
+    if not graph.name:
+        return
+    hashed = facts.grove is not None and graph.of_grove(facts.grove) is False
+    for component in graph.components:
+        if not component.name or len(component.name) > MAX_LABEL:
+            continue
+        suffix = "-<hash>" if hashed and component.is_worker else ""
+        length = len(graph.name) + 1 + len(component.name) + (_WORKER_HASH if suffix else 0)
+        if length > MAX_LABEL:
+            made = f"{graph.name}-{component.name.lower()}{suffix}"
+            excess = length - MAX_LABEL
+            yield component.name_at, _LONG_SERVICE.format(length=length, made=made, excess=excess)
+
+
+_DIGIT_FIRST = "begins with {first}; it begins the names of Services, which begin with a letter"
+_LONG_NAMESPACE = (
+    "makes the Dynamo namespace {made}, {length} characters, where a label holds 63: shorten it by {excess}"
+)
+
+
+@NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE)
+def graph_gives_names(graph: Graph, _facts: Facts) -> Violations:
+    """The name of a graph begins those of its Services, and ends that of its Dynamo namespace, a value of labels."""
+    own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
+    yield from _of_deployment(graph.name, graph.namespace, own=own)
+
+
+@NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE)
+def component_deployment_gives_names(component: Component, metadata: object, _facts: Facts) -> Violations:
+    """The same of a component deployment that stands alone."""
+    known = mapping(metadata)
+    name, namespace = known.get("name"), known.get("namespace")
+    # One that a graph made has the graph's Dynamo namespace.
+    of_graph = known.get("ownerReferences") or GRAPH_DEPLOYMENT_NAME in mapping(known.get("labels"))
+    own = component.spec.get("globalDynamoNamespace") is not True and not of_graph
+    if isinstance(name, str):
+        yield from _of_deployment(name, namespace if isinstance(namespace, str) else "", own=own)
+
+
+_LONG_ALONE = "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}"
+
+
+@NAMES_ALONE.rule(_LONG_ALONE)
+def component_deployment_names_its_service(_component: Component, metadata: object, _facts: Facts) -> Violations:
+    """A component deployment gives its name to a Service."""
+    name = mapping(metadata).get("name")
+    if isinstance(name, str) and len(name) > MAX_LABEL:
+        yield ("metadata", "name"), _LONG_ALONE.format(length=len(name), excess=len(name) - MAX_LABEL)
+
+
+@NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,))
+def service_name_is_a_name_of_a_component(component: Component, _metadata: object, _facts: Facts) -> Violations:
+    """The serviceName of a component deployment becomes the name of a component in v1beta1."""
+    name = component.spec.get("serviceName")
+    if isinstance(name, str) and name and not _COMPONENT_NAME.fullmatch(name):
+        yield component.name_at, _NO_NAME.format(name=shown(name))
+
+
+def _of_deployment(name: str, namespace: str, *, own: bool) -> Violations:
+    if name and not ("a" <= name[0].lower() <= "z"):
+        yield ("metadata", "name"), _DIGIT_FIRST.format(first=shown(name[0]))
+    made = f"{namespace}-{name}"
+    if own and name and namespace and len(made) > MAX_LABEL:
+        message = _LONG_NAMESPACE.format(made=shown(made), length=len(made), excess=len(made) - MAX_LABEL)
+        yield ("metadata", "name"), message
+
+
+_LONG_FOR_GROVE = "makes names of {length} characters together ({parts}), where Grove allows 45: shorten it by {excess}"
+
+
+@NAMES.rule(_LONG_FOR_GROVE)
+def grove_has_room_for_names(graph: Graph, facts: Facts) -> Violations:
+    """Where Grove runs a graph, the names of its set, of a scaling group and of a clique are 45 characters together.
+
+    The name of the set is shortened for it, to eight characters at least.
+    """
+    if not graph.of_grove(facts.grove) or not graph.name:
+        return
+    parts = [(component, _grove_names(component)) for component in graph.components if component.name]
+    longest = max((sum(map(len, names)) for _, names in parts), default=0)
+    of_set = min(len(graph.name), max(_SHORTEST_SET, MAX_GROVE - longest))
+    for component, names in parts:
+        length = of_set + sum(map(len, names))
+        if length > MAX_GROVE:
+            # The name stands once in each of them.
+            excess = -(-(length - MAX_GROVE) // len(names))
+            words = " + ".join((f"{of_set} of the graph", *names))
+            yield component.name_at, _LONG_FOR_GROVE.format(length=length, parts=words, excess=excess)
+
+
+def _grove_names(component: Component) -> Sequence[str]:
+    """Names of a component's scaling group, where it has one, and of its longest clique."""
+    name = component.name.lower()
+    if component.gms is not None and component.gms.inter_pod:
+        cliques = [f"{name}-gms-0"] + ([f"{name}-wkr-{component.nodes - 1}"] if component.nodes > 1 else [])
+        return name, max(cliques, key=len)
+    return (name, f"{name}-ldr") if component.nodes > 1 else (name,)

@@ -1,0 +1,85 @@
+"""Endpoint pickers: one process, asked by a gateway, with a configuration."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, COMPONENT, GRAPH, Book
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.view import Component, Graph
+
+PICKERS = Book("Endpoint pickers", (GRAPH, COMPONENT), "always")
+PICKERS_OF_GRAPHS = Book("Endpoint pickers", (GRAPH,), "always")
+
+_EPP = "epp"
+
+_NO_POOLS = (
+    "'epp' needs the Gateway API Inference Extension (inference.networking.k8s.io), which this cluster does not serve: "
+    "install it, or use a frontend"
+)
+
+
+@PICKERS_OF_GRAPHS.rule(_NO_POOLS)
+def picker_needs_inference_pools(graph: Graph, facts: Facts) -> Violations:
+    """An endpoint picker is asked by a gateway, about an InferencePool: the cluster must serve these."""
+    if facts.inference_pools is False:
+        for component in graph.components:
+            if component.type == _EPP:
+                yield component.type_at, _NO_POOLS
+
+
+_SEVERAL_NODES = "not allowed for an endpoint picker, which runs on one node: leave it out"
+_SEVERAL_REPLICAS = "must be 1 for an endpoint picker, not {replicas}"
+
+
+@PICKERS.rule(_SEVERAL_NODES, _SEVERAL_REPLICAS)
+def picker_is_one_process(component: Component, _facts: Facts) -> Violations:
+    """An endpoint picker has one replica on one node."""
+    if component.type != _EPP:
+        return
+    if component.nodes > 1:
+        yield component.field("multinode"), _SEVERAL_NODES
+    if component.replicas is not None and component.replicas != 1:
+        yield component.field("replicas"), _SEVERAL_REPLICAS.format(replicas=component.replicas)
+
+
+_NO_CONFIG = "required for {type} epp: set configMapRef to a key of a ConfigMap, or write the configuration in config"
+_NO_SOURCE = "one of configMapRef and config is required"
+_TWO_SOURCES = "configMapRef and config are both set, where one is allowed: leave one of them out"
+_NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
+
+
+@PICKERS.rule(_NO_CONFIG, _NO_CONFIG_MAP)
+def picker_has_a_configuration(component: Component, _facts: Facts) -> Violations:
+    """An endpoint picker has a configuration; there is no default. One in a ConfigMap names it."""
+    config = component.spec.get("eppConfig")
+    if component.type != _EPP:
+        return
+    if config is None:
+        yield component.field("eppConfig"), _NO_CONFIG.format(type=component.words.type)
+    reference = mapping(config).get("configMapRef")
+    if isinstance(reference, dict) and reference.get("name") in (None, ""):
+        yield component.field("eppConfig", "configMapRef", "name"), _NO_CONFIG_MAP
+
+
+@PICKERS.rule(_NO_SOURCE, _TWO_SOURCES, versions=(ALPHA,))
+def picker_has_one_configuration(component: Component, _facts: Facts) -> Violations:
+    """The configuration is in a ConfigMap or in place. In v1beta1 the schema says so."""
+    config = component.spec.get("eppConfig")
+    if component.type != _EPP or not isinstance(config, dict):
+        return
+    given = [name for name in ("configMapRef", "config") if config.get(name) is not None]
+    if len(given) != 1:
+        yield component.field("eppConfig"), _TWO_SOURCES if given else _NO_SOURCE
+
+
+_NOT_A_PICKER = "only for componentType epp; componentType is {type}: leave one of the two out"
+
+
+@PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,))
+def others_have_no_picker_configuration(component: Component, _facts: Facts) -> Violations:
+    """Only an endpoint picker takes its configuration. In v1beta1 the schema says so."""
+    if component.type != _EPP and component.spec.get("eppConfig") is not None:
+        found = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
+        yield component.field("eppConfig"), _NOT_A_PICKER.format(type=found)

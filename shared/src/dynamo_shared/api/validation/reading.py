@@ -1,0 +1,37 @@
+"""Reading what may be anything: a value of the wrong type says nothing here, the schema's check reports it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value where it is an object, else an empty one: what cannot be read says nothing."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """The value where it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def integer(value: Any) -> int | None:
+    """The value where it is an integer, else None. JSON's true is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def nodes(multinode: Any) -> int:
+    """Nodes of one replica, given `multinode` of a component; 1 where there is none."""
+    count = multinode.get("nodeCount", 2) if isinstance(multinode, dict) else 1
+    return integer(count) or 1
+
+
+def annotation(annotations: dict[str, Any], name: str) -> str | None:
+    """Text of an annotation, None where it is absent or no text."""
+    value = annotations.get(name)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,115 @@
+"""DynamoGraphDeploymentRequest: words that are known, hardware that can be known, and a spec that stays once it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.rules import Violations
+from dynamo_shared.api.validation.book import ALPHA, BETA, REQUEST, Book, listed
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping, text
+
+REQUESTS = Book("Requests", (REQUEST,), "always")
+CHANGES_OF_REQUESTS = Book("Requests", (REQUEST,), "when updated")
+
+BACKENDS = ("auto", "vllm", "sglang", "trtllm")
+STRATEGIES = ("rapid", "thorough")
+OPTIMIZATIONS = ("latency", "throughput")
+#: GPUs that the profiler has figures for.
+GPU_SKUS = (
+    "gb200_sxm",
+    "b200_sxm",
+    "h200_sxm",
+    "h100_sxm",
+    "h100_pcie",
+    "a100_sxm",
+    "a100_pcie",
+    "a30",
+    "l40s",
+    "l40",
+    "l4",
+    "v100_sxm",
+    "v100_pcie",
+    "t4",
+    "mi200",
+    "mi300",
+)
+
+_UNKNOWN_WORD = "{value} is not allowed; one of {allowed}{hint}"
+
+
+@REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,))
+def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Backend, search strategy and kind of GPU are closed sets of words."""
+    hardware = mapping(spec.get("hardware"))
+    for value, allowed, at in (
+        (spec.get("backend"), BACKENDS, ("spec", "backend")),
+        (spec.get("searchStrategy"), STRATEGIES, ("spec", "searchStrategy")),
+        (hardware.get("gpuSku"), GPU_SKUS, ("spec", "hardware", "gpuSku")),
+    ):
+        if isinstance(value, str) and value and value not in allowed:
+            hint = did_you_mean(value, allowed)
+            yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(allowed), hint=hint)
+
+
+@REQUESTS.rule(_UNKNOWN_WORD, versions=(ALPHA,))
+def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """The free-form profiling configuration names latency or throughput. In v1beta1 the schema says so."""
+    sla = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("sla"))
+    value = sla.get("optimizationType")
+    if isinstance(value, str) and value and value not in OPTIMIZATIONS:
+        hint = did_you_mean(value, OPTIMIZATIONS)
+        at = ("spec", "profilingConfig", "config", "sla", "optimizationType")
+        yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(OPTIMIZATIONS), hint=hint)
+
+
+_THOROUGH_AUTO = "'thorough' needs a backend to measure: set spec.backend to vllm, sglang or trtllm, or this to rapid"
+
+
+@REQUESTS.rule(_THOROUGH_AUTO, versions=(BETA,))
+def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """A thorough search measures one backend on the cluster; auto is no backend."""
+    if spec.get("searchStrategy") == "thorough" and spec.get("backend") in (None, "", "auto"):
+        yield ("spec", "searchStrategy"), _THOROUGH_AUTO
+
+
+_NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not look at nodes, so GPUs cannot be found out"
+_NO_HARDWARE_ALPHA = (
+    "this platform may not look at nodes, so GPUs cannot be found out, and v1alpha1 cannot name them: "
+    "write apiVersion nvidia.com/v1beta1 with spec.hardware"
+)
+
+
+@REQUESTS.rule(_NO_HARDWARE, _NO_HARDWARE_ALPHA)
+def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Facts) -> Violations:
+    """A platform of one namespace, with discovery of GPUs switched off, must be told the hardware."""
+    if facts.cluster_wide or facts.gpu_discovery:
+        return
+    if "profilingConfig" in spec:
+        yield ("spec",), _NO_HARDWARE_ALPHA
+        return
+    hardware = mapping(spec.get("hardware"))
+    if all(hardware.get(name) in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode")):
+        yield ("spec", "hardware"), _NO_HARDWARE
+
+
+_FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it anew"
+_FROZEN_PHASES = ("Profiling", "Deploying", "Deployed")
+
+
+@CHANGES_OF_REQUESTS.rule(_FROZEN)
+def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
+    """The spec cannot be changed while a request is profiled, deployed, or has been deployed.
+
+    In v1alpha1 a request in state Ready has been deployed where status.deployment.created is true.
+    """
+    status = mapping(old.get("status"))
+    field, phase = ("phase", text(status.get("phase"))) if "phase" in status else ("state", text(status.get("state")))
+    deployed = phase == "Ready" and mapping(status.get("deployment")).get("created") is True
+    if phase not in _FROZEN_PHASES and not (field == "state" and deployed):
+        return
+    now, before = mapping(obj.get("spec")), mapping(old.get("spec"))
+    for name in (*before, *(each for each in now if each not in before)):
+        if now.get(name) != before.get(name):
+            yield ("spec", str(name)), _FROZEN.format(field=field, phase=phase)

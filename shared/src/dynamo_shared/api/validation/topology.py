@@ -1,0 +1,91 @@
+"""Constraints that keep pods close together: complete, known to the cluster, narrower for a component than for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.validation.book import GRAPH, Book, listed
+from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.reading import mapping, text
+from dynamo_shared.api.validation.view import Component, Graph
+
+AT: Location = ("spec", "topologyConstraint")
+
+TOPOLOGY = Book("Topology", (GRAPH,), "always")
+TOPOLOGY_AT_CREATION = Book("Topology", (GRAPH,), "when created")
+
+_NO_CONSTRAINT_OF_GRAPH = (
+    "required, since {names} {have} a topologyConstraint: set {field} to the ClusterTopology that has the domains"
+)
+_NO_DOMAIN = "required, since spec.topologyConstraint has no packDomain: set packDomain here, or there for all"
+
+
+@TOPOLOGY.rule(_NO_CONSTRAINT_OF_GRAPH, _NO_DOMAIN)
+def every_component_has_a_domain(graph: Graph, _facts: Facts) -> Violations:
+    """A graph with any topology constraint names its ClusterTopology, and each component has a domain to be packed in."""
+    constraint = graph.spec.get("topologyConstraint")
+    own = [each.name for each in graph.components if each.spec.get("topologyConstraint") is not None]
+    if constraint is None and own:
+        have = "has" if len(own) == 1 else "have"
+        field = graph.words.topology_name
+        yield AT, _NO_CONSTRAINT_OF_GRAPH.format(names=listed(own), have=have, field=field)
+    if isinstance(constraint, dict) and not constraint.get("packDomain"):
+        for component in graph.components:
+            if component.spec.get("topologyConstraint") is None:
+                yield component.field("topologyConstraint"), _NO_DOMAIN
+
+
+_NO_TOPOLOGY = "{name} is no ClusterTopology of this cluster{hint}"
+_UNKNOWN_DOMAIN = "{domain} is no domain of ClusterTopology {name}; one of {domains}"
+_WIDER = "{domain} is wider than {whole} of spec.topologyConstraint; one of {domains}"
+
+
+@TOPOLOGY_AT_CREATION.rule(_NO_TOPOLOGY, _UNKNOWN_DOMAIN, _WIDER)
+def domains_exist_and_nest(graph: Graph, facts: Facts) -> Violations:
+    """The ClusterTopology exists and has the domains; a component's domain is the graph's or a narrower one.
+
+    Asked at creation only, where Grove runs the graph: constraints cannot change later, topologies can.
+    """
+    constraint = mapping(graph.spec.get("topologyConstraint"))
+    name = text(constraint.get(graph.words.topology_name))
+    if facts.topologies is None or graph.of_grove(facts.grove) is False or not name:
+        return
+    domains = facts.topologies.get(name)
+    if domains is None:
+        hint = did_you_mean(name, facts.topologies) or f"; there are: {listed(facts.topologies)}"
+        yield (*AT, graph.words.topology_name), _NO_TOPOLOGY.format(name=shown(name), hint=hint)
+        return
+    whole = constraint.get("packDomain")
+    yield from _unknown(whole, (*AT, "packDomain"), name, domains)
+    first = domains.index(whole) if whole in domains else 0
+    for component in graph.components:
+        domain, at = _domain(component)
+        yield from _unknown(domain, at, name, domains)
+        if domain in domains and domains.index(domain) < first:
+            allowed = listed(domains[first:])
+            yield at, _WIDER.format(domain=shown(domain), whole=shown(whole), domains=allowed)
+
+
+def _domain(component: Component) -> tuple[Any, Location]:
+    constraint = mapping(component.spec.get("topologyConstraint"))
+    return constraint.get("packDomain"), component.field("topologyConstraint", "packDomain")
+
+
+def _unknown(domain: Any, at: Location, name: str, domains: Sequence[str]) -> Iterator[tuple[Location, str]]:
+    if isinstance(domain, str) and domain and domain not in domains:
+        yield at, _UNKNOWN_DOMAIN.format(domain=shown(domain), name=shown(name), domains=listed(domains))
+
+
+TOPOLOGY_WITHOUT_EFFECT = Book("Topology", (GRAPH,), "always")
+
+_NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
+
+
+@TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT)
+def constraints_without_grove_do_nothing(graph: Graph, facts: Facts) -> Violations:
+    """Constraints are kept, and take effect only where Grove runs the graph."""
+    if graph.of_grove(facts.grove) is False and graph.spec.get("topologyConstraint") is not None:
+        yield AT, _NO_EFFECT
