@@ -1,0 +1,8 @@
+"""The Kubernetes types that our kinds embed, checked against the OpenAPI documents of the cluster. No I/O here."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.embedded.checker import Checker, wanted_types
+from dynamo_shared.api.embedded.documents import BadDocument, trimmed
+
+__all__ = ["BadDocument", "Checker", "trimmed", "wanted_types"]

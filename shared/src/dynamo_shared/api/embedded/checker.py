@@ -1,0 +1,76 @@
+"""Checking the pod templates, probes, metrics and jobs inside our kinds against what the cluster itself publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+from dynamo_shared.api.crds.build import DEFINITIONS, schema_of
+from dynamo_shared.api.embedded.compile import Types
+from dynamo_shared.api.embedded.findings import Budget, Check, field_errors
+from dynamo_shared.api.embedded.places import embedded_types, walker
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.resources import Resource
+
+Schema = Mapping[str, Any]
+SchemaOf = Callable[[Resource], Schema]
+
+
+def our_resources() -> tuple[Resource, ...]:
+    """Every kind of ours in every version."""
+    return tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
+
+
+def wanted_types(resources: Iterable[Resource] | None = None, schemas: SchemaOf = schema_of) -> tuple[str, ...]:
+    """Names of the types of Kubernetes that our kinds embed, sorted."""
+    kinds = our_resources() if resources is None else resources
+    return tuple(sorted({name for resource in kinds for name in embedded_types(schemas(resource))}))
+
+
+class Checker:
+    """Finds what is wrong with the Kubernetes types that an object of ours embeds.
+
+    Immutable, and safe for any number of tasks. Types that the documents lack are not checked.
+    """
+
+    def __init__(self, checks: Mapping[tuple[str, str], Check]) -> None:
+        self._checks = checks
+
+    @classmethod
+    def from_documents(
+        cls,
+        *documents: Mapping[str, Any],
+        resources: Iterable[Resource] | None = None,
+        schemas: SchemaOf = schema_of,
+    ) -> Self:
+        """A checker of what the OpenAPI v3 documents say; with several, a type is taken from the first that has it.
+
+        `resources` and `schemas` say which kinds there are and where they embed something; by default all of ours.
+        """
+        found: dict[str, Schema] = {}
+        for document in documents:
+            for name, schema in ((document.get("components") or {}).get("schemas") or {}).items():
+                found.setdefault(name, schema)
+        types = Types(found)
+        checks: dict[tuple[str, str], Check] = {}
+        for resource in our_resources() if resources is None else resources:
+            if (check := walker(schemas(resource), types)) is not None:
+                checks[resource.api_version, resource.kind] = check
+        return cls(checks)
+
+    def errors(self, obj: Mapping[str, Any]) -> list[FieldError]:
+        """Every wrong place inside the embedded types of an object, at most about a hundred; [] for foreign kinds.
+
+        `obj` may be any JSON: what is wrong outside of them is not told here, and never raises.
+        """
+        api_version, kind = obj.get("apiVersion"), obj.get("kind")
+        if not isinstance(api_version, str) or not isinstance(kind, str):
+            return []
+        check = self._checks.get((api_version, kind))
+        if check is None:
+            return []
+        try:
+            return field_errors(check(obj, Budget()) or ())
+        except RecursionError:
+            # Only a type that holds itself lets anybody nest this deeply.
+            return [FieldError("", "nested too deeply to be checked")]

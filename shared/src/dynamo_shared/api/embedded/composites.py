@@ -1,0 +1,143 @@
+"""Checks of objects, maps and lists, made of the checks of what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api.embedded.findings import Budget, Check, Problem, Problems, under
+from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.rules import Violations
+
+ObjectRule = Callable[[dict[str, Any]], Violations]
+"""A rule between the fields of an object. Its fields may be of any type: their own checks have told so already."""
+
+#: An object with more fields than this (a pod spec has 40) is suggested from, not recited.
+_RECITED = 12
+
+
+@dataclass(slots=True)
+class Fields:
+    """What an object may have. A plain field is fine when it is exactly of its type, which needs no call."""
+
+    open: bool = False
+    plain: dict[str, type] = field(default_factory=dict)
+    checked: dict[str, Check] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    #: Required ones that are as good as absent when they are empty: texts and lists.
+    emptiable: set[str] = field(default_factory=set)
+    rules: tuple[ObjectRule, ...] = ()
+
+
+def object_of(fields: Fields) -> Check:
+    """An object with known fields."""
+    plain, checked, unknown_allowed = fields.plain, fields.checked, fields.open
+    others = _between_fields(fields)
+
+    def check(value: Any, budget: Budget) -> Problems:
+        if not isinstance(value, dict):
+            return budget.problem(f"must be an object, not {shown(value)}")
+        found: list[Problem] = []
+        for name, item in value.items():
+            if type(item) is plain.get(name) or (item is None and name in checked):
+                continue
+            inner = checked.get(name)
+            if inner is None:
+                problems = None if unknown_allowed else budget.problem(_unknown(name, checked))
+            else:
+                problems = inner(item, budget)
+            if problems:
+                found += under(name, problems)
+                if budget.left <= 0:
+                    return found
+        others(value, budget, found)
+        return found
+
+    return check
+
+
+def _between_fields(fields: Fields) -> Callable[[dict[str, Any], Budget, list[Problem]], None]:
+    required, rules = fields.required, fields.rules
+    emptiable = frozenset(fields.emptiable) | {name for name, kind in fields.plain.items() if kind is str}
+
+    def check(value: dict[str, Any], budget: Budget, found: list[Problem]) -> None:
+        for name in required:
+            item = value.get(name)
+            if item is None:
+                found += budget.problem("required, and missing", name)
+            elif name in emptiable and item in ("", []):
+                found += budget.problem("must not be empty", name)
+        for rule in rules:
+            for location, message in rule(value):
+                found += budget.problem(message, *location)
+                if budget.left <= 0:
+                    return
+
+    return check
+
+
+def _unknown(name: Any, known: dict[str, Check]) -> str:
+    if suggestion := did_you_mean(str(name), known):
+        return f"no such field{suggestion}"
+    return f"no such field; there are {', '.join(sorted(known))}" if len(known) <= _RECITED else "no such field"
+
+
+def map_of(inner: Check) -> Check:
+    """An object with any keys."""
+
+    def check(value: Any, budget: Budget) -> Problems:
+        if not isinstance(value, dict):
+            return budget.problem(f"must be an object, not {shown(value)}")
+        found: list[Problem] = []
+        for name, item in value.items():
+            if item is not None and (problems := inner(item, budget)):
+                found += under(name, problems)
+                if budget.left <= 0:
+                    break
+        return found
+
+    return check
+
+
+def list_of(inner: Check, keys: tuple[tuple[str, Any], ...] = (), empty: Any = None) -> Check:
+    """A list. Its items are told apart by `keys` (each with its default), where there are any.
+
+    `empty` stands for an item that is null; None where such an item is fine.
+    """
+
+    def check(value: Any, budget: Budget) -> Problems:
+        if not isinstance(value, list):
+            return budget.problem(f"must be a list, not {shown(value)}")
+        found: list[Problem] = []
+        for index, each in enumerate(value):
+            item = empty if each is None else each
+            if item is not None and (problems := inner(item, budget)):
+                found += under(index, problems)
+                if budget.left <= 0:
+                    return found
+        if keys and len(value) > 1:
+            found += _duplicates(value, keys, budget)
+        return found
+
+    return check
+
+
+def _duplicates(items: list[Any], keys: tuple[tuple[str, Any], ...], budget: Budget) -> list[Problem]:
+    found: list[Problem] = []
+    first: dict[tuple[Any, ...], int] = {}
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            continue
+        identity = tuple(item.get(key, default) for key, default in keys)
+        if any(not isinstance(part, str | int) or part == "" for part in identity):
+            # Missing or of a wrong type, which has been told.
+            continue
+        if identity in first:
+            same = " and ".join(f"{key} {shown(part)}" for (key, _), part in zip(keys, identity, strict=True))
+            found += budget.problem(f"has the same {same} as the item at {first[identity]}", index)
+            if budget.left <= 0:
+                break
+        else:
+            first[identity] = index
+    return found

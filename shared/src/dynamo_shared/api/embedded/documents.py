@@ -1,0 +1,64 @@
+"""What is kept of an OpenAPI v3 document: the types that our kinds embed and all that these refer to, without prose.
+
+The API server's documents have megabytes, nearly all of them paths and descriptions; what is needed has 60 KB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+_DROPPED = frozenset({"description", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key"})
+_REFERENCE = "#/components/schemas/"
+
+
+class _Components(msgspec.Struct):
+    schemas: dict[str, msgspec.Raw] = {}
+
+
+class _Document(msgspec.Struct):
+    """The only part that is built; the decoder steps over all others."""
+
+    components: _Components = msgspec.field(default_factory=_Components)
+
+
+class BadDocument(ValueError):
+    """An answer is no OpenAPI v3 document."""
+
+
+def trimmed(content: bytes, types: Iterable[str]) -> dict[str, Any]:
+    """A document with only the given types, as far as it has them, and what they refer to. BadDocument otherwise."""
+    try:
+        raw = msgspec.json.decode(content, type=_Document).components.schemas
+        kept: dict[str, Any] = {}
+        waiting = sorted(types, reverse=True)
+        while waiting:
+            name = waiting.pop()
+            if name in raw and name not in kept:
+                kept[name] = _without_prose(msgspec.json.decode(raw[name], type=dict[str, Any]), waiting)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadDocument(f"no OpenAPI v3 document: {error}") from error
+    return {"components": {"schemas": kept}}
+
+
+def _without_prose(node: Any, references: list[str]) -> Any:
+    """The schema without what nobody checks; names that it refers to are added to `references`."""
+    if not isinstance(node, dict):
+        return node
+    kept: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in _DROPPED:
+            continue
+        if key == "properties" and isinstance(value, dict):
+            # Names of fields, `description` perhaps among them.
+            kept[key] = {name: _without_prose(each, references) for name, each in value.items()}
+        elif key == "$ref" and isinstance(value, str):
+            references.append(value.removeprefix(_REFERENCE))
+            kept[key] = value
+        elif isinstance(value, list):
+            kept[key] = [_without_prose(each, references) for each in value]
+        else:
+            kept[key] = _without_prose(value, references)
+    return kept

@@ -1,0 +1,90 @@
+"""Where a kind of ours embeds types of Kubernetes, as functions that walk an object to these places and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynamo_shared.api.embedded.compile import Types
+from dynamo_shared.api.embedded.findings import Budget, Check, Problem, Problems, under
+from dynamo_shared.api.model import EMBEDDED
+
+Schema = Mapping[str, Any]
+
+
+def embedded_types(schema: Schema) -> Iterator[str]:
+    """Names of all types that a structural schema embeds, some of them several times."""
+    if EMBEDDED in schema:
+        yield schema[EMBEDDED]["type"]
+    for child in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(child, Mapping):
+            yield from embedded_types(child)
+
+
+def walker(schema: Schema, types: Types) -> Check | None:
+    """Check of all that is embedded below a node of a structural schema; None where nothing is, or nothing known.
+
+    Values of wrong types between the marked places are passed over: the kind's own schema tells of them.
+    """
+    fields = {name: below for name, child in schema.get("properties", {}).items() if (below := walker(child, types))}
+    checks: list[Check] = []
+    if EMBEDDED in schema:
+        mark = schema[EMBEDDED]
+        # Paths go through lists and maps; `spec.containers[].name` and `spec.containers.name` are the same.
+        optional = frozenset(path.replace("[]", "").replace("{}", "") for path in mark.get("optional", ()))
+        embedded = types.check(mark["type"], optional, frozenset(schema.get("properties", ())))
+        if embedded is not None:
+            checks.append(embedded)
+    if fields:
+        checks.append(_fields(fields))
+    if isinstance(items := schema.get("items"), Mapping) and (below := walker(items, types)):
+        checks.append(_each(below))
+    if isinstance(others := schema.get("additionalProperties"), Mapping) and (below := walker(others, types)):
+        checks.append(_values(below))
+    return _all(checks)
+
+
+def _all(checks: list[Check]) -> Check | None:
+    if len(checks) < 2:
+        return checks[0] if checks else None
+
+    def check(value: Any, budget: Budget) -> Problems:
+        return [problem for each in checks for problem in each(value, budget) or ()]
+
+    return check
+
+
+def _fields(fields: dict[str, Check]) -> Check:
+    def check(value: Any, budget: Budget) -> Problems:
+        if not isinstance(value, dict):
+            return None
+        found: list[Problem] = []
+        for name, inner in fields.items():
+            item = value.get(name)
+            if item is not None and budget.left > 0 and (problems := inner(item, budget)):
+                found += under(name, problems)
+        return found
+
+    return check
+
+
+def _each(inner: Check) -> Check:
+    def check(value: Any, budget: Budget) -> Problems:
+        found: list[Problem] = []
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            if item is not None and budget.left > 0 and (problems := inner(item, budget)):
+                found += under(index, problems)
+        return found
+
+    return check
+
+
+def _values(inner: Check) -> Check:
+    def check(value: Any, budget: Budget) -> Problems:
+        found: list[Problem] = []
+        for name, item in value.items() if isinstance(value, dict) else ():
+            if item is not None and budget.left > 0 and (problems := inner(item, budget)):
+                found += under(name, problems)
+        return found
+
+    return check

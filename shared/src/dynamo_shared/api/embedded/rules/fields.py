@@ -1,0 +1,106 @@
+"""Rules of single fields that OpenAPI does not publish and that the API server holds all the same.
+
+From its handwritten validation (pkg/apis/core/validation). Few, and only such as hold in every pod: what is refused here
+would be refused there, so that a mistake is told to whoever made it instead of to the platform, a moment later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.embedded import scalars
+from dynamo_shared.api.embedded.findings import Budget, Check, Problems
+from dynamo_shared.api.embedded.rules import names
+from dynamo_shared.api.field_errors import shown
+
+CORE = "io.k8s.api.core.v1."
+BATCH = "io.k8s.api.batch.v1."
+
+PORT = (1, 65535)
+_ID = (0, 2**31 - 1)
+_NEVER_NEGATIVE = (0, 2**63 - 1)
+_MODE = (0, 0o777)
+_ANY_TIME = (1, 2**63 - 1)
+_WEIGHT = (1, 100)
+
+
+def between(least: int, most: int) -> Check:
+    """A number within bounds."""
+
+    def check(value: Any, budget: Budget) -> Problems:
+        if not isinstance(value, int | float) or least <= value <= most:
+            return None
+        if value < least:
+            return budget.problem(f"{shown(value)} is too small; at least {least}")
+        return budget.problem(f"{shown(value)} is too large; at most {most}")
+
+    return check
+
+
+_port_number = between(*PORT)
+
+
+def port(value: Any, budget: Budget) -> Problems:
+    """A port by its number or its name."""
+    return (names.port_name if isinstance(value, str) else _port_number)(value, budget)
+
+
+def mount_path(value: Any, budget: Budget) -> Problems:
+    """Where a volume is mounted."""
+    return budget.problem(f"{shown(value)} must not contain ':'") if ":" in value else None
+
+
+def not_negative(value: Any, budget: Budget) -> Problems:
+    """An amount of something."""
+    return budget.problem("must not be negative") if str(value).lstrip().startswith("-") else None
+
+
+_BOUNDS: dict[str, dict[str, tuple[int, int]]] = {
+    "ContainerPort": {"containerPort": PORT, "hostPort": (0, 65535)},
+    "GRPCAction": {"port": PORT},
+    "PodSecurityContext": {"runAsUser": _ID, "runAsGroup": _ID, "fsGroup": _ID},
+    "PreferredSchedulingTerm": {"weight": _WEIGHT},
+    "Probe": {
+        **dict.fromkeys(
+            ("initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold", "failureThreshold"),
+            _NEVER_NEGATIVE,
+        ),
+        "terminationGracePeriodSeconds": _ANY_TIME,
+    },
+    "SecurityContext": {"runAsUser": _ID, "runAsGroup": _ID},
+    "TopologySpreadConstraint": {"maxSkew": (1, 2**31 - 1), "minDomains": (1, 2**31 - 1)},
+    "WeightedPodAffinityTerm": {"weight": _WEIGHT},
+    **{f"{kind}VolumeSource": {"defaultMode": _MODE} for kind in ("ConfigMap", "Secret", "DownwardAPI", "Projected")},
+    **{kind: {"mode": _MODE} for kind in ("KeyToPath", "DownwardAPIVolumeFile")},
+}
+
+_JOB_BOUNDS = dict.fromkeys(
+    ("activeDeadlineSeconds", "backoffLimit", "completions", "parallelism", "ttlSecondsAfterFinished"), _NEVER_NEGATIVE
+)
+
+_FORMS: dict[str, dict[str, Check]] = {
+    "Container": {
+        "name": names.dns_label,
+        # The type has no published choice.
+        "restartPolicy": scalars.choice(("Always", "Never", "OnFailure")),
+    },
+    "ContainerPort": {"name": names.port_name},
+    "EmptyDirVolumeSource": {"sizeLimit": not_negative},
+    "EnvVar": {"name": names.variable_name},
+    "HTTPGetAction": {"port": port},
+    "PodSpec": {
+        **dict.fromkeys(
+            ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"), names.dns_subdomain
+        ),
+        **dict.fromkeys(("hostname", "subdomain"), names.dns_label),
+    },
+    "TCPSocketAction": {"port": port},
+    "Volume": {"name": names.dns_label},
+    "VolumeMount": {"mountPath": mount_path},
+}
+
+FIELD_RULES: dict[tuple[str, str], Check] = {
+    **{(CORE + kind, field): between(*bounds) for kind, fields in _BOUNDS.items() for field, bounds in fields.items()},
+    **{(f"{BATCH}JobSpec", field): between(*bounds) for field, bounds in _JOB_BOUNDS.items()},
+    **{(CORE + kind, field): rule for kind, fields in _FORMS.items() for field, rule in fields.items()},
+}

@@ -1,0 +1,124 @@
+"""Checks of single values, one a type and format that Kubernetes publishes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.embedded.findings import Budget, Check, Problems
+from dynamo_shared.api.field_errors import did_you_mean, shown
+
+_BITS = {"int32": 31, "int64": 63}
+#: A choice longer than this (signals have 65) is suggested from, not recited.
+_RECITED = 12
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def anything(_value: Any, _budget: Budget) -> Problems:
+    """For what the document says nothing of, or nothing that is understood here: it is left to the API server."""
+    return None
+
+
+def string(value: Any, budget: Budget) -> Problems:
+    """Any text."""
+    return None if isinstance(value, str) else budget.problem(f"must be a string, not {shown(value)}")
+
+
+def boolean(value: Any, budget: Budget) -> Problems:
+    """A truth value, and no word that means them elsewhere."""
+    return None if isinstance(value, bool) else budget.problem(f"must be true or false, not {shown(value)}")
+
+
+def number(value: Any, budget: Budget) -> Problems:
+    """Any finite number."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return None
+    return budget.problem(f"must be a number, not {shown(value)}")
+
+
+def integer(size: str) -> Check:
+    """A whole number of a format (`int32`, `int64`). `2.0` is one: what comes as YAML has lost its point on arrival."""
+    least, most = (-(2 ** _BITS[size]), 2 ** _BITS[size] - 1) if size in _BITS else (-math.inf, math.inf)
+
+    def check(value: Any, budget: Budget) -> Problems:
+        if type(value) is not int and not (isinstance(value, float) and value.is_integer()):
+            return budget.problem(f"must be an integer, not {shown(value)}")
+        if least <= value <= most:
+            return None
+        return budget.problem(f"{shown(value)} does not fit an integer of {_BITS[size] + 1} bits")
+
+    return check
+
+
+_int32 = integer("int32")
+
+
+def int_or_string(value: Any, budget: Budget) -> Problems:
+    """A number or a name: of a port, or a percentage."""
+    if isinstance(value, str):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return budget.problem(f"must be an integer or a string, not {shown(value)}")
+    return _int32(value, budget)
+
+
+def amount(value: Any, budget: Budget) -> Problems:
+    """A quantity, as a text or a number."""
+    try:
+        # The API server forgives blanks around one.
+        quantity.parse(value.strip() if isinstance(value, str) else value)
+    except quantity.InvalidQuantity:
+        problem = quantity.InvalidQuantity(value) if isinstance(value, int | float | str) else None
+        return budget.problem(
+            str(problem) if problem else f"must be a quantity such as 8Gi or 500m, not {shown(value)}"
+        )
+    return None
+
+
+def time(value: Any, budget: Budget) -> Problems:
+    """A point in time, as RFC 3339 writes it."""
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        try:
+            # 24:00 and the 30th of February have the right form, too.
+            datetime.fromisoformat(value[:19])
+        except ValueError:
+            pass
+        else:
+            return None
+    return budget.problem(f"{shown(value)} is no time; write it like 2026-01-31T12:00:00Z")
+
+
+def base64_bytes(value: Any, budget: Budget) -> Problems:
+    """Bytes in base64."""
+    if not isinstance(value, str):
+        return string(value, budget)
+    try:
+        base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return budget.problem(f"{shown(value)} is not base64")
+    return None
+
+
+def choice(allowed: Iterable[str]) -> Check:
+    """One of several words. The empty one is as good as none: the API server puts the default in its place."""
+    words = list(allowed)
+    known = frozenset(words) | {""}
+
+    def check(value: Any, budget: Budget) -> Problems:
+        if not isinstance(value, str):
+            return string(value, budget)
+        if value in known:
+            return None
+        offered = did_you_mean(value, words)
+        if not offered or len(words) <= _RECITED:
+            offered = f"; one of {', '.join(word or repr(word) for word in words[:_RECITED])}"
+            offered += ", ..." if len(words) > _RECITED else ""
+        return budget.problem(f"{shown(value)} is not allowed{offered}")
+
+    return check

@@ -1,0 +1,125 @@
+"""The schemas that the API server publishes of its own types, and keeping a checker that knows the current ones.
+
+The index of /openapi/v3 holds a hash of each document; only documents that changed (the cluster was upgraded) are read
+again. There is no copy of ours to fall back to: it would refuse fields of a newer cluster, and let through what an older
+one does not know.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from dynamo_shared.api.embedded import BadDocument, Checker, trimmed, wanted_types
+from dynamo_shared.kube import errors
+from dynamo_shared.kube.client import KubeClient
+
+logger = logging.getLogger(__name__)
+
+INDEX: Final = "/openapi/v3"
+#: Documents with the types that our kinds embed; the first is that of pods, without which nothing can be checked.
+DOCUMENTS: Final = ("api/v1", "apis/batch/v1", "apis/autoscaling/v2")
+# The largest, of the core group, has 1.5 MB in Kubernetes 1.35.
+MAX_BYTES: Final = 16 * 2**20
+
+
+class _Entry(msgspec.Struct):
+    server_relative_url: str = msgspec.field(name="serverRelativeURL", default="")
+
+
+class _Index(msgspec.Struct):
+    paths: dict[str, _Entry] = {}
+
+
+Versions = dict[str, str]
+"""What is published of DOCUMENTS: path, and what changes when the document does."""
+
+
+async def published(client: KubeClient) -> Versions:
+    """Which documents there are now, and their hashes. Raises KubeError."""
+    content = await _get(client, INDEX)
+    try:
+        paths = msgspec.json.decode(content, type=_Index).paths
+    except msgspec.DecodeError as error:
+        raise errors.Unavailable(0, "Garbled", f"{INDEX} is no index of OpenAPI documents: {error}") from error
+    found: Versions = {path: paths[path].server_relative_url for path in DOCUMENTS if path in paths}
+    if DOCUMENTS[0] not in found:
+        # While an API server starts, its index fills up document by document.
+        raise errors.Unavailable(0, "NotPublished", f"{INDEX} does not list {DOCUMENTS[0]} yet")
+    return found
+
+
+async def fetch_schemas(client: KubeClient, types: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """The published documents with only the types that our kinds embed (or the given ones), and without prose.
+
+    They have tens of kilobytes, not megabytes. Raises KubeError.
+    """
+    return await _read(client, await published(client), tuple(types) if types is not None else wanted_types())
+
+
+async def _read(client: KubeClient, versions: Versions, types: tuple[str, ...]) -> list[dict[str, Any]]:
+    documents = []
+    for path in versions:
+        # Not by the URL of the index: with a hash that is outdated meanwhile the answer would be a redirection.
+        content = await _get(client, f"{INDEX}/{path}")
+        try:
+            documents.append(trimmed(content, types))
+        except BadDocument as error:
+            raise errors.Unavailable(0, "Garbled", f"{INDEX}/{path}: {error}") from error
+    return documents
+
+
+async def _get(client: KubeClient, path: str) -> bytes:
+    content = await client.raw_get(path)
+    if len(content) > MAX_BYTES:
+        raise errors.ResponseTooLarge(
+            200, "ResponseTooLarge", f"the answer is larger than {MAX_BYTES} bytes", request=f"GET {path}"
+        )
+    return content
+
+
+class SchemaSource:
+    """A checker of embedded types that follows the cluster. For one task; the checkers are for any number."""
+
+    def __init__(
+        self, client: KubeClient, *, interval: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`interval`: seconds in which the API server is not asked again."""
+        self._client = client
+        self._interval = interval
+        self._clock = clock
+        self._versions: Versions = {}
+        self._checker: Checker | None = None
+        self._asked = 0.0
+
+    @property
+    def known(self) -> Checker | None:
+        """The last checker; None before the API server answered for the first time."""
+        return self._checker
+
+    async def checker(self) -> Checker:
+        """The checker for what is published now, the very one as before where nothing changed.
+
+        Where the API server does not answer, it is the last one; before there is any, KubeError is raised.
+        """
+        if self._checker is not None and self._clock() - self._asked < self._interval:
+            return self._checker
+        try:
+            return await self._current()
+        except errors.KubeError as error:
+            if self._checker is None:
+                raise
+            logger.warning("schemas of embedded types are the ones from before: %s", error)
+            return self._checker
+
+    async def _current(self) -> Checker:
+        self._asked = self._clock()
+        versions = await published(self._client)
+        if self._checker is None or versions != self._versions:
+            self._checker = Checker.from_documents(*await _read(self._client, versions, wanted_types()))
+            self._versions = versions
+        return self._checker

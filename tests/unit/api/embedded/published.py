@@ -1,0 +1,42 @@
+"""What an API server published of the types that our kinds embed: `published.json`, for tests without a server.
+
+    python tests/unit/api/embedded/published.py KUBECONFIG
+
+writes it anew from a cluster; an integration test says when that is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.openapi import fetch_schemas
+
+HERE = Path(__file__).parent
+FILE = HERE / "published.json"
+FULL_TEMPLATE = HERE / "full_template.yaml"
+
+
+def document() -> dict[str, Any]:
+    """One OpenAPI document with all of these types."""
+    found: dict[str, Any] = json.loads(FILE.read_text())
+    return found
+
+
+def text_of(documents: list[dict[str, Any]]) -> str:
+    """The file's text for what an API server publishes."""
+    schemas = {name: schema for each in reversed(documents) for name, schema in each["components"]["schemas"].items()}
+    return json.dumps({"components": {"schemas": schemas}}, indent=1, sort_keys=True) + "\n"
+
+
+async def _main(kubeconfig: str) -> None:
+    async with await KubeClient.open(kubeconfig=Path(kubeconfig)) as client:
+        FILE.write_text(text_of(await fetch_schemas(client)))
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))
