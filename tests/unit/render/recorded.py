@@ -21,7 +21,7 @@ KubeObject = dict[str, Any]
 
 ROOT = Path(__file__).parents[3]
 CONFORMANCE = ROOT.parent / "shared" / "conformance"
-CASES = CONFORMANCE / "cases" / "deployments"
+CASES = CONFORMANCE / "cases"
 MUST = CONFORMANCE / "must-run"
 
 #: What the API server fills in, by kind of part. Never anything that rendering decides.

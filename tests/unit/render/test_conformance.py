@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.merge import PROBES, asks
 from dynamo_shared.api import resources
+from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
 from .recorded import CASES, MUST, canonical_module, differences, load, normalized
@@ -16,6 +18,8 @@ from .recorded import CASES, MUST, canonical_module, differences, load, normaliz
 KubeObject = dict[str, Any]
 
 NAMESPACE = "recorded-namespace"
+BETA = "nvidia.com/v1beta1"
+PROFILES = ("deployments", "grove")
 #: As `operator-config.yaml` beside the cases says.
 CONFIG = render.RenderConfig(
     discovery_backend="kubernetes",
@@ -34,6 +38,7 @@ KINDS = {
     "dynamocomponentdeployments",
     "deployments",
     "leaderworkersets",
+    "podcliquesets",
     "services",
     "serviceaccounts",
     "roles",
@@ -43,8 +48,16 @@ REFUSED = {
     "gpuMemoryService": "the GPU memory service is not available",
     "failover": "not available",
 }
+#: Reference faults that are ours no more, by case: `../shared/conformance/cases/grove` records them.
+BETTER = {
+    # A probe that only tunes the default is laid over it; the reference passes it on with nothing to ask.
+    "examples-deployments-gke-vllm-disagg",
+    "examples-deployments-gke-vllm-v1beta1-disagg",
+    # `componentType: default` is not known to v1beta1, where it stands in an annotation.
+    "examples-global-planner-global-planner-mocker-test",
+}
 
-FILES = sorted(CASES.glob("*.json")) if CASES.is_dir() else []
+FILES = [path for folder in PROFILES for path in sorted((CASES / folder).glob("*.json"))]
 
 pytestmark = pytest.mark.skipif(
     not FILES, reason="the recorded cases are not part of this repository; with them in ../shared/conformance this runs"
@@ -52,27 +65,24 @@ pytestmark = pytest.mark.skipif(
 
 
 def graphs(case: KubeObject) -> list[KubeObject]:
-    """The case's graphs, if all are v1beta1."""
-    found = [doc for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
-    return found if all(doc["apiVersion"] == "nvidia.com/v1beta1" for doc in found) else []
+    """The case's graphs, as v1beta1."""
+    return [convert(doc, BETA) for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
 
 
 def asks_for(graph: KubeObject) -> set[str]:
     """Features of a graph that are refused for now."""
-    wanted: set[str] = set()
-    for component in graph["spec"]["components"]:
-        wanted |= set(component.get("experimental", {}))
-    return wanted
+    return {feature for component in graph["spec"]["components"] for feature in component.get("experimental", {})}
 
 
-def rendered(graph: KubeObject) -> dict[str, KubeObject]:
+def rendered(graph: KubeObject, *, grove: bool = False) -> dict[str, KubeObject]:
     """All children and grandchildren of a graph, keyed as the recording keys them."""
+    config = replace(CONFIG, grove=grove)
     graph = {**graph, "metadata": {**graph["metadata"], "namespace": NAMESPACE, "uid": "graph-uid", "generation": 1}}
-    children = render.graph_children(parse_graph(graph), CONFIG)
+    children = render.graph_children(parse_graph(graph), config)
     for child in list(children):
         if child["kind"] == resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind:
             stored = {**child, "metadata": {**child["metadata"], "uid": f"uid-of-{child['metadata']['name']}"}}
-            children += render.component_children(parse_component(stored), CONFIG)
+            children += render.component_children(parse_component(stored), config)
     return {key_of(child): normalized(child) for child in children}
 
 
@@ -82,14 +92,12 @@ def key_of(obj: KubeObject) -> str:
 
 
 MUST_RUN = sorted(MUST.glob("*.json")) if MUST.is_dir() else []
-CASES_RENDERED = [
-    path for path in FILES if (found := graphs(load(path))) and not any(asks_for(graph) for graph in found)
-]
+CASES_RENDERED = [path for path in FILES if not any(asks_for(graph) for graph in graphs(load(path)))]
 CASES_REFUSED = [path for path in FILES if any(asks_for(graph) for graph in graphs(load(path)))]
 
 
 def slug(path: Path) -> str:
-    return path.stem
+    return f"{path.parent.name}-{path.stem}"
 
 
 @pytest.mark.parametrize("path", CASES_RENDERED, ids=slug)
@@ -97,14 +105,14 @@ def test_equals_the_recording(path: Path) -> None:
     case, canonical = load(path), canonical_module()
     objects: dict[str, KubeObject] = {}
     for graph in graphs(case):
-        objects |= rendered(graph)
+        objects |= rendered(graph, grove=path.parent.name == "grove")
     got = canonical.canonical(objects, NAMESPACE, canonical.given(case))
     # ConfigMaps are made by the side of these; the script in one is our own.
     got = {key: obj for key, obj in got.items() if canonical.resource_of(key) in KINDS}
     want = {key: obj for key, obj in case["expected"].items() if canonical.resource_of(key) in KINDS}
     assert got.keys() == want.keys()
     found = [f"{key}{line}" for key in want for line in differences(want[key], got[key])]
-    assert not found, "\n".join(found)
+    assert bool(found) == (path.parent.name == "grove" and path.stem in BETTER), "\n".join(found)
 
 
 @pytest.mark.parametrize("path", CASES_REFUSED, ids=slug)
@@ -145,5 +153,5 @@ def only_json(value: Any) -> bool:
 
 
 def test_all_of_the_recorded_graphs_are_covered() -> None:
-    assert len(CASES_RENDERED) >= 43
-    assert len(CASES_REFUSED) >= 3
+    assert len(CASES_RENDERED) >= 169
+    assert len(CASES_REFUSED) >= 16

@@ -207,7 +207,7 @@ def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
     # As recorded: variables of the graph reach main containers only, and generations are told apart by workers only.
     assert "OF_THE_GRAPH" not in found
     assert "DYN_NAMESPACE_WORKER_SUFFIX" not in found
-    assert spec["containers"][1] == {"name": "first", "image": "i"}
+    assert spec["containers"][1] == {"name": "first", "image": "i", "resources": {}}
 
 
 def test_discovery_by_container() -> None:

@@ -87,6 +87,7 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
+POD_CLIQUE_SETS = Resource("grove.io", "v1alpha1", "podcliquesets", "PodCliqueSet")
 SECRETS = Resource("", "v1", "secrets", "Secret")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
@@ -108,7 +109,17 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
 )
 
 ALL: tuple[Resource, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Resource))
-_BY_KIND = {(resource.api_version, resource.kind): resource for resource in ALL}
+# Served, too, and converted.
+_OLDER = tuple(
+    resource.at("v1alpha1")
+    for resource in (
+        DYNAMO_GRAPH_DEPLOYMENTS,
+        DYNAMO_COMPONENT_DEPLOYMENTS,
+        DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    )
+)
+_BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *_OLDER)}
 
 
 def of(obj: dict[str, Any]) -> Resource:

@@ -29,7 +29,7 @@ def component_children(
     The objects share parts with each other and with the input: they are for reading.
     """
     context = context_of(component, config, observed)
-    check_component(context.component, component.spec, config)
+    check_component(context.component, component.spec, multinode=config.leader_worker_sets)
     names.check(context.component, context.name, context.dynamo_namespace)
     owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata)
     own = component.metadata.labels

@@ -28,6 +28,9 @@ class RenderConfig:
     ssh_secret: str = ""
     #: Whether replicas can span several nodes, as LeaderWorkerSets.
     leader_worker_sets: bool = False
+    #: Whether graphs become PodCliqueSets, and how long Grove lets a gang be incomplete. Seconds; 0: as Grove has it.
+    grove: bool = False
+    grove_termination_delay: float = 900.0
     #: Whether InferencePools can be made; without one nothing would ever ask an endpoint picker.
     inference_pools: bool = False
 

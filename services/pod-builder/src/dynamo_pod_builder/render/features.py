@@ -8,14 +8,17 @@ from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable
 
 
-def check_component(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
-    """NotDeployable for the first feature of a component that this platform cannot run."""
-    if spec.multinode is not None and spec.multinode.node_count > 1 and not config.leader_worker_sets:
+def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
+    """NotDeployable for the first feature of a component that this platform cannot run.
+
+    `multinode` says whether there is an orchestrator for replicas that span nodes.
+    """
+    if spec.multinode is not None and spec.multinode.node_count > 1 and not multinode:
         raise NotDeployable(
             name,
             f"no multinode orchestrator available for {spec.multinode.node_count} nodes a replica",
             "multinode",
-            "install LeaderWorkerSet, or leave multinode out to run each replica on one node",
+            "install LeaderWorkerSet or Grove, or leave multinode out to run each replica on one node",
         )
     experimental = spec.experimental
     if experimental is None:

@@ -1,14 +1,15 @@
-"""DynamoGraphDeployment -> access objects and one DynamoComponentDeployment a component."""
+"""DynamoGraphDeployment -> access objects, and one DynamoComponentDeployment a component or one PodCliqueSet."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 
-from dynamo_pod_builder.render import hashing, names, picker, waiting
+from dynamo_pod_builder.render import hashing, names, picker, pod_clique_set, waiting
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
@@ -37,12 +38,15 @@ def graph_children(
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     specs = _component_specs(graph, config)
     engine = _engine(graph, specs)
-    generation = _generation(graph, specs)
-    worker_labels = {labels.WORKER_HASH: generation}
+    grove = on_grove(graph, config)
+    # Grove replaces the pods of a clique itself; without it each generation of workers has objects of its own.
+    generation = "" if grove else _generation(graph, specs)
+    worker_labels = {labels.WORKER_HASH: generation} if generation else {}
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
 
     children: list[KubeObject] = []
+    components: list[KubeObject] = []
     if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
         children += discovery_access(graph.metadata.name, namespace, owner)
     children += _shared_access(graph, namespace, config)
@@ -56,8 +60,13 @@ def graph_children(
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
-        children.append(_component_deployment(graph, namespace, name, spec, owner))
-    return children
+        components.append(_component_deployment(graph, namespace, name, spec, owner))
+    return children + (pod_clique_set.children(graph, components, config, owner) if grove else components)
+
+
+def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:
+    """Whether a graph runs as a PodCliqueSet: where Grove is, unless its annotation says otherwise."""
+    return config.grove and graph.metadata.annotations.get(ENABLE_GROVE, "").lower() != "false"
 
 
 def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
@@ -76,7 +85,7 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
                 component.name, "name", f"is the name of {other} already; case does not count", "rename one of them"
             )
         seen[component.name.lower()] = component.name
-        check_component(component.name, component, config)
+        check_component(component.name, component, multinode=config.leader_worker_sets or on_grove(graph, config))
         check_picker(component.name, component, config)
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from dynamo_pod_builder.render.errors import RenderError
 
 #: Names of Services (RFC 1035) and values of labels: both end at 63 characters.
 MAX_LABEL = 63
+
+#: Grove's limit for the names of a set, its scaling group and its clique together, and the least that is left for the set.
+_GROVE_BUDGET = 45
+_SHORTEST_SET = 8
 
 GLOBAL_DYNAMO_NAMESPACE = "dynamo"
 PLANNER_ACCOUNT = "planner-serviceaccount"
@@ -36,6 +41,30 @@ def dynamo_namespace(namespace: str, graph: str, *, shared: bool) -> str:
 def discovery_account(graph: str) -> str:
     """Service account of pods that find each other through Kubernetes."""
     return f"{graph}-k8s-service-discovery"
+
+
+def clique(component: str, role: str = "") -> str:
+    """Clique of a component, or of one role in its groups."""
+    return f"{component.lower()}-{role}" if role else component.lower()
+
+
+def pod_clique_set(graph: str, parts: Iterable[tuple[str, ...]]) -> str:
+    """Name of a graph's PodCliqueSet: the graph's, shortened where Grove's pod names would grow too long.
+
+    `parts` are the names below it that pods are called after: a clique, or a scaling group and its longest clique.
+    """
+    budget = max(_SHORTEST_SET, _GROVE_BUDGET - max((sum(map(len, each)) for each in parts), default=0))
+    if len(graph) <= budget:
+        return graph
+    return f"{graph[: budget - 5]}-{_fnv1a(graph) & 0xFFFF:04x}"
+
+
+def _fnv1a(text: str) -> int:
+    """32-bit FNV-1a, as Go's hash/fnv computes it."""
+    value = 0x811C9DC5
+    for byte in text.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
 
 
 def model_hash(model: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_pod_builder.render import names, volumes
-from dynamo_pod_builder.render.backends import Backend, backend_named, one_engine
+from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.containers import defaults_of, frontend
 from dynamo_pod_builder.render.context import MAIN, PodContext
 from dynamo_pod_builder.render.env import merge_env, standard
@@ -24,7 +24,7 @@ def pod_spec(context: PodContext) -> KubeObject:
     user: Mapping[str, Any] = context.template.get("spec") or {}
     containers: list[KubeObject] = user.get("containers") or []
     user_main = next((each for each in containers if each["name"] == MAIN), None)
-    backend = _backend(context, user_main)
+    backend = backend_of(context)
     defaults = defaults_of(context.type)
 
     main = _container(context, defaults.container(context), user_main or {})
@@ -53,16 +53,14 @@ def pod_spec(context: PodContext) -> KubeObject:
     others = [each for each in containers if each["name"] != MAIN]
     pod["containers"] = [main, *_with_frontend(context, others, shared_mounts)]
     backend.update_pod(pod, context)
+    for part in ("containers", "initContainers"):
+        if part in pod:
+            # Kubernetes writes resources out, also where they are none, and Grove keeps what it is given.
+            pod[part] = [each if "resources" in each else {**each, "resources": {}} for each in pod[part]]
     pod["volumes"] = volumes.in_mount_order(pod.get("volumes", []), main.get("volumeMounts", []))
     if not pod["volumes"]:
         del pod["volumes"]
     return pod
-
-
-def _backend(context: PodContext, main: KubeObject | None) -> Backend:
-    if not context.is_worker:
-        return backend_named("")
-    return backend_named(one_engine(context.component, main, context.spec.backend_framework))
 
 
 def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:

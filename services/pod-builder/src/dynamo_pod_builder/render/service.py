@@ -43,6 +43,22 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
     }
 
 
+def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
+    """Service of a component whose pods Grove makes."""
+    selector = {
+        labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
+        labels.COMPONENT: context.component,
+        labels.COMPONENT_TYPE: context.type,
+    }
+    name = names.service(context.name)
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": object_metadata(name, context.namespace, {**context.discovery.labels}, {}, owner),
+        "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
+    }
+
+
 def model_service(model: str, namespace: str, owner: KubeObject) -> KubeObject:
     """Headless Service over all workers of a model in the namespace, whatever graph they belong to."""
     digest = names.model_hash(model)

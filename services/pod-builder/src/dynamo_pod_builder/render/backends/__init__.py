@@ -8,8 +8,9 @@ from dynamo_pod_builder.render.backends.noop import Noop
 from dynamo_pod_builder.render.backends.sglang import Sglang
 from dynamo_pod_builder.render.backends.trtllm import TrtLlm
 from dynamo_pod_builder.render.backends.vllm import Vllm
+from dynamo_pod_builder.render.context import MAIN, PodContext
 
-__all__ = ["Backend", "backend_named", "engine_of_graph", "one_engine"]
+__all__ = ["Backend", "backend_named", "backend_of", "engine_of_graph", "one_engine"]
 
 _BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Noop(), Vllm(), Sglang(), TrtLlm())}
 
@@ -17,3 +18,12 @@ _BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Noop(), V
 def backend_named(name: str) -> Backend:
     """Backend of a word in `backendFramework`, the one without an engine for ""."""
     return _BACKENDS[name]
+
+
+def backend_of(context: PodContext) -> Backend:
+    """Backend of a component: of a worker the one that its command starts or its spec names, of others none."""
+    if not context.is_worker:
+        return backend_named("")
+    containers = (context.template.get("spec") or {}).get("containers") or ()
+    main = next((each for each in containers if each["name"] == MAIN), None)
+    return backend_named(one_engine(context.component, main, context.spec.backend_framework))
