@@ -173,9 +173,12 @@ def test_a_field_like_no_other_is_answered_with_the_list() -> None:
     ]
 
 
-def test_a_manifest_of_the_older_version_is_told_which_one_there_is() -> None:
-    assert refusals(HEAD.replace("v1beta1", "v1alpha1")) == [
-        "apiVersion: 'nvidia.com/v1alpha1' is not supported; DynamoGraphDeployment has nvidia.com/v1beta1"
+def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    assert refusals(HEAD.replace("v1beta1", "v1")) == [
+        "apiVersion: 'nvidia.com/v1' is not supported; DynamoGraphDeployment has nvidia.com/v1beta1, nvidia.com/v1alpha1"
+    ]
+    assert refusals(HEAD.replace("DynamoGraphDeployment", "DynamoModel")) == [
+        "apiVersion: 'nvidia.com/v1beta1' is not supported; DynamoModel has nvidia.com/v1alpha1"
     ]
 
 
@@ -192,7 +195,7 @@ def test_a_manifest_of_the_older_version_is_told_which_one_there_is() -> None:
         ),
         (
             "kind: DynamoGraphDeployment",
-            "apiVersion: required, and missing; DynamoGraphDeployment has nvidia.com/v1beta1",
+            "apiVersion: required, and missing; DynamoGraphDeployment has nvidia.com/v1beta1, nvidia.com/v1alpha1",
         ),
         ("a: [1, *b]", "no valid YAML: line 1, column 8: found undefined alias 'b'"),
         ("a: 1\na: 2", "no valid YAML: line 2, column 1: the key 'a' stands twice"),

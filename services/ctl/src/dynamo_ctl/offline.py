@@ -44,7 +44,7 @@ def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[K
     made: list[KubeObject] = []
     reasons: list[str] = []
     for manifest in manifests:
-        if isinstance(manifest, dict):
+        if not isinstance(manifest, DynamoGraphDeployment | DynamoComponentDeployment):
             continue
         try:
             made += [_clean(obj) for obj in _descendants(manifest, namespace, config)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -26,12 +26,19 @@ _WRONG_TYPE = {
 
 
 def field_errors(
-    error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
+    error: ValidationError,
+    schema: Mapping[str, Any] | None = None,
+    moved: Mapping[str, str] | None = None,
+    skipped: Callable[[Location], bool] | None = None,
 ) -> list[FieldError]:
-    """Every finding of a validation. `schema`, the kind's, suggests for unknown fields, `moved` explains old ones."""
+    """Every finding of a validation, but for places that are `skipped`.
+
+    `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version.
+    """
     return [
         FieldError(path_of(finding["loc"]), _message(finding, schema or {}, moved or {}))
         for finding in error.errors(include_url=False)
+        if skipped is None or not skipped(finding["loc"])
     ]
 
 
@@ -90,7 +97,7 @@ def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[st
         case "string_too_long":
             return f"{len(value)} characters, where at most {context['max_length']} are allowed"
         case "too_long":
-            return f"{context['actual_length']} items, where at most {context['max_length']} are allowed"
+            return f"{len(value)} items, where at most {context['max_length']} are allowed"
         case "greater_than_equal":
             return f"{shown(value)} is too small; at least {context['ge']}"
         case "greater_than":

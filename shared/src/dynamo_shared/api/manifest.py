@@ -11,30 +11,69 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from dynamo_shared.api.crds.build import DEFINITIONS, Definition, schema_of
+from dynamo_shared.api import legacy, v1alpha1, v1beta1
+from dynamo_shared.api.crds.build import DEFINITIONS, VersionDefinition, definition_of, schema_of
+from dynamo_shared.api.crds.checks import Check, checks
+from dynamo_shared.api.crds.kinds import ADAPTER, COMPONENT, GRAPH, LEGACY, REQUEST
 from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import KubeObject, drop_nulls
-from dynamo_shared.api.resources import GROUP
-from dynamo_shared.api.rules import Location, twin
-from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment
-from dynamo_shared.api.v1beta1.moved import MOVED
+from dynamo_shared.api.model import EMBEDDED, KubeObject, drop_nulls
+from dynamo_shared.api.resources import GROUP, Resource
+from dynamo_shared.api.rules import Location
+from dynamo_shared.api.v1alpha1 import moved as alpha_moved
+from dynamo_shared.api.v1beta1 import moved as beta_moved
 from dynamo_shared.api.yaml_text import check_bounds, documents
 
-Manifest = DynamoGraphDeployment | DynamoComponentDeployment
-"""A manifest of a kind that the platform defines."""
+Manifest = (
+    v1beta1.DynamoGraphDeployment
+    | v1beta1.DynamoComponentDeployment
+    | v1beta1.DynamoGraphDeploymentScalingAdapter
+    | v1beta1.DynamoGraphDeploymentRequest
+    | v1alpha1.DynamoGraphDeployment
+    | v1alpha1.DynamoComponentDeployment
+    | v1alpha1.DynamoGraphDeploymentScalingAdapter
+    | v1alpha1.DynamoGraphDeploymentRequest
+    | v1alpha1.DynamoModel
+    | v1alpha1.DynamoCheckpoint
+    | v1alpha1.DynamoWorkerMetadata
+    | legacy.DynamoDeployment
+    | legacy.DynamoNimDeployment
+    | legacy.DynamoNimRequest
+)
+"""A manifest of a kind that the platform defines, in the version in which it was written."""
 
-_BY_KIND: dict[str, Definition] = {definition.kind: definition for definition in DEFINITIONS}
+_KINDS = [definition.kind for definition in DEFINITIONS]
+_CURRENT_KINDS = [definition.kind for definition in DEFINITIONS if definition not in LEGACY]
+_MOVED: dict[str, dict[str, Mapping[str, str]]] = {
+    GRAPH.kind: {"v1alpha1": alpha_moved.MOVED, "v1beta1": beta_moved.MOVED},
+    COMPONENT.kind: {"v1alpha1": alpha_moved.MOVED, "v1beta1": beta_moved.MOVED},
+    ADAPTER.kind: {"v1alpha1": alpha_moved.MOVED_IN_ADAPTERS, "v1beta1": beta_moved.MOVED_IN_ADAPTERS},
+    REQUEST.kind: {"v1alpha1": alpha_moved.MOVED_IN_REQUESTS, "v1beta1": beta_moved.MOVED_IN_REQUESTS},
+}
 _NAME_LIMIT = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
+def schema_errors(obj: Any, *, embedded: bool = True) -> list[FieldError]:
+    """Everything that is wrong with an object of ours by its own schema, in the version in which it is written.
+
+    Never raises, whatever it is given, and never changes it. Of embedded types of Kubernetes only what rendering relies
+    on is looked at, and with `embedded=False`, for those who check them by the cluster's own schemas, nothing.
+    """
+    try:
+        return _read(obj, embedded=embedded)[1]
+    except InvalidManifest as error:
+        return list(error.errors)
+    except RecursionError:
+        return [FieldError("", "nested too deeply")]
+
+
 def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
-    """The one DGD or DCD of a text or an object; InvalidManifest with every error, also for none or several of them."""
+    """The one manifest of ours in a text or an object; InvalidManifest with every error, also for none or several."""
     if not isinstance(source, str):
         check_bounds(source)
         return _load(source)
@@ -80,44 +119,72 @@ def _label(document: Any, number: int) -> str:
 
 
 def _load(document: Any) -> Manifest:
-    definition = _definition(document)
-    # As the API server does: a null field is no field.
-    clean = drop_nulls(dict(document))
-    schema = _schema(definition)
-    errors: list[FieldError] = []
-    try:
-        result = definition.at(definition.resource.version).model.model_validate(clean)
-    except ValidationError as error:
-        result = None
-        errors += field_errors(error, schema, MOVED)
-    errors += _name_errors(clean.get("metadata"))
-    errors += [FieldError(path_of(location), message) for location, message in _broken_rules(schema, clean, ())]
+    result, errors = _read(document, embedded=True)
     if errors or not isinstance(result, Manifest):
         raise InvalidManifest(errors)
     return result
 
 
-def _definition(document: Any) -> Definition:
+def _read(document: Any, *, embedded: bool) -> tuple[BaseModel | None, list[FieldError]]:
+    """The document as its type, unless it has errors, and its errors. InvalidManifest where its kind is not known."""
+    version = _version(document)
+    resource = version.resource
+    # As the API server does: a null field is no field.
+    clean = drop_nulls(document if type(document) is dict else dict(document))
+    errors: list[FieldError] = []
+    try:
+        result = version.model.model_validate(clean)
+    except ValidationError as error:
+        result = None
+        schema = _schema(resource)
+        skipped = None if embedded else lambda location: _is_embedded(schema, location)
+        moved = _MOVED.get(resource.kind, {}).get(resource.version)
+        errors += field_errors(error, schema, moved, skipped)
+    errors += _name_errors(clean.get("metadata"))
+    if check := _checks(resource):
+        errors += [FieldError(path_of(location), message) for location, message in check(clean, ())]
+    return result, errors
+
+
+def _version(document: Any) -> VersionDefinition:
     if not isinstance(document, Mapping):
         raise InvalidManifest([FieldError("", f"a manifest must be an object, not {shown(document)}")])
     kind, api_version = document.get("kind"), document.get("apiVersion")
-    definition = _BY_KIND.get(kind) if isinstance(kind, str) else None
-    if definition is None:
+    if not isinstance(kind, str) or kind not in _KINDS:
         problem = "required, and missing" if kind is None else f"{shown(kind)} is no kind that is supported here"
-        hint = (did_you_mean(kind, _BY_KIND) if isinstance(kind, str) else "") or f"; one of {', '.join(_BY_KIND)}"
+        hint = did_you_mean(kind, _KINDS) if isinstance(kind, str) else ""
+        hint = hint or f"; one of {', '.join(_CURRENT_KINDS)}"
         raise InvalidManifest([FieldError("kind", f"{problem}{hint}")])
-    expected = definition.resource.api_version
-    if api_version != expected:
+    versions = {version.resource.api_version: version for version in definition_of(kind).versions}
+    if not isinstance(api_version, str) or api_version not in versions:
         problem = "required, and missing" if api_version is None else f"{shown(api_version)} is not supported"
-        raise InvalidManifest([FieldError("apiVersion", f"{problem}; {kind} has {expected}")])
-    return definition
+        newest_first = ", ".join(reversed(versions))
+        raise InvalidManifest([FieldError("apiVersion", f"{problem}; {kind} has {newest_first}")])
+    return versions[api_version]
 
 
 @cache
-def _schema(definition: Definition) -> Schema:
+def _schema(resource: Resource) -> Schema:
     """Schema of the kind with the fields of its metadata, which a CRD leaves out."""
-    schema = schema_of(definition.resource)
+    schema = schema_of(resource)
     return {**schema, "properties": {**schema["properties"], "metadata": structural_schema(ObjectMeta)}}
+
+
+@cache
+def _checks(resource: Resource) -> Check | None:
+    return checks(schema_of(resource))
+
+
+def _is_embedded(schema: Schema, location: Location) -> bool:
+    """Whether a place is inside a type of Kubernetes."""
+    for step in location:
+        if EMBEDDED in schema:
+            return True
+        if isinstance(step, int):
+            schema = schema.get("items", {})
+        else:
+            schema = schema.get("properties", {}).get(step) or schema.get("additionalProperties", {})
+    return False
 
 
 def _name_errors(metadata: Any) -> Iterator[FieldError]:
@@ -131,19 +198,3 @@ def _name_errors(metadata: Any) -> Iterator[FieldError]:
     elif isinstance(name, str) and name and not _SUBDOMAIN.fullmatch(name):
         allowed = "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit"
         yield FieldError("metadata.name", f"{shown(name)} is no object name, which has {allowed}")
-
-
-def _broken_rules(schema: Schema, value: Any, location: Location) -> Iterator[tuple[Location, str]]:
-    """Rules of the schema that a value breaks, found by their Python twins. A value of a wrong type has no rules."""
-    if isinstance(value, list) and schema.get("type") == "array":
-        children: Iterator[tuple[int | str, Any, Schema]] = ((i, item, schema["items"]) for i, item in enumerate(value))
-    elif isinstance(value, dict) and schema.get("type") == "object":
-        properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-        children = ((key, item, properties.get(key, others)) for key, item in value.items())
-    else:
-        return
-    for validation in schema.get("x-kubernetes-validations", ()):
-        for below, message in twin(validation["rule"]).violations(value):
-            yield (*location, *below), message
-    for key, item, child in children:
-        yield from _broken_rules(child, item, (*location, key))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
 
 from pydantic import (
     BaseModel,
@@ -117,11 +118,27 @@ class _QuantitySchema:
 Quantity = Annotated[int | str, _QuantitySchema]
 """An amount such as `8Gi`; `dynamo_shared.api.quantity` parses and compares it."""
 
+
+@dataclass(frozen=True)
+class _Bits:
+    """Bounds of an integer of so many bits, where a field has none that are narrower.
+
+    The API server stores most of what is beyond them, and clients that trust the format cannot read it then.
+    """
+
+    bits: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: dict[str, Any] = dict(handler(source))
+        beyond = 2 ** (self.bits - 1)
+        return cast("CoreSchema", {"ge": -beyond, "le": beyond - 1, **schema})
+
+
 # JSON has no coercion: neither has the API server, so "3" is no integer and 1 no boolean.
 Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]
-Int32 = Annotated[int, Strict(), Field(json_schema_extra={"format": "int32"})]
-Int64 = Annotated[int, Strict(), Field(json_schema_extra={"format": "int64"})]
+Int32 = Annotated[int, Strict(), _Bits(32), Field(json_schema_extra={"format": "int32"})]
+Int64 = Annotated[int, Strict(), _Bits(64), Field(json_schema_extra={"format": "int64"})]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 StringMap = dict[str, str]

@@ -17,6 +17,9 @@ _BACKEND = Column("Backend", ".spec.backendFramework", "Inference engine of the 
 _MODEL = Column("Model", ".spec.model", "Model to serve")
 _AGE = Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date")
 
+# No field is behind these paths. They make `kubectl scale dgd` a request that reaches admission, which refuses it and
+# says what to scale instead; without them the answer would be that there is no such resource.
+_REFUSED_SCALE = Scale(".spec.replicas", ".status.replicas")
 GRAPH = Definition(
     ("dgd",),
     (
@@ -25,9 +28,13 @@ GRAPH = Definition(
             v1alpha1.DynamoGraphDeployment,
             (_READY, _STATE, _BACKEND, _AGE),
             storage=False,
+            scale=_REFUSED_SCALE,
         ),
         VersionDefinition(
-            resources.DYNAMO_GRAPH_DEPLOYMENTS, v1beta1.DynamoGraphDeployment, (_READY, _STATE, _BACKEND, _AGE)
+            resources.DYNAMO_GRAPH_DEPLOYMENTS,
+            v1beta1.DynamoGraphDeployment,
+            (_READY, _STATE, _BACKEND, _AGE),
+            scale=_REFUSED_SCALE,
         ),
     ),
 )

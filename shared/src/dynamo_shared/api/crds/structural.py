@@ -31,6 +31,8 @@ _KEPT = (
     "required",
 )
 _DROPPED = frozenset({"title", "$defs"})
+#: Bounds that a format has anyway.
+_BOUNDS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (32, 64)}
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
@@ -42,7 +44,7 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 
 def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
     node = _resolve(node, definitions, path)
-    result: Schema = {key: node[key] for key in _KEPT if key in node and not (key == "default" and node[key] is None)}
+    result: Schema = {key: node[key] for key in _KEPT if key in node and not _goes_without_saying(key, node)}
     for key, value in node.items():
         if key in _KEPT or key in _DROPPED:
             continue
@@ -66,6 +68,12 @@ def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
         else:
             raise ValueError(f"{path}: {key} has no place in a structural schema")
     return result
+
+
+def _goes_without_saying(key: str, node: Schema) -> bool:
+    if key in ("minimum", "maximum"):
+        return node[key] in _BOUNDS.get(node.get("format", ""), ())
+    return key == "default" and node[key] is None
 
 
 def _resolve(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:

@@ -26,4 +26,15 @@ MOVED = {
     "autoscaling": "gone: write scalingAdapter {} and point an autoscaler at the adapter",
     "dynamoNamespace": "gone: it follows from the namespace and the name of the graph",
 }
-"""Old name to what to write instead."""
+"""Old name to what to write instead, in graphs and components."""
+
+MOVED_IN_REQUESTS = {
+    "profilingConfig": "v1beta1 has sla, workload, hardware, modelCache and image instead, and overrides.profilingJob",
+    "deploymentOverrides": "v1beta1 has overrides.dgd",
+    "enableGpuDiscovery": "gone: what hardware does not say is discovered",
+    "useMocker": "v1beta1 has features.mocker.enabled",
+}
+"""Old name to what to write instead, in requests."""
+
+MOVED_IN_ADAPTERS = {"serviceName": "v1beta1 calls it componentName"}
+"""Old name to what to write instead, in scaling adapters."""

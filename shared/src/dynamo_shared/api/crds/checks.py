@@ -1,0 +1,70 @@
+"""Rules of a schema as one function over a value, which visits only what has rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dynamo_shared.api.crds.structural import Schema
+from dynamo_shared.api.rules import Location, twin
+
+Check = Callable[[Any, Location], Iterator[tuple[Location, str]]]
+"""From a value and where it is to the rules that it breaks: where, and what is wrong."""
+
+
+def checks(schema: Schema) -> Check | None:
+    """Python twins of the rules in a schema; None where it has none. A value of a wrong type has no rules."""
+    match schema.get("type"):
+        case "array":
+            return _of_list(schema)
+        case "object":
+            return _of_object(schema)
+    return None
+
+
+def _of_list(schema: Schema) -> Check | None:
+    own, each = _own(schema), checks(schema["items"])
+    if not own and each is None:
+        return None
+
+    def check(value: Any, location: Location) -> Iterator[tuple[Location, str]]:
+        if not isinstance(value, list):
+            return
+        yield from _violations(own, value, location)
+        if each is not None:
+            for index, item in enumerate(value):
+                yield from each(item, (*location, index))
+
+    return check
+
+
+def _of_object(schema: Schema) -> Check | None:
+    own = _own(schema)
+    named = {name: below for name, child in schema.get("properties", {}).items() if (below := checks(child))}
+    others = checks(schema.get("additionalProperties", {}))
+    if not own and not named and others is None:
+        return None
+
+    def check(value: Any, location: Location) -> Iterator[tuple[Location, str]]:
+        if not isinstance(value, dict):
+            return
+        yield from _violations(own, value, location)
+        for name, item in value.items():
+            below = named.get(name, others)
+            if below is not None:
+                yield from below(item, (*location, name))
+
+    return check
+
+
+_Own = list[Callable[[Any], Any]]
+
+
+def _own(schema: Schema) -> _Own:
+    return [twin(validation["rule"]).violations for validation in schema.get("x-kubernetes-validations", ())]
+
+
+def _violations(own: _Own, value: Any, location: Location) -> Iterator[tuple[Location, str]]:
+    for violations in own:
+        for below, message in violations(value):
+            yield (*location, *below), message

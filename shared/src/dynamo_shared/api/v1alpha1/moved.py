@@ -1,0 +1,31 @@
+"""Where v1alpha1 has what v1beta1 calls otherwise, for people whose manifest is half of each."""
+
+from __future__ import annotations
+
+MOVED = {
+    "components": "v1alpha1 has a map, services, whose keys are the names",
+    "name": "v1alpha1 has it as the key in services; a DynamoComponentDeployment calls it serviceName",
+    "type": "v1alpha1 calls it componentType; prefill and decode are worker with a subComponentType",
+    "env": "v1alpha1 calls it envs",
+    "podTemplate": "v1alpha1 has it in extraPodSpec and extraPodMetadata, the container main being mainContainer",
+    "sharedMemorySize": "v1alpha1 has it in sharedMemory.size",
+    "compilationCache": "v1alpha1 has it in volumeMounts, with useAsCompilationCache: true",
+    "experimental": "v1alpha1 has its fields on the service itself, each with enabled: true",
+    "clusterTopologyName": "v1alpha1 calls it topologyProfile",
+}
+"""Newer name to what to write instead, in graphs and components."""
+
+MOVED_IN_REQUESTS = {
+    "sla": "v1alpha1 has it in profilingConfig.config",
+    "workload": "v1alpha1 has isl and osl in profilingConfig.config.sla",
+    "hardware": "v1alpha1 has it in profilingConfig.config",
+    "modelCache": "v1alpha1 has it in profilingConfig.config.deployment",
+    "features": "v1alpha1 has the planner in profilingConfig.config, and useMocker",
+    "overrides": "v1alpha1 has deploymentOverrides, and parts of the job in profilingConfig",
+    "image": "v1alpha1 calls it profilingConfig.profilerImage",
+    "searchStrategy": "v1alpha1 has none",
+}
+"""Newer name to what to write instead, in requests."""
+
+MOVED_IN_ADAPTERS = {"componentName": "v1alpha1 calls it serviceName"}
+"""Newer name to what to write instead, in scaling adapters."""

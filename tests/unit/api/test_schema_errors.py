@@ -1,0 +1,316 @@
+"""Every kind in every version against its own schema: what is wrong, where, in the words of that version."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_shared.api import legacy, v1alpha1, v1beta1
+from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.manifest import load_manifest, schema_errors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+CASES = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "cases"
+
+
+def manifest(kind: str, version: str, spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"nvidia.com/{version}", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+
+
+def errors(kind: str, version: str, spec: Any, **options: bool) -> list[str]:
+    return [str(error) for error in schema_errors(manifest(kind, version, spec), **options)]
+
+
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+GOOD: list[tuple[type, dict[str, Any]]] = [
+    (v1beta1.DynamoGraphDeployment, {"components": [{"name": "a"}]}),
+    (v1beta1.DynamoComponentDeployment, {"type": "worker"}),
+    (v1beta1.DynamoGraphDeploymentScalingAdapter, {"dgdRef": {"name": "g", "componentName": "c"}, "replicas": 2}),
+    (v1beta1.DynamoGraphDeploymentRequest, {"model": "m", "overrides": {"profilingJob": {"backoffLimit": 1}}}),
+    (v1alpha1.DynamoGraphDeployment, {"services": {"Frontend": {"componentType": "frontend"}}}),
+    (v1alpha1.DynamoComponentDeployment, {"extraPodSpec": {"mainContainer": {"image": "x"}, "newer": 1}}),
+    (v1alpha1.DynamoGraphDeploymentScalingAdapter, {"dgdRef": {"name": "g", "serviceName": "s"}, "replicas": 0}),
+    (
+        v1alpha1.DynamoGraphDeploymentRequest,
+        {"model": "m", "backend": "auto", "profilingConfig": {"profilerImage": "x", "config": {"sla": {"ttft": 1}}}},
+    ),
+    (v1alpha1.DynamoModel, {"modelName": "m", "baseModelName": "b"}),
+    (v1alpha1.DynamoCheckpoint, {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": {"containers": []}}}}),
+    (v1alpha1.DynamoWorkerMetadata, {"data": {"anything": [1]}}),
+    (legacy.DynamoDeployment, {"dynamoNim": "a:b", "services": {"Frontend": {"replicas": 1}}}),
+    (
+        legacy.DynamoNimDeployment,
+        {"dynamoNamespace": "d", "dynamoNim": "a--b", "dynamoTag": "m:C", "serviceName": "C"},
+    ),
+    (legacy.DynamoNimRequest, {"bentoTag": "a:b"}),
+]
+
+
+def version_of(model: Any) -> str:
+    return model.model_fields["api_version"].default.removeprefix("nvidia.com/")
+
+
+@pytest.mark.parametrize(("model", "spec"), GOOD, ids=lambda each: getattr(each, "__qualname__", ""))
+def test_a_good_manifest_becomes_the_type_of_its_version(model: type, spec: dict[str, Any]) -> None:
+    written = manifest(model.__name__, version_of(model), spec)
+    before = copy.deepcopy(written)
+    assert schema_errors(written) == []
+    assert type(load_manifest(written)) is model
+    assert written == before
+
+
+def test_there_is_a_good_manifest_for_each_version_of_each_kind() -> None:
+    kinds = {(version.resource.kind, version.resource.version) for each in DEFINITIONS for version in each.versions}
+    assert {(model.__name__, version_of(model)) for model, _ in GOOD} == kinds
+
+
+BAD: list[tuple[str, str, Any, list[str]]] = [
+    (
+        "DynamoGraphDeployment",
+        "v1alpha1",
+        {
+            "backendFramework": "vlm",
+            "components": [],
+            "services": {
+                "Decode": {
+                    "replicas": "2",
+                    "replica": 2,
+                    "podTemplate": {},
+                    "multinode": {"nodeCount": 1},
+                    "gpuMemoryService": {},
+                    "sharedMemory": {},
+                    "resources": {"limits": {"gpu": 1}},
+                    "checkpoint": {"enabled": True},
+                },
+                "x/y": {"volumeMounts": [{"mountPoint": "/x"}]},
+            },
+            "pvcs": [{"name": "a", "create": True, "size": "1Gi"}],
+        },
+        [
+            "spec.backendFramework: 'vlm' is not allowed; one of 'sglang', 'vllm', 'trtllm'",
+            "spec.services.Decode.replicas: must be an integer, not '2'",
+            "spec.services.Decode.multinode.nodeCount: 1 is too small; at least 2",
+            "spec.services.Decode.resources.limits.gpu: must be a string, not 1",
+            "spec.services.Decode.gpuMemoryService.enabled: required, and missing",
+            "spec.services.Decode.replica: no such field; did you mean replicas?",
+            "spec.services.Decode.podTemplate: no such field; v1alpha1 has it in extraPodSpec and extraPodMetadata, "
+            "the container main being mainContainer",
+            'spec.services["x/y"].volumeMounts[0].name: required, and missing',
+            "spec.components: no such field; v1alpha1 has a map, services, whose keys are the names",
+            "spec.services.Decode.sharedMemory: size must be set, or disabled be true",
+            "spec.services.Decode.checkpoint: enabled: true needs checkpointRef or identity",
+            "spec.pvcs[0]: create: true needs storageClass, volumeAccessMode, too",
+        ],
+    ),
+    (
+        "DynamoGraphDeployment",
+        "v1alpha1",
+        {"services": {f"s{number}": {} for number in range(26)}},
+        ["spec.services: 26 items, where at most 25 are allowed"],
+    ),
+    (
+        "DynamoComponentDeployment",
+        "v1alpha1",
+        {"sharedMemory": {"size": 5}, "failover": {"enabled": True, "numShadows": 0}, "ingress": {"hosts": "x"}},
+        [
+            "spec.ingress.hosts: no such field; did you mean host?",
+            "spec.failover.numShadows: 0 is too small; at least 1",
+            'spec.sharedMemory.size: must be a text, such as "5Gi"; a number of bytes is written in quotation marks',
+        ],
+    ),
+    (
+        "DynamoComponentDeployment",
+        "v1alpha1",
+        {"sharedMemory": {"size": "0Gi"}},
+        ["spec.sharedMemory.size: '0Gi' is nothing; write an amount such as 8Gi, or disabled: true"],
+    ),
+    (
+        "DynamoGraphDeploymentScalingAdapter",
+        "v1beta1",
+        {"dgdRef": {"name": "", "serviceName": "s"}, "replicas": 3000000000},
+        [
+            "spec.dgdRef.name: must not be empty",
+            "spec.dgdRef.componentName: required, and missing",
+            "spec.dgdRef.serviceName: no such field; v1beta1 calls it componentName",
+            "spec.replicas: 3000000000 is too large; at most 2147483647",
+        ],
+    ),
+    (
+        "DynamoGraphDeploymentScalingAdapter",
+        "v1alpha1",
+        {"dgdRef": {"name": "g", "componentName": "s"}, "replicas": -1},
+        [
+            "spec.dgdRef.serviceName: required, and missing",
+            "spec.dgdRef.componentName: no such field; v1alpha1 calls it serviceName",
+            "spec.replicas: -1 is too small; at least 0",
+        ],
+    ),
+    (
+        "DynamoGraphDeploymentRequest",
+        "v1beta1",
+        {"model": "", "useMocker": True, "sla": {"ttft": "1"}, "overrides": {"dgd": []}},
+        [
+            "spec.model: must not be empty",
+            "spec.sla.ttft: must be a number, not '1'",
+            "spec.overrides.dgd: must be an object, not a list",
+            "spec.useMocker: no such field; v1beta1 has features.mocker.enabled",
+        ],
+    ),
+    (
+        "DynamoGraphDeploymentRequest",
+        "v1alpha1",
+        {"model": "m", "backend": "llama", "sla": {}, "profilingConfig": {"resources": {"limits": {"cpu": "1X"}}}},
+        [
+            "spec.backend: 'llama' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'",
+            "spec.profilingConfig.profilerImage: required, and missing",
+            "spec.profilingConfig.resources.limits.cpu: '1X' is no quantity; examples: 8Gi, 500m, 2, 1e9",
+            "spec.sla: no such field; v1alpha1 has it in profilingConfig.config",
+        ],
+    ),
+    (
+        "DynamoModel",
+        "v1alpha1",
+        {"modelName": "m", "modelType": "LoRA", "source": {}, "enabled": True},
+        [
+            "spec.baseModelName: required, and missing",
+            "spec.modelType: 'LoRA' is not allowed; one of 'base', 'lora', 'adapter'",
+            "spec.source.uri: required, and missing",
+            "spec.enabled: no such field; there are baseModelName, modelName, modelType, source",
+        ],
+    ),
+    (
+        "DynamoCheckpoint",
+        "v1alpha1",
+        {"identity": {**IDENTITY, "maxModelLen": 0}, "job": {"activeDeadlineSeconds": 0}},
+        [
+            "spec.identity.maxModelLen: 0 is too small; at least 1",
+            "spec.job.podTemplateSpec: required, and missing",
+            "spec.job.activeDeadlineSeconds: 0 is too small; at least 1",
+        ],
+    ),
+    ("DynamoWorkerMetadata", "v1alpha1", {"data": "x"}, ["spec.data: must be an object, not 'x'"]),
+    ("DynamoDeployment", "v1alpha1", {}, ["spec.dynamoNim: required, and missing"]),
+    (
+        "DynamoNimDeployment",
+        "v1alpha1",
+        {"dynamoNamespace": "d", "dynamoTag": "m:C", "serviceName": "C", "replicas": -1},
+        ["spec.dynamoNim: required, and missing", "spec.replicas: -1 is too small; at least 0"],
+    ),
+    ("DynamoNimRequest", "v1alpha1", {"bentoTag": 1}, ["spec.bentoTag: must be a string, not 1"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "version", "spec", "expected"), BAD)
+def test_every_error_is_told_in_the_words_of_its_version(
+    kind: str, version: str, spec: dict[str, Any], expected: list[str]
+) -> None:
+    assert errors(kind, version, spec) == expected
+
+
+def test_embedded_types_can_be_left_to_those_who_know_the_cluster() -> None:
+    spec = {
+        "services": {
+            "a": {
+                "replicas": -1,
+                "envs": [{}],
+                "extraPodSpec": {"mainContainer": {"env": {}}, "containers": [{"image": "x"}]},
+                "eppConfig": {"config": {"plugins": []}},
+            }
+        }
+    }
+    assert errors("DynamoGraphDeployment", "v1alpha1", spec) == [
+        "spec.services.a.replicas: -1 is too small; at least 0",
+        "spec.services.a.envs[0].name: required, and missing",
+        "spec.services.a.extraPodSpec.containers[0].name: required, and missing",
+        "spec.services.a.extraPodSpec.mainContainer.env: must be a list, not an object",
+        "spec.services.a.eppConfig.config.schedulingProfiles: required, and missing",
+    ]
+    assert errors("DynamoGraphDeployment", "v1alpha1", spec, embedded=False) == [
+        "spec.services.a.replicas: -1 is too small; at least 0",
+        "spec.services.a.eppConfig.config.schedulingProfiles: required, and missing",
+    ]
+
+
+def test_where_an_object_belongs_anything_else_is_refused_with_and_without_them() -> None:
+    for embedded in (True, False):
+        assert errors("DynamoComponentDeployment", "v1beta1", {"podTemplate": "x"}, embedded=embedded) == [
+            "spec.podTemplate: must be an object, not 'x'"
+        ]
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("junk", [None, 3, "x", [], [{}], {}, {"kind": []}, {"kind": "DynamoModel", "apiVersion": {}}])
+def test_junk_is_answered_with_errors(junk: Any) -> None:
+    assert schema_errors(junk)
+
+
+def test_what_is_nested_without_end_is_refused() -> None:
+    written = manifest("DynamoComponentDeployment", "v1beta1", {"podTemplate": nested(50_000)})
+    assert [str(error) for error in schema_errors(written)] == ["nested too deeply"]
+
+
+SPECS = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 3) | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["services", "sharedMemory", "size", "checkpoint", "pvcs", "envs", "config", "name", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+KINDS = sorted((version.resource.kind, version.resource.version) for each in DEFINITIONS for version in each.versions)
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.sampled_from(KINDS), SPECS, SPECS)
+def test_nothing_raises(kind: tuple[str, str], spec: Any, status: Any) -> None:
+    schema_errors({**manifest(*kind, spec), "status": status})
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the recorded manifests (../shared/conformance/cases) are not here")
+def test_the_references_own_examples_have_no_errors() -> None:
+    seen: dict[str, int] = {}
+    for case in sorted(CASES.glob("*/*.json")):
+        for written in json.loads(case.read_text())["input"]:
+            if written["apiVersion"].startswith("nvidia.com/"):
+                assert schema_errors(written) == [], case
+                seen[written["kind"]] = seen.get(written["kind"], 0) + 1
+    assert seen["DynamoGraphDeployment"] > 40
+
+
+def test_a_graph_of_25_services_takes_a_few_milliseconds() -> None:
+    service = {
+        "componentType": "worker",
+        "replicas": 2,
+        "envs": [{"name": f"V{number}", "value": "x"} for number in range(10)],
+        "resources": {"limits": {"gpu": "1", "memory": "20Gi"}, "requests": {"cpu": "4"}},
+        "sharedMemory": {"size": "8Gi"},
+        "extraPodSpec": {
+            "mainContainer": {"image": "x:1", "command": ["python3"], "args": ["-m", "dynamo.vllm"]},
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        },
+    }
+    written = manifest("DynamoGraphDeployment", "v1alpha1", {"services": {f"s{n}": service for n in range(25)}})
+    assert schema_errors(written) == []
+    best = min(_seconds(written) for _ in range(20))
+    assert best < 0.020
+
+
+def _seconds(written: dict[str, Any]) -> float:
+    begun = time.perf_counter()
+    schema_errors(written)
+    return time.perf_counter() - begun
