@@ -32,7 +32,7 @@ def document(version: str) -> dict[str, Any]:
     channels, operations, messages = _state()
     for spec in BY_TYPE.values():
         name = schemas.file_name(spec)
-        stream, address = _where(spec)
+        stream, address = where(spec)
         takes = isinstance(spec, CommandSpec)
         messages[name] = _event_message(spec, name)
         channels[name] = _channel(stream, address, spec.description, name)
@@ -105,7 +105,8 @@ def _state() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     return channels, operations, messages
 
 
-def _where(spec: EventSpec | CommandSpec) -> tuple[StreamSpec, str]:
+def where(spec: EventSpec | CommandSpec) -> tuple[StreamSpec, str]:
+    """Stream and subject of an event or a command, with names of its tokens in braces."""
     if isinstance(spec, CommandSpec):
         return streams.COMMANDS, f"{subjects.COMMAND_PREFIX}.{{cluster}}.{{namespace}}.{spec.service}.{spec.verb}"
     return streams.EVENTS, f"{subjects.EVENT_PREFIX}.{{cluster}}.{{namespace}}.{spec.kind}.{{name}}.{spec.event}"

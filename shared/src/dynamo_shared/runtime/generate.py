@@ -1,8 +1,10 @@
-"""`python -m dynamo_shared.runtime.generate [--check]`: docs/configuration.md from the types of the settings."""
+"""Writes what is made of the settings: `python -m dynamo_shared.runtime.generate` their page and their JSON Schema.
+
+With `--check` nothing is written: exit code 1 and the names of the files that differ.
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +13,14 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from dynamo_shared.api import generating
+from dynamo_shared.api.contracts.schema import BASE, DIALECT, json_schema, text
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.settings.base import DURATION_PATTERN
 from dynamo_shared.runtime.settings.loading import PREFIX
 
-PAGE = Path("docs/configuration.md")
+PAGE = Path("docs/reference/configuration.md")
+SCHEMA = Path("proto/schemas/configuration/OperatorConfiguration.json")
 INTRODUCTION = """# Configuration
 
 One YAML file, `--config FILE`, of kind `OperatorConfiguration`. The fields are the reference operator's, with its names
@@ -40,6 +46,24 @@ platform:
 def page() -> str:
     """The whole page."""
     return INTRODUCTION + "".join(_row(*entry) for entry in _fields(Settings, (), ()))
+
+
+def schema() -> str:
+    """JSON Schema of the file, for editors and for those who write one by program."""
+    head = {"$schema": DIALECT, "$id": f"{BASE.rpartition('/')[0]}/configuration/{SCHEMA.name}"}
+    return text({**head, **_readable(json_schema(Settings))})
+
+
+def _readable(node: Any) -> Any:
+    """A schema where durations may be texts, and sections do not repeat the defaults of their fields."""
+    if isinstance(node, list):
+        return [_readable(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _readable(value) for key, value in node.items() if not (key == "default" and isinstance(value, dict))}
+    if found.pop("format", None) == "duration":
+        found |= {"type": ["number", "string"], "pattern": DURATION_PATTERN}
+    return found
 
 
 def _fields(
@@ -73,20 +97,14 @@ def _default(field: FieldInfo) -> str:
     return f"`{getattr(value, 'value', value)}`"
 
 
-def main() -> int:
-    """Write the page, or with --check say whether it is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where the page is out of date")
-    parser.add_argument("--root", type=Path, default=Path(), help="folder of the project")
-    options = parser.parse_args()
-    file: Path = options.root / PAGE
-    if options.check:
-        if file.exists() and file.read_text() == page():
-            return 0
-        print(f"{PAGE} is out of date: run `make generate`", file=sys.stderr)
-        return 1
-    file.write_text(page())
-    return 0
+def outputs(root: Path) -> dict[Path, str]:
+    """Every generated file below the root of a checkout, with what should be in it."""
+    return {root / PAGE: page(), root / SCHEMA: schema()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; the exit code."""
+    return generating.run("dynamo_shared.runtime.generate", __doc__ or "", outputs, arguments)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ Config = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="OperatorConfiguration (docs/configuration.md); DYNAMO_* variables override it.",
+        help="OperatorConfiguration (docs/reference/configuration.md); DYNAMO_* variables override it.",
         show_default=False,
     ),
 ]

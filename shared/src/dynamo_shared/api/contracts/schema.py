@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
@@ -74,3 +75,8 @@ def _referenced(node: Any, definitions: Schema) -> set[str]:
                 waiting.append(definitions[name])
             waiting += each.values()
     return found
+
+
+def text(schema: Schema) -> str:
+    """A schema as its file has it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -1,16 +1,16 @@
 """Public names between the platform, its users and Dynamo's runtime: labels, annotations, ports, variables.
 
 Each name stands once, with what it is for, who sets it and who reads it. Code imports the constants
-(`labels.SELECTOR`); `docs/registry.md` is printed from the same entries.
+(`labels.SELECTOR`); pages of docs/reference are printed from the same entries.
 """
 
 # No `from __future__ import annotations` here: it would bind the name of our own module.
 from dynamo_shared.api.registry import annotations, env, labels, ports
-from dynamo_shared.api.registry.catalog import Catalog, Entry
+from dynamo_shared.api.registry.catalog import Catalog, Entry, Stability
 
 CATALOGS: tuple[Catalog, ...] = (labels.CATALOG, annotations.CATALOG, ports.CATALOG, env.CATALOG)
 
 OPERATOR = "dynamo-operator"
 """Value of both managed-by labels: the reference's, so that either control plane knows the other's objects."""
 
-__all__ = ["CATALOGS", "OPERATOR", "Catalog", "Entry", "annotations", "env", "labels", "ports"]
+__all__ = ["CATALOGS", "OPERATOR", "Catalog", "Entry", "Stability", "annotations", "env", "labels", "ports"]

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Stability(StrEnum):
+    """What of a name may be counted on."""
+
+    STABLE = "stable"
+    """It stays, or goes with notice, as the deprecation policy says."""
+    EVOLVING = "evolving"
+    """It belongs to a feature that is still on its way (failover, checkpoints, profiling), and may change with it."""
+    COMPATIBILITY = "compatibility"
+    """Other control planes wrote it, and it is read for their sake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +27,7 @@ class Entry:
     read_by: str
     values: str
     where: str
+    stability: Stability = Stability.STABLE
 
 
 @dataclass(slots=True)
@@ -27,11 +40,21 @@ class Catalog:
     values_title: str
     entries: list[Entry] = field(default_factory=list)
 
-    def add(self, name: str, purpose: str, *, set_by: str, read_by: str, values: str = "", where: str = "") -> str:
+    def add(
+        self,
+        name: str,
+        purpose: str,
+        *,
+        set_by: str,
+        read_by: str,
+        values: str = "",
+        where: str = "",
+        stability: Stability = Stability.STABLE,
+    ) -> str:
         """File a name; ValueError where it stands already: two meanings for one name is what a registry prevents."""
         if any(entry.name == name and entry.where == where for entry in self.entries):
             raise ValueError(f"{self.title}: {name} is registered twice")
-        self.entries.append(Entry(name, purpose, set_by, read_by, values, where))
+        self.entries.append(Entry(name, purpose, set_by, read_by, values, where, stability))
         return name
 
     def names(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+DURATION_PATTERN = rf"^({_PART.pattern})+$"
 
 
 class Section(BaseModel):
@@ -35,5 +36,7 @@ def _not_negative(value: float) -> float:
 
 
 #: Seconds; written as a Go duration (`15m`) or a number of seconds.
-Duration = Annotated[float, BeforeValidator(seconds), AfterValidator(_not_negative)]
+Duration = Annotated[
+    float, BeforeValidator(seconds), AfterValidator(_not_negative), Field(json_schema_extra={"format": "duration"})
+]
 PortNumber = Annotated[int, Field(ge=0, le=65535)]

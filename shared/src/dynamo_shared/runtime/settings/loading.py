@@ -117,7 +117,7 @@ def _value(text: str, is_list: bool) -> Any:
 def _advice(entry: Any) -> str:
     message = str(entry["msg"]).removeprefix("Value error, ")
     if entry["type"] == "extra_forbidden":
-        return "no such setting; docs/configuration.md lists them"
+        return "no such setting; docs/reference/configuration.md lists them"
     secret = entry["loc"] and str(entry["loc"][-1]).lower() in {"password", "token"}
     shown = not secret and isinstance(entry["input"], str | int | float | bool)
     return f"{message}, got {_USERINFO.sub('***@', repr(entry['input']))}" if shown else message

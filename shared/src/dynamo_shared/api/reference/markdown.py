@@ -1,0 +1,29 @@
+"""Markdown of the generated pages: their first lines, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+GENERATED = "<!-- Made by `make generate` from {source}; change it there. -->"
+
+
+def page(title: str, source: str, *parts: str) -> str:
+    """A page: title, where it comes from, and its parts, an empty line between them."""
+    return (
+        "\n\n".join([f"# {title}", GENERATED.format(source=source), *(part.strip("\n") for part in parts if part)])
+        + "\n"
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; bars in cells are escaped."""
+    return "\n".join([_row(head), "|" + "---|" * len(head), *(_row(row) for row in rows)])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def code(text: str) -> str:
+    """As code; nothing for nothing."""
+    return f"`{text}`" if text else ""
