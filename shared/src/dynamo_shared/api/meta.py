@@ -164,4 +164,7 @@ else:
     Toleration = _embedded(_AsIs, "io.k8s.api.core.v1.Toleration")
     MetricSpec = _embedded(_AsIs, "io.k8s.api.autoscaling.v2.MetricSpec")
     AutoscalerBehavior = _embedded(_AsIs, "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior")
-    JobSpec = _embedded(_AsIs, "io.k8s.api.batch.v1.JobSpec", "template", "template.spec.containers")
+    # The first container is laid over the profiler's, whatever its name, so that it needs none.
+    JobSpec = _embedded(
+        _AsIs, "io.k8s.api.batch.v1.JobSpec", "template", "template.spec.containers", "template.spec.containers.name"
+    )
