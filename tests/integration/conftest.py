@@ -16,6 +16,8 @@ from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import NAMESPACES, ObjectKey
 from dynamo_shared.kube import KubeClient
 
+from .admission import Admission, admission_platform, bare_control_plane
+
 _numbers = itertools.count(1)
 
 
@@ -60,3 +62,32 @@ async def etcd_server(programs: Programs, tmp_path: Path) -> AsyncIterator[EtcdS
     """An etcd, of this test alone."""
     async with EtcdServer(await programs.obtain("etcd"), tmp_path / "etcd") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+async def admission_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
+    """etcd and kube-apiserver of the tests of admission alone: webhooks hold for a whole cluster."""
+    async with bare_control_plane(programs) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+async def admission(admission_plane: ControlPlane) -> AsyncIterator[Admission]:
+    """The admission service, registered on that control plane and ready."""
+    async with admission_platform(admission_plane) as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
+async def admission_kube(admission_plane: ControlPlane, admission: Admission) -> AsyncIterator[KubeClient]:
+    """A client of that control plane with all rights, of a user that is not the platform."""
+    async with await KubeClient.open(kubeconfig=admission_plane.kubeconfig, field_manager="dynamo-tests") as client:
+        yield client
+
+
+@pytest.fixture
+async def admission_namespace(admission_kube: KubeClient) -> str:
+    """A fresh namespace there; it goes with the control plane."""
+    name = f"test-{os.getpid()}-{next(_numbers)}"
+    await admission_kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name

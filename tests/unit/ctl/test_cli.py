@@ -37,7 +37,7 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
         (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
         (["get", "pods"], "'pods' is not one of 'dgd', 'dcd', 'all'; see dynamoctl get --help"),
         (["render"], "dynamoctl render: Missing argument"),
-        (["run", "scheduler"], "dynamoctl: no service is called scheduler; there are all, watcher, pod-builder"),
+        (["run", "scheduler"], "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder"),
         (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
         (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
     ],

@@ -29,6 +29,8 @@ FIELD_MANAGER = "dynamo-admission"
 LOOK_UP_WITHIN = 2.0
 #: Between attempts to be registered for the first time. Seconds.
 RETRY_AFTER = 1.0
+#: Schemas change with the cluster's version. Seconds.
+SCHEMAS_EVERY = 60.0
 ANY_HOST = {"", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened on
 
 log = structlog.get_logger("dynamo.admission")
@@ -68,7 +70,7 @@ class _Admission:
         settings, webhook = self._context.settings, self._context.settings.server.webhook
         self._context.health.set(NAME, State.FAILED, "starting")
         self._certificates = await open_certificates(settings, self._kube, self._address.names, time.time)
-        schemas = SchemaSource(self._kube)
+        schemas = SchemaSource(self._kube, interval=SCHEMAS_EVERY)
         world = await facts.look(facts.first_world(settings), self._kube, settings, _now())
         state = server.State(world, await schemas.checker())
         answering = server.Server(
@@ -125,7 +127,8 @@ class _Admission:
             except (KubeError, NotInstalled, SelfTestFailed) as error:
                 # Without the API server nobody asks us anything, and what it knew of us it will know again.
                 away = self._worked and isinstance(error, KubeError)
-                self._context.health.set(NAME, State.DEGRADED if away else State.FAILED, f"not registered: {error}")
+                what = "self test" if isinstance(error, SelfTestFailed) else "registration"
+                self._context.health.set(NAME, State.DEGRADED if away else State.FAILED, f"{what}: {error}")
                 self._tested = False
                 pause = min(every, RETRY_AFTER)
             with contextlib.suppress(TimeoutError):

@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, 
 from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_admission.metrics import AdmissionMetrics
-from dynamo_admission.registration import Registration, bundles_in, configurations, conversions, holds, is_ours
+from dynamo_admission.registration import Registration, bundles_in, configurations, conversions, holds, is_ours, turned
 
 KubeObject = dict[str, Any]
 
@@ -79,6 +79,8 @@ class Registrar:
             if _is_left(resource, found, registration):
                 self._note(resource, found, registration)
                 return
+            if (patch := turned(found, registration)) is not None:
+                await self._kube.merge_patch(resource, ObjectKey("", name), patch)
         self._note(resource, await self._kube.apply(resource, wanted), registration)
 
     def _note(self, resource: Resource, found: KubeObject, registration: Registration) -> None:

@@ -88,8 +88,6 @@ def configurations(registration: Registration) -> list[tuple[Resource, KubeObjec
 def conversion(resource: Resource, registration: Registration) -> KubeObject:
     """The part of a CRD that says who converts, as it is applied."""
     client = _client(registration, CONVERT_PATH)
-    # Whoever installed the CRD named the other one perhaps, and may not have both: null takes it away from them.
-    client["service" if "url" in client else "url"] = None
     return {
         **_head(CUSTOM_RESOURCE_DEFINITIONS, f"{resource.plural}.{resource.group}", registration),
         "spec": {
@@ -99,6 +97,19 @@ def conversion(resource: Resource, registration: Registration) -> KubeObject:
             }
         },
     }
+
+
+def turned(crd: KubeObject, registration: Registration) -> KubeObject | None:
+    """A merge patch for a CRD that names a Service where a URL is wanted, or the other way round; None for any other.
+
+    Whoever installed it owns that, an apply of ours would add to it, and both together are refused.
+    """
+    wanted = _client(registration, CONVERT_PATH)
+    other = "service" if "url" in wanted else "url"
+    if not any(client.get(other) for client in _clients(crd)):
+        return None
+    webhook = {"clientConfig": {other: None, **wanted}}
+    return {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
 
 
 def conversions(registration: Registration) -> list[tuple[Resource, KubeObject]]:

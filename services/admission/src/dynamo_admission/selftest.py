@@ -64,8 +64,9 @@ async def self_test(listener: Listener, bundles: Iterable[bytes]) -> datetime:
         timeout = aiohttp.ClientTimeout(total=WITHIN)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             for webhook in (Webhook.MUTATE, Webhook.VALIDATE):
-                if not (await _ask(session, listener, path_of(webhook), _question(GOOD))).get("allowed"):
-                    raise SelfTestFailed(f"/{webhook} refuses a good graph")
+                accepted = await _ask(session, listener, path_of(webhook), _question(GOOD))
+                if not accepted.get("allowed"):
+                    raise SelfTestFailed(f"/{webhook} refuses a good graph: {accepted.get('status', {}).get('message')}")
                 refused = await _ask(session, listener, path_of(webhook), _question(BAD))
                 if refused.get("allowed") or "spec.backendFramework" not in refused.get("status", {}).get(
                     "message", ""

@@ -8,18 +8,20 @@ import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
 from dynamo_shared.bus.streams import STATE
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.runtime import Service, Settings, running
 
-from dynamo_ctl import progress, services
+from dynamo_ctl import progress, services, webhooks
+from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.listening import until_stands
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
 from dynamo_ctl.running import RunningPlatform, announced, claim
 from dynamo_ctl.servers import embedded
 from dynamo_ctl.settings import with_cluster
@@ -27,9 +29,14 @@ from dynamo_ctl.settings import with_cluster
 if TYPE_CHECKING:
     from rich.console import Console
 
+KubeObject = dict[str, Any]
+
 #: Under this name the reference installs them, too (operator behaviour, section 12).
 DEFINITIONS_MANAGER = "dynamo-crd-apply"
-LOOPBACK = "127.0.0.1"
+#: Under this name the admission service says who converts (dynamo_admission.app).
+CONVERSION_MANAGER = "dynamo-admission"
+NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admission.url would say how"
+LOOPBACK = webhooks.LOOPBACK
 
 log = structlog.get_logger("dynamo.ctl")
 
@@ -40,12 +47,33 @@ async def install_definitions(kubeconfig: Path | None = None, context: str | Non
     async with await KubeClient.open(
         kubeconfig=kubeconfig, context=context, field_manager=DEFINITIONS_MANAGER
     ) as client:
-        await install_crds(client, manifests)
+        await install_crds(client, [await _with_its_converter(client, manifest) for manifest in manifests])
     return [manifest["metadata"]["name"] for manifest in manifests]
 
 
+async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeObject:
+    """The definition without its stand-in for a converter, where the admission service has written its own address."""
+    if "conversion" not in manifest["spec"]:
+        return manifest
+    try:
+        found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", manifest["metadata"]["name"]))
+    except NotFound:
+        return manifest
+    for entry in found["metadata"].get("managedFields") or ():
+        if entry["manager"] == CONVERSION_MANAGER and "f:conversion" in entry.get("fieldsV1", {}).get("f:spec", {}):
+            spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
+            return {**manifest, "spec": spec}
+    return manifest
+
+
 async def serve(chosen: Sequence[Service], settings: Settings) -> None:
-    """Run services until cancelled."""
+    """Run services until cancelled. CtlError where the admission service is among them and nobody could call it."""
+    if not webhooks.named(settings) and any(service.name == services.ADMISSION for service in chosen):
+        raise CtlError(
+            "admission: where does the API server find it? Set server.webhook.serviceName to its Service, or "
+            "platform.admission.url; to run without it, name the services to run",
+            ExitCode.USAGE,
+        )
     async with running(chosen, settings) as platform:
         names = [service.name for service in chosen]
         log.info("running", services=names, health_port=platform.health_port, metrics_port=platform.metrics_port)
@@ -74,17 +102,34 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         cluster = settings.platform.kubernetes
         if not local:
             await install_definitions(cluster.kubeconfig, cluster.context)
-        platform = await stack.enter_async_context(running(services.make(), _on_this_machine(settings)))
+        client = await stack.enter_async_context(
+            await KubeClient.open(
+                kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
+            )
+        )
+        ours = not webhooks.named(settings) and webhooks.is_local(client.server)
+        if ours:
+            settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())
+            await webhooks.make_namespace(client, settings)
+        without = () if webhooks.named(settings) else (services.ADMISSION,)
+        platform = await stack.enter_async_context(running(services.make(without=without), _on_this_machine(settings)))
         kubeconfig = str(cluster.kubeconfig or "")
         nats = settings.platform.nats.servers[0]
         note = RunningPlatform(os.getpid(), settings.platform.cluster_name, nats, kubeconfig, cluster.context or "")
         stack.enter_context(announced(folder, note))
         await platform.ready()
+        if ours:
+            if not local:
+                stack.push_async_callback(webhooks.withdraw, client)
+            await webhooks.try_out(client)
         # Ready is also a watcher that stands by until it is elected.
         await until_stands(platform.context.bus, STATE)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
         console.print(f"  cluster   {platform.context.kube.server}")
         console.print(f"  NATS      {nats}")
+        console.print(
+            f"  admission {settings.platform.admission.url or settings.server.webhook.service_name or NO_ADMISSION}"
+        )
         console.print(f"  health    http://{LOOPBACK}:{platform.health_port}/readyz")
         console.print(f"  metrics   http://{LOOPBACK}:{platform.metrics_port}/metrics")
         if local:
@@ -95,7 +140,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
 
 def _on_this_machine(settings: Settings) -> Settings:
     """Where the settings say nothing about ports: on loopback, and any free port where the usual one is taken."""
-    if "server" in settings.model_fields_set:
+    if settings.server.model_fields_set & {"metrics", "health_probe"}:
         return settings
     server = settings.server
     parts = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,21 +13,24 @@ if TYPE_CHECKING:
 
 ALL = "all"
 
-#: In the order of the data: what publishes first starts first.
+ADMISSION = "admission"
+
+#: In the order of the data: what is asked before anything is stored, then what publishes, then what works on it.
 SERVICES = {
+    ADMISSION: "dynamo_admission.app:AdmissionService",
     "watcher": "dynamo_watcher.app:WatcherService",
     "pod-builder": "dynamo_pod_builder.app:PodBuilderService",
 }
 
 
-def make(names: Iterable[str] = (ALL,)) -> list[Service]:
+def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[Service]:
     """The services of these names, each once; `all` stands for every one. CtlError for a name that is none."""
     wanted = list(names)
     unknown = [name for name in wanted if name not in SERVICES and name != ALL]
     if unknown:
         known = ", ".join([ALL, *SERVICES])
         raise CtlError(f"no service is called {', '.join(unknown)}; there are {known}", ExitCode.USAGE)
-    chosen = [name for name in SERVICES if ALL in wanted or name in wanted]
+    chosen = [name for name in SERVICES if (ALL in wanted or name in wanted) and name not in without]
     return [_load(SERVICES[name]) for name in chosen]
 
 

@@ -9,8 +9,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import yaml
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.settings import Settings
 
+from dynamo_ctl import webhooks
 from dynamo_ctl.localcluster import (
     ControlPlane,
     ControlPlaneOptions,
@@ -20,7 +22,7 @@ from dynamo_ctl.localcluster import (
     free_port,
 )
 from dynamo_ctl.localcluster.probe import LocalHttp
-from dynamo_ctl.platform import LOOPBACK, install_definitions
+from dynamo_ctl.platform import DEFINITIONS_MANAGER, LOOPBACK, install_definitions
 from dynamo_ctl.servers import embedded
 from dynamo_ctl.settings import with_cluster, with_platform
 
@@ -44,6 +46,9 @@ async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIte
         async with _step(steps, "starting NATS, etcd and the platform"):
             settings = with_platform(with_cluster(Settings(), plane.kubeconfig, None), cluster_name=cluster)
             settings = await stack.enter_async_context(embedded(settings, state, programs))
+            settings = webhooks.on_loopback(settings, free_port())
+            async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager=DEFINITIONS_MANAGER) as client:
+                await webhooks.make_namespace(client, settings)
             await stack.enter_async_context(_process(state, settings))
         yield settings
 
@@ -84,6 +89,7 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
         "server": {
             "healthProbe": {"bindAddress": LOOPBACK, "port": health},
             "metrics": {"bindAddress": LOOPBACK, "port": metrics, "secure": False},
+            "webhook": {"host": LOOPBACK, "port": settings.server.webhook.port},
         },
         "logging": {"format": "console"},
         "platform": {
@@ -91,5 +97,6 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
             "kubernetes": {"kubeconfig": str(platform.kubernetes.kubeconfig)},
             "nats": {"servers": list(platform.nats.servers)},
             "etcd": {"endpoints": list(platform.etcd.endpoints)},
+            "admission": {"url": platform.admission.url, "namespace": platform.admission.namespace},
         },
     }

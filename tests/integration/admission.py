@@ -1,0 +1,146 @@
+"""The admission service on a control plane of its own: webhooks hold for a whole cluster, so other tests stay out of it.
+
+`admission_platform` runs the service in this process, `admission_process` as `dynamoctl run admission`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dynamo_admission.app import AdmissionService
+from dynamo_ctl import webhooks
+from dynamo_ctl.localcluster import free_port
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.runtime import Running, Service, Settings, running
+
+from .platform import settings
+
+READY_WITHIN = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Webhooks at work. `port` is the listener's, `url` what is registered; `running` is None for a process of its own."""
+
+    kubeconfig: Path
+    port: int
+    url: str
+    metrics_port: int
+    running: Running | None = None
+    pid: int = 0
+
+
+@asynccontextmanager
+async def bare_control_plane(programs: Programs | None = None, **options: Any) -> AsyncIterator[ControlPlane]:
+    """etcd and kube-apiserver with our CRDs: all that admission needs. Objects stay objects, nothing runs."""
+    wanted = {"controller_manager": False, "scheduler": False, "kwok_nodes": 0, "prepare": install_definitions}
+    async with ControlPlane(ControlPlaneOptions(**{**wanted, **options}), programs or Programs()) as plane:
+        yield plane
+
+
+def admission_settings(kubeconfig: Path, port: int, **extra: str) -> Settings:
+    """Settings of the service at a port of this machine; `extra` are DYNAMO_ variables without their prefix."""
+    values = {"PLATFORM__ADMISSION__DRAIN": "0s", "PLATFORM__ADMISSION__REFRESH": "1s", **extra}
+    # Nobody listens there: the service needs no NATS.
+    return webhooks.on_loopback(settings(kubeconfig, "nats://127.0.0.1:9", **values), port)
+
+
+@asynccontextmanager
+async def admission_platform(
+    control_plane: ControlPlane, *, parts: list[Service] | None = None, port: int = 0, **extra: str
+) -> AsyncIterator[Admission]:
+    """The service in this process, registered and ready; with `parts`, other services, too."""
+    port = port or free_port()
+    configured = admission_settings(control_plane.kubeconfig, port, **extra)
+    await _make_namespace(control_plane.kubeconfig, configured)
+    async with running([AdmissionService(), *(parts or ())], configured) as up:
+        await up.ready(READY_WITHIN)
+        url = configured.platform.admission.url
+        yield Admission(control_plane.kubeconfig, port, url, up.metrics_port, running=up)
+
+
+@asynccontextmanager
+async def admission_process(
+    kubeconfig: Path, folder: Path, *, services: tuple[str, ...] = ("admission",), **extra: Any
+) -> AsyncIterator[Admission]:
+    """`dynamoctl run admission`, registered and ready: CPU and memory are its alone. Its log is `folder/admission.log`.
+
+    `extra` are entries of the section `platform.admission`.
+    """
+    port, health, metrics = free_port(), free_port(), free_port()
+    configuration = _configuration(kubeconfig, (port, health, metrics), extra)
+    config, log = folder / "config.yaml", folder / "admission.log"
+    config.write_text(yaml.safe_dump(configuration))
+    await _make_namespace(kubeconfig, admission_settings(kubeconfig, port))
+    async with AsyncExitStack() as stack:
+        stderr = stack.enter_context(log.open("wb"))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "dynamo_ctl", "run", *services, "--config", str(config), stderr=stderr, env=os.environ
+        )
+        stack.push_async_callback(_stop, process)
+        probe = LocalHttp(health)
+        async with asyncio.timeout(READY_WITHIN):
+            while not await probe.ok("/readyz"):
+                assert process.returncode is None, log.read_text()[-2000:]
+                await asyncio.sleep(0.05)
+        url = configuration["platform"]["admission"]["url"]
+        yield Admission(kubeconfig, port, url, metrics, pid=process.pid)
+
+
+async def authorities(kube: KubeClient) -> bytes:
+    """The bundle that clients of the webhooks trust, PEM; empty where there is none."""
+    try:
+        secret = await kube.get(SECRETS, ObjectKey(webhooks.NAMESPACE, "webhook-server-cert"))
+    except NotFound:
+        return b""
+    return str(secret["data"].get("ca.crt", "")).encode()
+
+
+def _configuration(kubeconfig: Path, ports: tuple[int, int, int], admission: Mapping[str, Any]) -> dict[str, Any]:
+    port, health, metrics = ports
+    local = "127.0.0.1"
+    return {
+        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
+        "kind": "OperatorConfiguration",
+        "server": {
+            "webhook": {"host": local, "port": port},
+            "healthProbe": {"bindAddress": local, "port": health},
+            "metrics": {"bindAddress": local, "port": metrics, "secure": False},
+        },
+        "platform": {
+            "kubernetes": {"kubeconfig": str(kubeconfig)},
+            "nats": {"servers": ["nats://127.0.0.1:9"]},
+            "admission": {
+                "url": f"https://{local}:{port}", "namespace": webhooks.NAMESPACE, "drain": "0s", **admission,
+            },
+        },
+    }  # fmt: skip
+
+
+async def _make_namespace(kubeconfig: Path, configured: Settings) -> None:
+    async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as client:
+        await webhooks.make_namespace(client, configured)
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), 30)
+        except TimeoutError:
+            process.kill()
+            await process.wait()

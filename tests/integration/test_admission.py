@@ -1,0 +1,164 @@
+"""The webhooks on a real API server: what they fill in, what they refuse and how that reads, what they warn of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube.errors import KubeError
+
+KubeObject = dict[str, Any]
+
+BETA, ALPHA = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
+
+
+def alpha(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
+    return {
+        "apiVersion": ALPHA.api_version,
+        "kind": ALPHA.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "backendFramework": "vllm",
+            "services": {
+                "Frontend": {"componentType": "frontend", "replicas": 1},
+                "Decode": {
+                    "componentType": "worker",
+                    "subComponentType": "decode",
+                    "replicas": 2,
+                    "resources": {"limits": {"gpu": "1", "memory": "20Gi"}},
+                    "envs": [{"name": "A", "value": "b"}],
+                    "extraPodSpec": {"mainContainer": {"image": "engine:1", "args": ["--model", "m"]}},
+                },
+            },
+            **spec,
+        },
+    }
+
+
+def beta(namespace: str, name: str = "chat", **spec: Any) -> KubeObject:
+    main = {
+        "name": "main",
+        "image": "engine:1",
+        "args": ["--model", "m"],
+        "resources": {"limits": {"nvidia.com/gpu": "1", "memory": "20Gi"}},
+    }
+    return {
+        "apiVersion": BETA.api_version,
+        "kind": BETA.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "backendFramework": "vllm",
+            "components": [
+                {"name": "Frontend", "type": "frontend", "replicas": 1},
+                {"name": "Decode", "type": "decode", "replicas": 2, "podTemplate": {"spec": {"containers": [main]}}},
+            ],
+            **spec,
+        },
+    }
+
+
+class Kubectl:
+    """kubectl as a user has it."""
+
+    def __init__(self, program: Path, kubeconfig: Path, namespace: str) -> None:
+        self._command = [str(program), f"--kubeconfig={kubeconfig}", f"--namespace={namespace}"]
+
+    async def __call__(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+        assert process.returncode is not None
+        return process.returncode, out.decode(), err.decode()
+
+
+@pytest.fixture
+async def kubectl(programs: Programs, admission_plane: ControlPlane, admission_namespace: str) -> Kubectl:
+    return Kubectl(await programs.obtain("kubectl"), admission_plane.kubeconfig, admission_namespace)
+
+
+async def test_what_is_left_out_is_filled_in_where_it_was_written(admission_kube, admission_namespace):
+    written = alpha(admission_namespace)
+    del written["spec"]["services"]["Decode"]["replicas"]
+    stored = await admission_kube.create(ALPHA, written)
+    assert stored["spec"]["services"]["Decode"]["replicas"] == 1
+    assert stored["metadata"]["annotations"] == {OPERATOR_ORIGIN_VERSION: "1.2.0"}
+    other = beta(admission_namespace, "other")
+    del other["spec"]["components"][1]["replicas"]
+    stored = await admission_kube.create(BETA, other)
+    assert [component["replicas"] for component in stored["spec"]["components"]] == [1, 1]
+
+
+async def test_every_mistake_is_told_at_once_where_its_author_wrote_it(admission_kube, admission_namespace):
+    written = alpha(admission_namespace)
+    written["spec"]["services"]["Decode"]["extraPodSpec"]["mainContainer"]["resources"] = {"limts": {}}
+    written["spec"]["services"]["Decode"]["replicas"] = -1
+    written["spec"]["backendFramework"] = "vlm"
+    with pytest.raises(KubeError) as refused:
+        await admission_kube.create(ALPHA, written)
+    message = refused.value.message
+    assert message.startswith('admission webhook "mutate.dynamo.nvidia.com" denied the request: 3 errors:\n- ')
+    assert refused.value.status == 422
+    assert "\n- spec.backendFramework: 'vlm' is not allowed" in message
+    assert "\n- spec.services.Decode.replicas: " in message
+    assert (
+        "\n- spec.services.Decode.extraPodSpec.mainContainer.resources.limts: no such field; did you mean limits?"
+        in message
+    )
+
+
+async def test_kubectl_shows_the_refusal_and_the_warnings(kubectl, admission_namespace):
+    written = alpha(admission_namespace)
+    written["spec"]["services"]["Decode"]["dynamoNamespace"] = "mine"
+    code, out, err = await kubectl("apply", "--filename=-", stdin=json.dumps(written))
+    assert code == 0, err
+    assert "Warning: nvidia.com/v1alpha1 DynamoGraphDeployment is deprecated" in err
+    assert "Warning: spec.services.Decode.dynamoNamespace" in err
+    written["spec"]["services"]["Decode"]["extraPodSpec"]["mainContainer"]["imag"] = "engine"
+    code, out, err = await kubectl("apply", "--filename=-", stdin=json.dumps(written))
+    assert code == 1, out
+    assert "spec.services.Decode.extraPodSpec.mainContainer.imag: no such field; did you mean image?" in err
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+async def test_examples_are_let_in_and_read_in_the_other_version(file, kubectl, admission_kube, admission_namespace):
+    code, _, err = await kubectl("apply", f"--filename={file}")
+    assert code == 0, err
+    for written in yaml.safe_load_all(file.read_text()):
+        if written["kind"] != BETA.kind:
+            continue
+        key = ObjectKey(admission_namespace, written["metadata"]["name"])
+        in_alpha, in_beta = await admission_kube.get(ALPHA, key), await admission_kube.get(BETA, key)
+        assert set(in_alpha["spec"]["services"]) == {each["name"] for each in in_beta["spec"]["components"]}
+
+
+async def test_an_object_that_is_read_in_the_old_version_and_applied_back_stays_as_it_was(
+    kubectl, admission_kube, admission_namespace
+):
+    key = ObjectKey(admission_namespace, "chat")
+    before = await admission_kube.create(BETA, beta(admission_namespace))
+    code, text, err = await kubectl("get", "dgd.v1alpha1.nvidia.com", "chat", "--output=yaml")
+    assert code == 0, err
+    code, _, err = await kubectl("replace", "--filename=-", stdin=text)
+    assert code == 0, err
+    after = await admission_kube.get(BETA, key)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"].get("annotations") == before["metadata"].get("annotations")
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+
+
+async def test_a_graph_is_not_scaled_as_a_whole(kubectl, admission_kube, admission_namespace):
+    await admission_kube.create(BETA, beta(admission_namespace))
+    code, out, err = await kubectl("scale", "dgd/chat", "--replicas=3")
+    assert code == 1, out
+    print(err)
