@@ -48,7 +48,17 @@ def _field(node: Schema, path: str, required: bool, definitions: Schema) -> Iter
 
 
 def _resolved(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """A node without reference and without null as a choice; what stands beside them wins."""
+    """A node without reference and without null as a choice, and so what it holds; what stands beside them wins."""
+    node, nullable = _direct(node, definitions)
+    held = {
+        key: _direct(node[key], definitions)[0]
+        for key in ("items", "additionalProperties")
+        if isinstance(node.get(key), Mapping)
+    }
+    return ({**node, **held} if held else node), nullable
+
+
+def _direct(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
     nullable = False
     while True:
         choices = [each for each in node.get("anyOf", ()) if each.get("type") != "null"]
@@ -81,6 +91,8 @@ def type_of(schema: Schema) -> str:
             return f"map of {_plural(schema['additionalProperties'])}"
         case "object" if "properties" not in schema and schema.get(PRESERVE):
             return "any object"
+        case None if "anyOf" in schema:
+            return " or ".join(type_of(each) for each in schema["anyOf"])
         case None:
             return "any value"
         case kind:

@@ -68,7 +68,8 @@ def overview() -> str:
         "## Columns of `kubectl get`",
         table(("Kind", "Columns"), columns),
         "## Scale",
-        "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use.",
+        "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use. A graph has it so "
+        "that the answer can be what to scale instead: the DynamoGraphDeploymentScalingAdapter of one of its components.",
         table(("Kind", "Wanted replicas", "Present replicas", "Selector of the pods"), scales),
     )
 
@@ -78,7 +79,6 @@ def kind_page(definition: Definition, version: VersionDefinition) -> str:
     resource = version.resource
     schema = schema_of(resource)
     notes = {each.path: each for each in deprecations.of(resource.kind, resource.version)}
-    whole = notes.get("")
     facts = [
         ("apiVersion", code(resource.api_version)),
         ("kind", code(resource.kind)),
@@ -96,7 +96,6 @@ def kind_page(definition: Definition, version: VersionDefinition) -> str:
         f"{resource.kind} {resource.version}",
         SOURCE,
         str(schema.get("description", "")),
-        f"> {deprecations.note(whole)}" if whole else "",
         table(("", ""), facts),
         *(
             part

@@ -1,0 +1,94 @@
+"""Writes what is made of all services: `python -m dynamo_ctl.generate` docs/reference/metrics.md.
+
+With `--check` nothing is written: exit code 1 and the names of the files that differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dynamo_shared.api import generating
+from dynamo_shared.api.reference.markdown import code, page, table
+from dynamo_shared.bus import metrics as bus
+from dynamo_shared.runtime.metrics import Metrics
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from dynamo_ctl.services import SERVICES
+
+PAGE = Path("docs") / "reference" / "metrics.md"
+_HEAD = ("Metric", "Type", "Labels", "What it counts")
+
+
+def outputs(root: Path) -> dict[Path, str]:
+    """Every generated file below the root of a checkout, with what should be in it."""
+    return {root / PAGE: metrics_page()}
+
+
+def metrics_page() -> str:
+    """Every metric of every service, from the objects that count it."""
+    bus_metrics = [each for each in vars(bus).values() if isinstance(each, MetricWrapperBase)]
+    return page(
+        "Metrics",
+        "the metrics of shared and of each service (metrics.py)",
+        "Prometheus metrics at `/metrics` of every process (`server.metrics` of the [configuration](configuration.md)). "
+        "Names and meanings are the reference operator's where it has the same metric. A histogram has `_bucket`, `_sum` and `_count`. "
+        "Python's own (`python_*`, `process_*`) are there, too.",
+        "## Every service",
+        table(_HEAD, _rows(_collectors(Metrics().registry))),
+        "## NATS",
+        table(_HEAD, _rows(bus_metrics)),
+        *(part for service, module in service_modules().items() for part in _service(service, module)),
+    )
+
+
+def service_modules() -> dict[str, ModuleType]:
+    """Modules that define metrics of services, by the service's name."""
+    packages = {service: target.partition(".")[0] for service, target in SERVICES.items()}
+    return {
+        service: import_module(f"{package}.metrics")
+        for service, package in packages.items()
+        if find_spec(f"{package}.metrics") is not None
+    }
+
+
+def _service(service: str, module: ModuleType) -> Iterator[str]:
+    yield f"## {service}"
+    registry = CollectorRegistry()
+    # Kept until they were read: what counts may be all that holds on to its metrics.
+    made = [kind(registry) for name, kind in vars(module).items() if _is_metrics(name, kind, module)]
+    yield table(_HEAD, _rows(_collectors(registry)))
+    made.clear()
+
+
+def _is_metrics(name: str, value: Any, module: ModuleType) -> bool:
+    return isinstance(value, type) and value.__module__ == module.__name__ and name.endswith("Metrics")
+
+
+def _collectors(registry: CollectorRegistry) -> list[Any]:
+    return list(registry._collector_to_names)
+
+
+def _rows(collectors: list[Any]) -> Iterator[tuple[str, ...]]:
+    for collector in collectors:
+        # A collector of our own has its labels at the family that it gives.
+        described = collector if isinstance(collector, MetricWrapperBase) else next(iter(collector.collect()))
+        (family,) = collector.collect() if not isinstance(collector, MetricWrapperBase) else collector.describe()
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = ", ".join(code(label) for label in described._labelnames)
+        yield code(name), family.type, labels, f"{family.documentation.rstrip('.')}."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; the exit code."""
+    return generating.run("dynamo_ctl.generate", __doc__, outputs, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
