@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Sequence
 
 import structlog
+from cryptography import x509
 from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
 from dynamo_shared.runtime.tls import ServingTls, context_of
 
@@ -52,7 +53,12 @@ class OwnCertificates:
     @property
     def expires(self) -> float:
         """When the certificate that is served ends."""
-        return pki.ends(self._state.serving[0])
+        return pki.ends(self.serving)
+
+    @property
+    def serving(self) -> x509.Certificate:
+        """The certificate that is served."""
+        return self._state.serving[0]
 
     async def keep(self, changed: Changed) -> None:
         """Look again and again."""

@@ -1,0 +1,151 @@
+"""Our own authority, over real handshakes: a whole rotation without a refused one, lost races, a store that is away."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+
+import pytest
+from dynamo_admission.tls import pki
+from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.rotation import State
+from dynamo_admission.tls.timing import Timing
+from dynamo_shared.kube import Unavailable
+
+from .certificates import NAMES, MemoryStore, SetClock, nothing, served_to
+
+TIMING = Timing()
+HOUR = 3600.0
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+async def opened(store: MemoryStore, clock: SetClock) -> OwnCertificates:
+    certificates = OwnCertificates(store, NAMES, clock, TIMING)
+    await certificates.refresh()
+    return certificates
+
+
+async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: SetClock) -> None:
+    # OpenSSL has a clock of its own: validity is the state machine's tests' business, signatures are this one's.
+    clock.now = time.time()
+    begun = clock.now
+    replicas = [await opened(store, clock) for _ in range(2)]
+    contexts = [replica.context for replica in replicas]
+    registered, leaves, bundles = b"", set(), set()
+
+    def register(replica: OwnCertificates) -> None:
+        nonlocal registered
+        registered = replica.bundle
+
+    while clock.now < begun + TIMING.overlap + HOUR:
+        for replica in replicas:
+
+            async def changed(replica: OwnCertificates = replica) -> None:
+                register(replica)
+
+            await replica.round(changed)
+            bundles.add(registered)
+            for context, name in ((contexts[0], NAMES[0]), (contexts[1], NAMES[1])):
+                leaves.add(served_to(context, registered, name))
+        if clock.now == begun:
+            store.forced = True
+        clock.now += TIMING.settle / 2
+    assert len(leaves) == 2
+    assert len(bundles) == 3, "the old one, both, the new one"
+    assert len(pki.certificates_of(registered, "the last")) == 1
+    assert [replica.context for replica in replicas] == contexts, "the listening sockets need not be opened again"
+
+
+async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryStore, clock: SetClock) -> None:
+    clock.now = time.time()
+    ours, others = await opened(store, clock), await opened(MemoryStore(), clock)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        served_to(ours.context, others.bundle, NAMES[0])
+    with pytest.raises(ssl.SSLCertVerificationError, match="not valid for"):
+        served_to(ours.context, ours.bundle, "somewhere.else.svc")
+
+
+async def test_replicas_that_start_together_agree(store: MemoryStore, clock: SetClock) -> None:
+    class Slow(MemoryStore):
+        async def read(self) -> object:  # type: ignore[override]
+            found = await store.read()
+            await asyncio.sleep(0)
+            return found
+
+        async def write(self, state: State, found: object) -> None:
+            await store.write(state, found)  # type: ignore[arg-type]
+
+    replicas = await asyncio.gather(*(opened(Slow(), clock) for _ in range(5)))
+    assert {replica.bundle for replica in replicas} == {replicas[0].bundle}
+    assert store.writes == 1
+
+
+async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
+    store: MemoryStore, clock: SetClock
+) -> None:
+    store.away = True
+    with pytest.raises(Unavailable):
+        await opened(store, clock)
+    store.away = False
+    certificates = await opened(store, clock)
+    bundle, leaf = certificates.bundle, certificates.serving
+    store.away = True
+    with pytest.raises(Unavailable):
+        await certificates.round(nothing)
+    assert (certificates.bundle, certificates.serving) == (bundle, leaf)
+
+
+async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clock: SetClock) -> None:
+    certificates = await opened(store, clock)
+    told: list[bytes] = []
+
+    async def changed() -> None:
+        told.append(certificates.bundle)
+        if len(told) == 1:
+            raise Unavailable(503, "ServiceUnavailable", "not now")
+
+    with pytest.raises(Unavailable):
+        await certificates.round(changed)
+    for _ in range(3):
+        await certificates.round(changed)
+    assert told == [certificates.bundle] * 2, "what failed was tried again, and then no more"
+
+
+async def test_it_keeps_going_whatever_fails(clock: SetClock, store: MemoryStore) -> None:
+    certificates = OwnCertificates(store, NAMES, clock, Timing.of(60, 30))
+    await certificates.refresh()
+    attempts = 0
+    done = asyncio.Event()
+
+    async def changed() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 3:
+            raise LookupError("the CRD is not installed")
+        done.set()
+
+    keeping = asyncio.create_task(certificates.keep(changed))
+    await asyncio.wait_for(done.wait(), 30)
+    keeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
+
+
+async def test_no_key_is_logged(store: MemoryStore, clock: SetClock, capsys: pytest.CaptureFixture[str]) -> None:
+    certificates = await opened(store, clock)
+    store.forced = True
+    await certificates.round(nothing)
+    printed = capsys.readouterr()
+    assert "authority trusted" in printed.out + printed.err
+    assert "PRIVATE" not in printed.out + printed.err
+    assert certificates._state.authority_key == b"", "nor kept in memory"

@@ -1,0 +1,86 @@
+"""Whatever happens to replicas, Secret and registration: what is served can be verified, and everybody ends up agreed."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from .certificates import START
+from .world import TICK, TIMING, World, served
+
+REPLICAS = 3
+EVENTS = (
+    *("nothing", "nothing", "sleep", "sleep", "restart", "cut off"),
+    *("failing", "unheard", "slow", "check", "force", "delete"),
+)
+
+steps = st.lists(
+    st.tuples(st.sampled_from(EVENTS), st.integers(0, REPLICAS - 1), st.integers(1, 12)), min_size=20, max_size=120
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+def test_no_handshake_is_refused(story: list[tuple[str, int, int]]) -> None:
+    with asyncio.Runner() as runner:
+        runner.run(_play(story))
+
+
+async def _play(story: list[tuple[str, int, int]]) -> None:
+    world = World()
+    for number in range(REPLICAS):
+        await world.start(number)
+    try:
+        for happening, number, size in story:
+            await _happen(world, happening, number, size)
+        for _ in range(int(3 * (TIMING.settle + TIMING.overlap) / TICK)):
+            await world.tick()
+        assert world.quiet, "all has been told, and all are agreed"
+        event(f"authorities: {min(len(world.authorities), 5)}")
+    finally:
+        await world.end()
+
+
+async def _happen(world: World, happening: str, number: int, size: int) -> None:
+    replica = world.replicas.get(number)
+    if happening == "sleep" and world.quiet:
+        # Nothing is going on: nobody would do anything in between.
+        await world.tick(size * 25.0)
+        return
+    if replica is not None:
+        match happening:
+            case "restart" if world.whole and world.store.content is not None:
+                world.stop(number, size * TICK)
+            case "cut off" if world.whole:
+                world.cut_off(number, size * TICK)
+            case "failing":
+                replica.network.failing = True
+            case "unheard":
+                replica.network.unheard = True
+            case "slow":
+                replica.delay = (size % 3) * TICK
+            case "check":
+                world.check(number)
+            case "force" if world.store.content is not None:
+                world.store.forced = True
+            case "delete" if world.whole:
+                world.store.set(None)
+    for _ in range(size):
+        await world.tick()
+
+
+async def test_an_authority_is_replaced_in_its_time_while_nobody_does_anything() -> None:
+    world = World()
+    for number in range(REPLICAS):
+        await world.start(number)
+    first = served(world.replicas[0])
+    try:
+        while world.clock.now < START + 2 * TIMING.authority:
+            await world.tick()
+        assert len(world.authorities) == 3, "after two thirds of the life of each"
+        assert served(world.replicas[0]) != first
+        assert world.store.writes < 20, "only what is due is written"
+    finally:
+        await world.end()
