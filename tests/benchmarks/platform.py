@@ -94,7 +94,9 @@ async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
         kube = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-bench")
         )
-        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        # The second one is that of the webhooks' certificate.
+        for name in (NAMESPACE, "dynamo-system"):
+            await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         yield Stage(kube, nats.url, plane.kubeconfig, directory)
 
 
@@ -102,8 +104,10 @@ async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
 async def bench(stage: Stage, *services: str, wait: bool = True, webhooks: int = 0) -> AsyncIterator[Bench]:
     """The platform with the named services in one process; with `wait`, ready to be given work.
 
-    `webhooks` is the port at which the API server calls admission, where that is one of the services.
+    `webhooks` is the port at which the API server calls admission, where that is one of the services; without names of
+    services all of them run, admission included.
     """
+    webhooks = webhooks or (0 if services else free_port())
     health, metrics = free_port(), free_port()
     config, log = stage.directory / "config.yaml", stage.directory / "platform.log"
     config.write_text(yaml.safe_dump(_configuration(stage, health, metrics, webhooks)))

@@ -21,7 +21,8 @@ from types import ModuleType
 from typing import Any
 
 import structlog
-from dynamo_ctl import services
+from dynamo_ctl import services, webhooks
+from dynamo_ctl.localcluster import free_port
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
@@ -98,7 +99,8 @@ async def cluster(folder: Path, *, grove: bool) -> AsyncIterator[KubeClient]:
             "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
             "DYNAMO_ORCHESTRATORS__GROVE__ENABLED": str(grove).lower(),
         }
-        settings = load_settings(CONFORMANCE / "operator-config.yaml", environ)
+        settings = webhooks.on_loopback(load_settings(CONFORMANCE / "operator-config.yaml", environ), free_port())
+        await webhooks.make_namespace(kube, settings)
         platform = await stack.enter_async_context(running(services.make(), settings))
         await platform.ready()
         yield kube
