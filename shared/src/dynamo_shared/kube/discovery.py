@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource, key_of
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.objects import KubeObject
 
 _POLL_SECONDS = 0.1
+_ATTEMPTS = 10
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -42,12 +43,74 @@ async def install_crds(
 ) -> None:
     """Apply CustomResourceDefinitions, and wait until each is served. Applying what is there already changes nothing.
 
-    Raises KubeError: Invalid where a manifest or the change of one is refused, Unavailable after `timeout` seconds.
+    A conversion that is there already stays as it is. Raises KubeError: Invalid where a manifest or the change of one is
+    refused, Conflict where somebody else keeps writing at the same time, Unavailable after `timeout` seconds.
     """
     wanted = list(manifests)
     for manifest in wanted:
-        await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+        await _install(client, manifest)
     await wait_established(client, [manifest["metadata"]["name"] for manifest in wanted], timeout=timeout, sleep=sleep)
+
+
+async def _install(client: KubeClient, manifest: KubeObject) -> None:
+    """Apply one CRD. How its versions are converted is said once: whoever serves the conversion keeps that from then on.
+
+    An apply without fields that we applied before removes them, so we give up the conversion as soon as it is there.
+    """
+    if "conversion" not in manifest["spec"]:
+        await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+        return
+    try:
+        present = await client.get(CUSTOM_RESOURCE_DEFINITIONS, key_of(manifest))
+    except errors.NotFound:
+        present = {}
+    if present.get("spec", {}).get("conversion", {}).get("strategy") != "Webhook":
+        # Never with one step between: versions that nobody converts lose each other's fields.
+        await _disown_conversion(client, await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest))
+        return
+    await _disown_conversion(client, present)
+    spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
+    await client.apply(CUSTOM_RESOURCE_DEFINITIONS, {**manifest, "spec": spec})
+
+
+async def _disown_conversion(client: KubeClient, crd: KubeObject) -> None:
+    """Take the conversion out of what we own of a CRD; writes nothing where it is not ours."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        metadata = crd["metadata"]
+        entries = [_without_conversion(entry, client.field_manager) for entry in metadata.get("managedFields", [])]
+        if entries == metadata.get("managedFields", []):
+            return
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": entries}}
+        try:
+            await client.merge_patch(CUSTOM_RESOURCE_DEFINITIONS, key_of(crd), patch)
+        except errors.Conflict:
+            # The API server writes the status of a new one several times.
+            if attempt == _ATTEMPTS:
+                raise
+            crd = await client.get(CUSTOM_RESOURCE_DEFINITIONS, key_of(crd))
+        else:
+            return
+
+
+def _without_conversion(entry: dict[str, Any], manager: str) -> dict[str, Any]:
+    spec = entry.get("fieldsV1", {}).get("f:spec", {})
+    if entry.get("manager") != manager or "f:conversion" not in spec:
+        return entry
+    left = {name: value for name, value in spec.items() if name != "f:conversion"}
+    return {**entry, "fieldsV1": {**entry["fieldsV1"], "f:spec": left}}
+
+
+async def _apply(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> None:
+    """Apply one. The server's own controllers write its status at the same time, and may win again and again."""
+    while True:
+        try:
+            await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+            return
+        except errors.Conflict as error:
+            # With causes it is a field of another manager, which no repetition wins.
+            if error.causes or time.monotonic() >= deadline:
+                raise
+        await sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, no secret
 
 
 async def wait_established(
