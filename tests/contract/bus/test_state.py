@@ -86,6 +86,18 @@ async def test_what_is_put_is_read(bus: Bus) -> None:
         await until(lambda: version(cache) is None)
 
 
+async def test_a_reader_knows_what_the_cluster_has_not_and_hears_when_it_has(bus: Bus) -> None:
+    async with publishing(bus) as publisher, reading(bus) as (_, reader):
+        heard: list[bool] = []
+        reader.on_resync(lambda resource: heard.append(reader.is_served(resource)))
+        await publisher.mark_synced(DEPLOYMENTS, "", served=False)
+        await asyncio.wait_for(reader.synced(), 10)
+        assert not reader.is_served(DEPLOYMENTS)
+        await publisher.mark_synced(DEPLOYMENTS, "5")
+        await until(lambda: reader.is_served(DEPLOYMENTS))
+        assert heard == [False, True]
+
+
 async def test_headers_say_what_a_reader_needs(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         publisher.put(DEPLOYMENTS, obj("a", 5))

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube.errors import Unavailable
-from dynamo_shared.kube.reflector import Change, Reflector, Synced
+from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
 from dynamo_shared.kube.watch_wire import MAX_LINE_BYTES, Lines
 
 
@@ -61,8 +61,8 @@ class Followed:
         """The next items, in short: `ADDED a@3`, `SYNCED 5`."""
         return [short(item) for item in await self.items(count)]
 
-    async def items(self, count: int) -> list[Change | Synced]:
-        found: list[Change | Synced] = []
+    async def items(self, count: int) -> list[Change | Synced | Absent]:
+        found: list[Change | Synced | Absent] = []
         async with asyncio.timeout(10), aclosing(self.reflector.changes()) as changes:
             async for item in changes:
                 found.append(item)
@@ -71,7 +71,9 @@ class Followed:
         return found
 
 
-def short(item: Change | Synced) -> str:
+def short(item: Change | Synced | Absent) -> str:
+    if isinstance(item, Absent):
+        return "ABSENT"
     if isinstance(item, Synced):
         return f"SYNCED {item.resource_version}"
     return f"{item.kind} {item.key.name}@{item.obj['metadata']['resourceVersion']}"
@@ -254,6 +256,17 @@ async def test_a_type_that_is_not_installed_is_waited_for(server: Any, steps: An
     assert followed.waits == pytest.approx([1.0, 2.0])
     assert [ok for ok, _message in followed.health] == [False, False, True]
     assert "pods is not served: is its CustomResourceDefinition installed?" in followed.health[0][1]
+
+
+async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: Any, steps: Any) -> None:
+    missing = steps.text("404 page not found\n", 404)
+    server.then(
+        *[missing, missing, steps.answer(listed(5, pod("a", 3))), missing, missing, steps.answer(listed(9))],
+        steps.watch(then="hang"),
+    )
+    followed = Followed(server, optional=True)
+    assert await followed.take(7) == ["ABSENT", "ABSENT", "ADDED a@3", "SYNCED 5", "DELETED a@3", "ABSENT", "ABSENT"]
+    assert followed.health == [(True, "following pods")]
 
 
 async def test_a_type_that_may_not_be_read_is_waited_for(server: Any, steps: Any) -> None:

@@ -12,9 +12,10 @@ import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams
 from dynamo_shared.bus.protocol import Message, Start
-from dynamo_shared.kube.reflector import Change, Synced
+from dynamo_shared.kube.reflector import Absent, Change, Synced
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
+from dynamo_watcher.follower import Item
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED, Watched
 from prometheus_client import CollectorRegistry
@@ -30,6 +31,7 @@ class Cluster:
         self.version = 100
         self.listeners: list[tuple[Resource, str, asyncio.Queue[Change]]] = []
         self.lists = 0
+        self.absent: set[Resource] = set()
         self.health: Callable[[bool, str], None] = lambda _ok, _message: None
 
     def put(self, resource: Resource, name: str, namespace: str = "ns") -> None:
@@ -62,8 +64,11 @@ class Cluster:
 
     async def source(
         self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
-    ) -> AsyncGenerator[Change | Synced, None]:
+    ) -> AsyncGenerator[Item, None]:
         self.lists += 1
+        while watched.resource in self.absent:
+            yield Absent()
+            await asyncio.sleep(0)
         self.health = on_health
         queue: asyncio.Queue[Change] = asyncio.Queue()
         self.listeners.append((watched.resource, namespace, queue))
@@ -111,6 +116,20 @@ async def until(condition: Callable[[], object]) -> None:
 
 def names(cache: ObjectCache, resource: Resource = DEPLOYMENTS) -> list[str]:
     return sorted(obj["metadata"]["name"] for obj in cache.list(resource))
+
+
+async def test_what_is_not_installed_is_said_once_and_is_followed_when_it_is() -> None:
+    bus, cluster = MemoryBus(), Cluster()
+    cluster.absent.add(SERVICES)
+    cluster.put(SERVICES, "later")
+    async with feeding(bus, cluster), reading(bus) as cache:
+        assert names(cache, SERVICES) == []
+        written = (await bus.stream_state(streams.STATE)).last_sequence
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (await bus.stream_state(streams.STATE)).last_sequence == written
+        cluster.absent.clear()
+        await until(lambda: names(cache, SERVICES) == ["later"])
 
 
 async def test_what_there_is_and_what_changes_is_in_state() -> None:

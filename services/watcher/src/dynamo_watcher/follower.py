@@ -13,7 +13,7 @@ from dynamo_shared.bus import state
 from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.bus.versions import version_of
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.reflector import Change, Reflector, Synced
+from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
 from opentelemetry import trace
 
 from dynamo_watcher.metrics import WatcherMetrics
@@ -24,18 +24,22 @@ ALL_NAMESPACES = ""
 tracer = trace.get_tracer("dynamo.watcher")
 
 
-Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncGenerator[Change | Synced, None]]
+Item: TypeAlias = Change | Synced | Absent
+Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncGenerator[Item, None]]
 """Changes of a resource in a namespace (empty: in all), telling whether it can be read: see `reflecting`."""
 
 
 def reflecting(kube: KubeClient) -> Source:
     """Changes from the API server."""
 
-    def source(
-        watched: Watched, namespace: str, on_health: Callable[[bool, str], None]
-    ) -> AsyncGenerator[Change | Synced, None]:
+    def source(watched: Watched, namespace: str, on_health: Callable[[bool, str], None]) -> AsyncGenerator[Item, None]:
         reflector = Reflector(
-            kube, watched.resource, namespace=namespace, label_selector=watched.label_selector, on_health=on_health
+            kube,
+            watched.resource,
+            namespace=namespace,
+            label_selector=watched.label_selector,
+            optional=watched.optional,
+            on_health=on_health,
         )
         return reflector.changes()
 
@@ -66,6 +70,7 @@ class Follower:
         self._trouble = trouble
         self._listed: dict[str, set[ObjectKey]] = {}
         self._swept = False
+        self._served = True
         self.synced = asyncio.Event()
         """set once a complete list is in STATE"""
 
@@ -80,8 +85,10 @@ class Follower:
             async for item in items:
                 if isinstance(item, Change):
                     self._publish(item)
+                elif isinstance(item, Synced):
+                    await self._complete(namespace, set(item.versions), item.resource_version)
                 else:
-                    await self._complete(namespace, item)
+                    await self._complete(namespace, set(), "", served=False)
 
     def _publish(self, change: Change) -> None:
         self._metrics.changed(self.watched.resource.id, change.kind.lower())
@@ -101,18 +108,20 @@ class Follower:
             kind = state.Change(change.kind.lower())
             self._publisher.put(resource, change.obj, kind, received=change.received_at)
 
-    async def _complete(self, namespace: str, synced: Synced) -> None:
+    async def _complete(self, namespace: str, keys: set[ObjectKey], version: str, *, served: bool = True) -> None:
         """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""
         resource = self.watched.resource
-        # A copy: the view changes as soon as the next item is asked for.
-        self._listed[namespace] = set(synced.versions)
+        if not (served or self._served) and namespace in self._listed:
+            return
+        self._served = served
+        self._listed[namespace] = keys
         if len(self._listed) < len(self._namespaces):
             return
         if not self._swept:
             # Only now: what vanishes later, the reflectors tell of.
             await self._publisher.sweep(resource, set().union(*self._listed.values()))
             self._swept = True
-        await self._publisher.mark_synced(resource, synced.resource_version)
+        await self._publisher.mark_synced(resource, version, served=served)
         self._metrics.synced(resource.id, self._publisher.count(resource))
         self.synced.set()
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -29,6 +31,8 @@ class Watched:
     resource: Resource
     label_selector: str = ""
     any_label: tuple[str, ...] = ()
+    #: Whether a cluster may do without it: others install it, before or after us.
+    optional: bool = False
 
     def includes(self, obj: dict[str, Any]) -> bool:
         """Whether an object that the API server tells of is one of ours."""
@@ -47,6 +51,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_GRAPH_DEPLOYMENTS),
     Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
+    Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
+    Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
     # A model's Service belongs to no single component.
     Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
     Watched(SERVICE_ACCOUNTS, OF_A_NAMESPACE),

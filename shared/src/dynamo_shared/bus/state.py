@@ -47,6 +47,8 @@ class SyncedMarker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     resource_version: str
     count: int
     time: str
+    served: bool = True
+    """Whether the cluster has the resource at all; it has none of what is not installed."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -105,6 +107,14 @@ def is_tombstone(headers: Mapping[str, str]) -> bool:
 def synced_headers(marker: SyncedMarker) -> dict[str, str]:
     """Headers of a marker."""
     return {RESOURCE_VERSION: marker.resource_version, CHANGE: Change.SYNCED.value}
+
+
+_decode_marker = msgspec.json.Decoder(SyncedMarker).decode
+
+
+def decode_marker(payload: bytes) -> SyncedMarker:
+    """The marker of a message; msgspec.DecodeError (a ValueError) where it is none."""
+    return _decode_marker(payload)
 
 
 def encode_marker(marker: SyncedMarker) -> bytes:

@@ -171,7 +171,7 @@ class StatePublisher:
         missing = self._ledger.missing(self._cluster, resource, listed)
         return sum(self.delete(resource, key, version) for key, version in missing)
 
-    async def mark_synced(self, resource: Resource, list_version: str) -> None:
+    async def mark_synced(self, resource: Resource, list_version: str, *, served: bool = True) -> None:
         """Publishes the resource's marker, after all that was queued for the resource is acknowledged."""
         await self.flushed(resource)
         marker = state.SyncedMarker(
@@ -179,6 +179,7 @@ class StatePublisher:
             resource_version=list_version,
             count=self._ledger.count(resource),
             time=cloudevents.timestamp(self._now()),
+            served=served,
         )
         headers = state.synced_headers(marker)
         subject = subjects.synced_subject(self._cluster, resource.id)

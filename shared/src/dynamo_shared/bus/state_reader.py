@@ -33,6 +33,7 @@ class _Resource:
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
         self.marked = False
+        self.served = True
         self.unconfirmed: set[ObjectKey] = set()
         """keys that the cache had when the last reading began and that it has not met since"""
         self.synced = asyncio.Event()
@@ -58,8 +59,14 @@ class StateReader:
         """Whether all objects of one resource have been read once."""
         return self._resources[resource.id].synced.is_set()
 
+    def is_served(self, resource: Resource) -> bool:
+        """Whether the cluster has a resource at all, as the watcher found last; its definition may not be installed."""
+        return self._resources[resource.id].served
+
     def on_resync(self, observer: Callable[[Resource], None]) -> None:
-        """Calls back when a resource has been read completely: at the start and after each restart of the reading."""
+        """Calls back when a resource has been read completely: at the start, after each restart of the reading, and
+        when the watcher has listed it again or has found that it is served, or no longer.
+        """
         self._observers.append(observer)
 
     async def run(self) -> None:
@@ -90,9 +97,7 @@ class StateReader:
     def _take(self, message: Message) -> None:
         marker = subjects.parse_synced(message.subject)
         if marker is not None:
-            entry = self._resources[marker[1]]
-            entry.marked = True
-            self._settle(entry)
+            self._mark(self._resources[marker[1]], message)
             return
         try:
             _, resource_id, key = subjects.parse_state(message.subject)
@@ -102,6 +107,14 @@ class StateReader:
         except (ValueError, KeyError, TypeError) as error:
             # A foreign or damaged message must not stop the reading of all others.
             log.warning("unreadable STATE message", subject=message.subject, error=str(error))
+
+    def _mark(self, entry: _Resource, message: Message) -> None:
+        try:
+            entry.served = state.decode_marker(message.payload).served
+        except ValueError as error:
+            log.warning("unreadable marker in STATE", subject=message.subject, error=str(error))
+        entry.marked = True
+        self._settle(entry)
 
     def _apply(self, entry: _Resource, key: ObjectKey, message: Message) -> None:
         """Brings the cache in line. Its listeners are called within the trace that the message belongs to."""

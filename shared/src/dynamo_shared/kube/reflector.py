@@ -8,7 +8,8 @@ What can happen, and what is done:
 4. 410, at the start of a watch or in its middle: the server has forgotten; list anew. The list yields only what differs
    from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
 5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
-6. 404 on list: the type is not installed. 401, 403: it is not ours to read. Wait and try again, and say so.
+6. 404 on list: the type is not installed. Wait and try again, and say so: as trouble, or, of a type that need not be
+   there, by `Absent`. 401, 403: it is not ours to read; the same.
 
 Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
 """
@@ -72,6 +73,10 @@ class Synced(msgspec.Struct, frozen=True):
     """uid and resourceVersion of each object: a live view, valid until the next item is asked for"""
 
 
+class Absent(msgspec.Struct, frozen=True):
+    """The type is not installed, which is as good as an empty list; what was known has been yielded as DELETED."""
+
+
 class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
@@ -87,6 +92,7 @@ class Reflector:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        optional: bool = False,
         page_size: int = PAGE_SIZE,
         silence: float = SILENCE_SECONDS,
         on_health: Callable[[bool, str], None] | None = None,
@@ -98,6 +104,7 @@ class Reflector:
         self.resource = resource
         self._namespace = namespace
         self._selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._optional = optional
         self._page_size = page_size
         self._silence = silence
         self._on_health = on_health or (lambda _ok, _message: None)
@@ -118,7 +125,7 @@ class Reflector:
         """Where a watch would go on; empty where a list is due."""
         return self._version
 
-    async def changes(self) -> AsyncGenerator[Change | Synced, None]:
+    async def changes(self) -> AsyncGenerator[Change | Synced | Absent, None]:
         """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
         while True:
             try:
@@ -136,6 +143,9 @@ class Reflector:
             except errors.KubeError as error:
                 if _is_too_large(error) or isinstance(error, errors.NotFound):
                     self._version = ""
+                if self._optional and isinstance(error, errors.NotFound):
+                    for left in self._absent():
+                        yield left
                 await self._wait(error)
                 self._failures += 1
 
@@ -180,6 +190,16 @@ class Reflector:
         self._version = version
         self._well()
         yield Synced(version, self._known.versions)
+
+    def _absent(self) -> Iterator[Change | Absent]:
+        """What is left of a type that is gone: nothing."""
+        received_at = self.last_contact = self._clock()
+        for key, uid in self._known.others(set()):
+            _, version = self._known.get(key) or ("", "")
+            self._known.forget(key)
+            yield Change("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
+        self._well()
+        yield Absent()
 
     async def _page(self, limit: int, token: str) -> watch_wire.ListPage:
         query = self._query({"limit": str(limit) if limit else "", "continue": token})
@@ -288,7 +308,8 @@ class Reflector:
         if isinstance(error, errors.NotFound | errors.Forbidden | errors.Unauthorized):
             first, longest = _ABSENT_WAIT_SECONDS
         seconds = min(longest, first * 2 ** min(self._failures, 16)) * self._uniform(0.5, 1.5)
-        self._unwell(error)
+        if not (self._optional and isinstance(error, errors.NotFound)):
+            self._unwell(error)
         await self._sleep(max(seconds, error.retry_after or 0.0))
 
     def _unwell(self, error: errors.KubeError) -> None:
