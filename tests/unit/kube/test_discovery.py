@@ -62,6 +62,66 @@ async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None
     assert len(waits) == 3
 
 
+def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
+    """A CRD of two versions as it is on the server, its conversion owned by `managers`."""
+    owned = {"f:spec": {"f:group": {}, "f:conversion": {"f:strategy": {}}}}
+    found = crd(Established="True")
+    found["spec"]["conversion"] = {"strategy": strategy, **webhook}
+    found["metadata"] |= {
+        "resourceVersion": "7",
+        "managedFields": [{"manager": name, "operation": "Apply", "fieldsV1": owned} for name in managers],
+    }
+    return found
+
+
+SERVED = {"resources": [{"name": "foos"}]}
+GIVEN_UP = {"f:spec": {"f:group": {}}}
+
+
+@pytest.mark.parametrize("before", [None, converted("None")])
+async def test_a_conversion_is_installed_once_and_given_up(
+    server: Any, steps: Any, before: dict[str, Any] | None
+) -> None:
+    ours = converted("Webhook", "tester")
+    server.then(
+        steps.answer(before) if before else steps.refuse(404, "NotFound"),
+        steps.answer(ours),
+        steps.refuse(409, "Conflict"),
+        steps.answer(ours),
+        steps.answer(ours),
+        steps.answer(ours),
+        steps.answer(SERVED),
+    )
+    wanted = converted("Webhook")
+    await discovery.install_crds(server.client(), [wanted])
+    assert [seen.method for seen in server.seen] == ["GET", "PATCH", "PATCH", "GET", "PATCH", "GET", "GET"]
+    apply, disown = server.seen[1], server.seen[4]
+    assert apply.json["spec"]["conversion"]["strategy"] == "Webhook"
+    assert disown.json["metadata"]["resourceVersion"] == "7"
+    assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [GIVEN_UP]
+
+
+async def test_a_conversion_that_somebody_serves_is_left_alone(server: Any, steps: Any) -> None:
+    theirs = converted("Webhook", "somebody")
+    server.then(steps.answer(theirs), steps.answer(theirs), steps.answer(theirs), steps.answer(SERVED))
+    await discovery.install_crds(server.client(), [converted("Webhook")])
+    assert [seen.method for seen in server.seen] == ["GET", "PATCH", "GET", "GET"]
+    assert "conversion" not in server.seen[1].json["spec"]
+
+
+async def test_an_installation_that_was_cut_off_is_finished_before_the_conversion_could_be_removed(
+    server: Any, steps: Any
+) -> None:
+    both = converted("Webhook", "somebody", "tester")
+    server.then(steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(SERVED))
+    await discovery.install_crds(server.client(), [converted("Webhook")])
+    disown, apply = server.seen[1], server.seen[2]
+    fields = {entry["manager"]: entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]}
+    assert fields["tester"] == GIVEN_UP
+    assert "f:conversion" in fields["somebody"]["f:spec"]
+    assert "conversion" not in apply.json["spec"]
+
+
 async def test_names_that_are_taken_are_told_at_once(server: Any, steps: Any) -> None:
     server.then(steps.answer(crd(NamesAccepted="False")))
     with pytest.raises(Invalid, match=r"foos\.example\.com: m"):
