@@ -16,7 +16,7 @@ WORDS = Words(
     intra_pod="IntraPod",
     inter_pod="InterPod",
     topology_name="clusterTopologyName",
-    gpus="resources.limits of the container main: nvidia.com/gpu",
+    gpus="resources.limits of the container main, as nvidia.com/gpu",
     gms=("experimental", "gpuMemoryService"),
     failover=("experimental", "failover"),
     adapter="scalingAdapter",
@@ -82,7 +82,7 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
                 (*at, "podTemplate", "metadata", "annotations"),
             ),
         ),
-        image=Place(main.get("image"), (*main_at, "image")),
+        image=Place(main.get("image"), (*main_at, "image") if main else main_at),
         spec=spec,
     )
 

@@ -61,7 +61,8 @@ def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violat
 def _without_cache_place(component: Component) -> str | None:
     """What is known to have no place for its cache; None where there may be one. An engine may be named nowhere."""
     if not component.is_worker:
-        return f"{component.words.type} {component.type or 'without a value'}"
+        words = component.words
+        return f"{words.type} {component.type}" if component.type else f"a {words.component} without {words.type}"
     return component.backend if component.backend in ("sglang", "trtllm") else None
 
 
@@ -130,7 +131,7 @@ def _is_no_quantity(value: object) -> bool:
 WORTH_KNOWING = Book("Components", (GRAPH, COMPONENT), "always")
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
-_UNKNOWN_TYPE = "{type} is none of the types that the platform knows ({types}){hint}; its pods run exactly as written"
+_UNKNOWN_TYPE = "{type} is no type that the platform knows, and pods run exactly as written; one of {types}{hint}"
 
 
 @WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,))
@@ -138,11 +139,11 @@ def other_types_run_as_written(component: Component, _facts: Facts) -> Violation
     """v1alpha1 takes any componentType; those that the platform does not know get no ports, probes and variables."""
     if component.type and component.type not in _TYPES:
         hint = did_you_mean(component.type, _TYPES)
-        message = _UNKNOWN_TYPE.format(type=shown(component.type), types=listed(_TYPES), hint=hint)
+        message = _UNKNOWN_TYPE.format(type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
         yield component.type_at, message
 
 
-_NO_IMAGE = "no image is named: pods cannot be made before the container main has one"
+_NO_IMAGE = "the container main has no image yet, and pods cannot be made without one"
 
 
 @WORTH_KNOWING.rule(_NO_IMAGE)

@@ -42,13 +42,13 @@ def shared_gpu_memory_needs_gpus(component: Component, _facts: Facts) -> Violati
 
 
 def _is_count(value: object) -> bool:
-    """Whether a quantity is a whole number, 1 at least. What has another type is the schema's to report."""
+    """Whether a quantity is a whole number, 1 at least. What is no quantity is reported elsewhere."""
     if not isinstance(value, int | str) or isinstance(value, bool):
         return True
     try:
         number = quantity.parse(value)
     except quantity.InvalidQuantity:
-        return False
+        return True
     return number >= 1 and number == number.to_integral_value()
 
 

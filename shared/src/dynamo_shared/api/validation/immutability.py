@@ -128,7 +128,7 @@ def _constraint(spec: dict[str, Any], graph: Graph) -> tuple[str, str] | None:
 
 
 _ADAPTED = (
-    "cannot be changed from {before} to {now}: the scaling adapter has it ({adapter}); "
+    "cannot be changed from {before} to {now}, since {adapter} gives it to an adapter: "
     "kubectl scale dgdsa {name} --replicas={now}"
 )
 

@@ -50,7 +50,7 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     ):
         if isinstance(value, str) and value and value not in allowed:
             hint = did_you_mean(value, allowed)
-            yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(allowed), hint=hint)
+            yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, allowed)), hint=hint)
 
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(ALPHA,))
@@ -61,7 +61,7 @@ def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     if isinstance(value, str) and value and value not in OPTIMIZATIONS:
         hint = did_you_mean(value, OPTIMIZATIONS)
         at = ("spec", "profilingConfig", "config", "sla", "optimizationType")
-        yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(OPTIMIZATIONS), hint=hint)
+        yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, OPTIMIZATIONS)), hint=hint)
 
 
 _THOROUGH_AUTO = "'thorough' needs a backend to measure: set spec.backend to vllm, sglang or trtllm, or this to rapid"

@@ -1,0 +1,71 @@
+"""Manifests of either version, in few words, and the table of cases that the tests of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api.validation import Facts
+
+ALPHA, BETA = "v1alpha1", "v1beta1"
+#: A user, and a cluster that can do everything but Grove.
+PLAIN = Facts(user="jane", grove=False, inference_pools=True)
+GROVE = Facts(user="jane", grove=True, inference_pools=True, topologies={"dc": ("zone", "rack", "host")})
+
+
+@dataclass(frozen=True)
+class Case:
+    """An object, what it was before, and what is found: texts `path: message`, in order."""
+
+    id: str
+    obj: Any
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    old: Any = None
+    facts: Facts = field(default=PLAIN)
+
+
+def manifest(kind: str, version: str, spec: Any, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"nvidia.com/{version}",
+        "kind": kind,
+        "metadata": {"name": "graph", "namespace": "team", **metadata},
+        "spec": spec,
+    }
+
+
+def services(parts: Mapping[str, Any], *, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    """A v1alpha1 graph."""
+    return manifest("DynamoGraphDeployment", ALPHA, {**spec, "services": dict(parts)}, **(metadata or {}))
+
+
+def components(*parts: Any, metadata: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    """A v1beta1 graph."""
+    return manifest("DynamoGraphDeployment", BETA, {**spec, "components": list(parts)}, **(metadata or {}))
+
+
+def service(kind: str = "worker", gpus: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A v1alpha1 service with an image, and GPUs where told."""
+    made: dict[str, Any] = {"componentType": kind, "extraPodSpec": {"mainContainer": {"image": "engine:1"}}}
+    if gpus is not None:
+        made["resources"] = {"limits": {"gpu": gpus}}
+    return {**made, **fields}
+
+
+def component(name: str, kind: str = "worker", gpus: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A v1beta1 component with an image, and GPUs where told."""
+    main: dict[str, Any] = {"name": "main", "image": "engine:1"}
+    if gpus is not None:
+        main["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    return {"name": name, "type": kind, "podTemplate": {"spec": {"containers": [main]}}, **fields}
+
+
+def annotated(**annotations: str) -> dict[str, Any]:
+    """Metadata with annotations of ours; underscores stand for hyphens."""
+    return {"annotations": {f"nvidia.com/{name.replace('_', '-')}": value for name, value in annotations.items()}}
+
+
+GMS_INTRA, GMS_INTER = {"enabled": True}, {"enabled": True, "mode": "interPod"}
+FAILOVER_INTRA, FAILOVER_INTER = {"enabled": True}, {"enabled": True, "mode": "interPod", "numShadows": 1}
+CONTAINER_DISCOVERY = annotated(dynamo_kube_discovery_mode="container")

@@ -1,0 +1,313 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about updates: what stays, who may scale, when a restart waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.api.validation.building import (
+    FAILOVER_INTER,
+    GMS_INTER,
+    GROVE,
+    PLAIN,
+    Case,
+    component,
+    components,
+    manifest,
+    service,
+    services,
+)
+
+VLLM_ALPHA: dict[str, Any] = {"backendFramework": "vllm"}
+
+
+def _rolling(graph: dict[str, Any], phase: str) -> dict[str, Any]:
+    return {**graph, "status": {"rollingUpdate": {"phase": phase}}}
+
+
+ADAPTED_ALPHA = services({"Decode": service(replicas=2, scalingAdapter={"enabled": True})})
+SCALED_ALPHA = services({"Decode": service(replicas=5, scalingAdapter={"enabled": True})})
+ADAPTED_BETA = components(component("Decode", replicas=2, scalingAdapter={}))
+SCALED_BETA = components(component("Decode", replicas=5, scalingAdapter={}))
+
+CASES = [
+    Case(
+        "alpha: another backend",
+        services({"a": service()}, backendFramework="sglang"),
+        old=services({"a": service()}, backendFramework="vllm"),
+        errors=(
+            "spec.backendFramework: cannot be changed from 'vllm' to 'sglang': create a DynamoGraphDeployment of another name",
+        ),
+        warnings=(
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+        ),
+    ),
+    Case(
+        "beta: a backend where none was",
+        components(component("a"), backendFramework="vllm"),
+        old=components(component("a")),
+        errors=(
+            "spec.backendFramework: cannot be changed from unset to 'vllm': create a DynamoGraphDeployment of another name",
+        ),
+        warnings=(
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+        ),
+    ),
+    Case(
+        "alpha: another backend of a component alone",
+        manifest("DynamoComponentDeployment", "v1alpha1", service()),
+        old=manifest("DynamoComponentDeployment", "v1alpha1", service(backendFramework="vllm")),
+        errors=(
+            "spec.backendFramework: cannot be changed from 'vllm' to unset: create a DynamoComponentDeployment of another name",
+        ),
+        warnings=(
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+        ),
+    ),
+    Case(
+        "beta: another backend of a component alone",
+        manifest("DynamoComponentDeployment", "v1beta1", component("a", backendFramework="trtllm")),
+        old=manifest("DynamoComponentDeployment", "v1beta1", component("a", backendFramework="vllm")),
+        errors=(
+            "spec.backendFramework: cannot be changed from 'vllm' to 'trtllm': create a DynamoComponentDeployment of another name",
+        ),
+        warnings=(
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+        ),
+    ),
+    Case(
+        "alpha: another set of services",
+        services({"b": service(), "c": service()}),
+        old=services({"a": service(), "b": service()}),
+        errors=(
+            "spec.services: services cannot be added or removed (added: c; removed: a): create a DynamoGraphDeployment of another name",
+        ),
+    ),
+    Case(
+        "beta: another component",
+        components(component("a"), component("b")),
+        old=components(component("b")),
+        errors=(
+            "spec.components: components cannot be added or removed (added: a): create a DynamoGraphDeployment of another name",
+        ),
+    ),
+    Case(
+        "beta: another order of components",
+        components(component("a"), component("b")),
+        old=components(component("b"), component("a")),
+    ),
+    Case(
+        "alpha: several nodes where one was",
+        services({"a": service(multinode={"nodeCount": 2})}),
+        old=services({"a": service()}),
+        errors=(
+            "spec.services.a.multinode: a service cannot change between one node and several: create a DynamoGraphDeployment of another name",
+        ),
+    ),
+    Case(
+        "beta: one node where several were",
+        components(component("a")),
+        old=components(component("a", multinode={})),
+        errors=(
+            "spec.components[0].multinode: a component cannot change between one node and several: create a DynamoGraphDeployment of another name",
+        ),
+    ),
+    Case(
+        "beta: more nodes",
+        components(component("a", multinode={"nodeCount": 4})),
+        old=components(component("a", multinode={"nodeCount": 2})),
+    ),
+    Case(
+        "alpha: sharing between pods switched off",
+        services({"a": service(gpus="1")}, backendFramework="vllm"),
+        old=services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTER, failover=FAILOVER_INTER)}, backendFramework="vllm"
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.gpuMemoryService.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew",
+            "spec.services.a.failover.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew",
+        ),
+    ),
+    Case(
+        "beta: failover between pods switched on",
+        components(
+            component(
+                "a",
+                gpus="1",
+                experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {"mode": "InterPod"}},
+            ),
+            backendFramework="vllm",
+        ),
+        old=components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}}), backendFramework="vllm"
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.failover.mode: 'InterPod' cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew",
+        ),
+    ),
+    Case(
+        "alpha: more engines that wait",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTER, failover={**FAILOVER_INTER, "numShadows": 2})},
+            backendFramework="vllm",
+        ),
+        old=services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTER, failover=FAILOVER_INTER)}, backendFramework="vllm"
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.services.a.failover.numShadows: cannot be changed from 1 to 2 between pods: create the DynamoGraphDeployment anew",
+        ),
+    ),
+    Case(
+        "beta: another number of engines that wait",
+        components(
+            component(
+                "a",
+                gpus="1",
+                experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {"mode": "InterPod"}},
+            ),
+            backendFramework="vllm",
+        ),
+        # No manifest could hold it: the schema allows one.
+        old=components(
+            component(
+                "a",
+                gpus="1",
+                experimental={
+                    "gpuMemoryService": {"mode": "InterPod"},
+                    "failover": {"mode": "InterPod", "numShadows": 2},
+                },
+            ),
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.failover.numShadows: cannot be changed from 2 to 1 between pods: create the DynamoGraphDeployment anew",
+        ),
+    ),
+    Case(
+        "alpha: another topology",
+        services(
+            {"a": service(topologyConstraint={"packDomain": "host"})},
+            topologyConstraint={"topologyProfile": "dc", "packDomain": "rack"},
+        ),
+        old=services({"a": service()}, topologyConstraint={"topologyProfile": "dc", "packDomain": "zone"}),
+        facts=GROVE,
+        errors=(
+            "spec.topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
+            "spec.services.a.topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
+        ),
+    ),
+    Case(
+        "beta: no topology any more",
+        components(component("a")),
+        old=components(
+            component("a", topologyConstraint={"packDomain": "host"}), topologyConstraint={"clusterTopologyName": "dc"}
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
+            "spec.components[0].topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
+        ),
+    ),
+    Case(
+        "beta: a topology that has gone meanwhile",
+        components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
+        old=components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
+        facts=replace(GROVE, topologies={}),
+    ),
+    Case(
+        "alpha: replicas of an adapter",
+        SCALED_ALPHA,
+        old=ADAPTED_ALPHA,
+        errors=(
+            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+        ),
+    ),
+    Case(
+        "beta: replicas of an adapter",
+        SCALED_BETA,
+        old=ADAPTED_BETA,
+        errors=(
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+        ),
+    ),
+    Case(
+        "beta: replicas of an adapter by nobody known",
+        SCALED_BETA,
+        old=ADAPTED_BETA,
+        facts=replace(PLAIN, user=""),
+        errors=(
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+        ),
+    ),
+    Case(
+        "beta: replicas of an adapter by the platform",
+        SCALED_BETA,
+        old=ADAPTED_BETA,
+        facts=replace(
+            PLAIN,
+            user="system:serviceaccount:dynamo:scaler",
+            operators=frozenset({"system:serviceaccount:dynamo:scaler"}),
+        ),
+    ),
+    Case(
+        "alpha: replicas of an adapter by a planner of any namespace",
+        SCALED_ALPHA,
+        old=ADAPTED_ALPHA,
+        facts=replace(PLAIN, user="system:serviceaccount:team-7:planner-serviceaccount"),
+    ),
+    Case(
+        "beta: replicas of an adapter by an account with the planner's name in its own",
+        SCALED_BETA,
+        old=ADAPTED_BETA,
+        facts=replace(PLAIN, user="system:serviceaccount:team-7:planner-serviceaccount:x"),
+        errors=(
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+        ),
+    ),
+    Case(
+        "beta: replicas and an adapter, both new",
+        SCALED_BETA,
+        old=components(component("Decode", replicas=2)),
+        errors=(
+            "spec.components[0].replicas: cannot be changed from 2 to 5, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+        ),
+    ),
+    Case(
+        "beta: replicas of an adapter that goes",
+        components(component("Decode", replicas=5)),
+        old=ADAPTED_BETA,
+    ),
+    Case(
+        "beta: replicas of an adapter left out, where one was said",
+        components(component("Decode", scalingAdapter={})),
+        old=components(component("Decode", replicas=1, scalingAdapter={})),
+    ),
+    Case(
+        "alpha: a restart during a rolling update",
+        services({"a": service()}, restart={"id": "2"}),
+        old=_rolling(services({"a": service()}, restart={"id": "1"}), "InProgress"),
+        errors=("spec.restart.id: cannot be changed while a rolling update is InProgress: wait until it is complete",),
+    ),
+    Case(
+        "beta: the end of a restart during a rolling update",
+        components(component("a")),
+        old=_rolling(components(component("a"), restart={"id": "1"}), "Pending"),
+        errors=("spec.restart.id: cannot be changed while a rolling update is Pending: wait until it is complete",),
+    ),
+    Case(
+        "beta: a restart after a rolling update",
+        components(component("a"), restart={"id": "2"}),
+        old=_rolling(components(component("a"), restart={"id": "1"}), "Completed"),
+    ),
+    Case(
+        "beta: an object that is being deleted",
+        {**components(), "metadata": {"name": "3", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        old=components(component("a"), backendFramework="vllm"),
+    ),
+]

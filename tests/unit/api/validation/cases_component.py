@@ -1,0 +1,449 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about components, in a graph and alone: exposure, volumes, endpoint pickers, shared GPU memory, checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.api.validation.building import (
+    CONTAINER_DISCOVERY,
+    FAILOVER_INTER,
+    FAILOVER_INTRA,
+    GMS_INTER,
+    GMS_INTRA,
+    GROVE,
+    PLAIN,
+    Case,
+    component,
+    components,
+    manifest,
+    service,
+    services,
+)
+
+EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
+
+CASES = [
+    Case(
+        "alpha: ingress without a host",
+        services({"a": service("frontend", ingress={"enabled": True}), "b": service(ingress={"enabled": False})}),
+        errors=(
+            "spec.services.a.ingress.host: required, since the ingress is enabled: it is the first label of the host name",
+        ),
+        warnings=(
+            "spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
+            "spec.services.b.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
+        ),
+    ),
+    Case(
+        "alpha: mounts",
+        services(
+            {
+                "a": service(
+                    volumeMounts=[{"name": "v", "mountPoint": ""}, {"name": "c", "useAsCompilationCache": True}]
+                ),
+                "b": service("frontend", volumeMounts=[{"name": "c", "useAsCompilationCache": True}]),
+            }
+        ),
+        errors=(
+            "spec.services.a.volumeMounts[0].mountPoint: required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache",
+            "spec.services.b.volumeMounts[0].mountPoint: required: componentType frontend has no place of its own for what it compiles; name the directory that it caches into",
+        ),
+    ),
+    Case(
+        "alpha: cache of an engine without a place for it",
+        services(
+            {"a": service(volumeMounts=[{"name": "c", "useAsCompilationCache": True}])}, backendFramework="sglang"
+        ),
+        errors=(
+            "spec.services.a.volumeMounts[0].mountPoint: required: sglang has no place of its own for what it compiles; name the directory that it caches into",
+        ),
+    ),
+    Case(
+        "beta: cache of an engine without a place for it",
+        components(
+            component("a", compilationCache={"pvcName": "c"}),
+            component("b", compilationCache={"pvcName": "c", "mountPath": "/cache"}),
+            backendFramework="trtllm",
+        ),
+        errors=(
+            "spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
+        ),
+    ),
+    Case(
+        "beta: cache of vLLM, and of no known engine",
+        components(component("a", compilationCache={"pvcName": "c"}), backendFramework="vllm"),
+    ),
+    Case(
+        "beta: cache of what is no worker",
+        components(component("a", "frontend", compilationCache={"pvcName": "c"})),
+        errors=(
+            "spec.components[0].compilationCache.mountPath: required: type frontend has no place of its own for what it compiles; name the directory that it caches into",
+        ),
+    ),
+    Case(
+        "alpha: name of the frontend sidecar taken",
+        services(
+            {
+                "a": service(
+                    frontendSidecar={"image": "x"},
+                    extraPodSpec={
+                        "mainContainer": {"image": "x"},
+                        "containers": [{"name": "b"}, {"name": "sidecar-frontend"}],
+                    },
+                )
+            }
+        ),
+        errors=(
+            "spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
+        ),
+    ),
+    Case(
+        "beta: a frontend sidecar that is not there",
+        components(component("a", frontendSidecar="front"), component("b", frontendSidecar="main")),
+        errors=(
+            "spec.components[0].frontendSidecar: 'front' is no container of podTemplate.spec.containers beside main: add it there, or leave this out",
+            "spec.components[1].frontendSidecar: 'main' is no container of podTemplate.spec.containers beside main: add it there, or leave this out",
+        ),
+    ),
+    Case(
+        "beta: a frontend sidecar by another name",
+        components(
+            component(
+                "a",
+                frontendSidecar="front",
+                podTemplate={"spec": {"containers": [{"name": "main", "image": "x"}, {"name": "frontend"}]}},
+            )
+        ),
+        errors=(
+            "spec.components[0].frontendSidecar: 'front' is no container of podTemplate.spec.containers beside main (frontend): add it there, or leave this out",
+        ),
+    ),
+    Case(
+        "alpha: amounts",
+        services(
+            {
+                "a": service(
+                    resources={"limits": {"memory": "16Gb", "cpu": "4"}, "requests": {"custom": {"rdma/ib": "one"}}}
+                )
+            }
+        ),
+        errors=(
+            "spec.services.a.resources.limits.memory: '16Gb' is no quantity; examples: 8Gi, 500m, 2",
+            "spec.services.a.resources.requests.custom[\"rdma/ib\"]: 'one' is no quantity; examples: 8Gi, 500m, 2",
+        ),
+    ),
+    Case(
+        "alpha: a picker without InferencePools",
+        services({"Epp": service("epp", eppConfig=EPP_CONFIG)}),
+        facts=replace(PLAIN, inference_pools=False),
+        errors=(
+            "spec.services.Epp.componentType: 'epp' needs the Gateway API Inference Extension (inference.networking.k8s.io), which this cluster does not serve: install it, or use a frontend",
+        ),
+    ),
+    Case(
+        "beta: a picker without InferencePools",
+        components(component("epp", "epp", eppConfig=EPP_CONFIG)),
+        facts=replace(PLAIN, inference_pools=False),
+        errors=(
+            "spec.components[0].type: 'epp' needs the Gateway API Inference Extension (inference.networking.k8s.io), which this cluster does not serve: install it, or use a frontend",
+        ),
+    ),
+    Case(
+        "beta: a picker where nobody knows of InferencePools",
+        components(component("epp", "epp", eppConfig=EPP_CONFIG)),
+        facts=replace(PLAIN, inference_pools=None),
+    ),
+    Case(
+        "alpha: a picker of several nodes and replicas, without a configuration",
+        services({"Epp": service("epp", replicas=2, multinode={"nodeCount": 2})}),
+        errors=(
+            "spec.services.Epp.multinode: not allowed for an endpoint picker, which runs on one node: leave it out",
+            "spec.services.Epp.replicas: must be 1 for an endpoint picker, not 2",
+            "spec.services.Epp.eppConfig: required for componentType epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
+        ),
+    ),
+    Case(
+        "beta: a picker of several nodes and replicas, without a configuration",
+        components(component("epp", "epp", replicas=0, multinode={})),
+        errors=(
+            "spec.components[0].multinode: not allowed for an endpoint picker, which runs on one node: leave it out",
+            "spec.components[0].replicas: must be 1 for an endpoint picker, not 0",
+            "spec.components[0].eppConfig: required for type epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
+        ),
+    ),
+    Case(
+        "alpha: a picker with two configurations",
+        services({"Epp": service("epp", eppConfig={"configMapRef": {"key": "k", "name": ""}, **EPP_CONFIG})}),
+        errors=(
+            "spec.services.Epp.eppConfig.configMapRef.name: required: the name of a ConfigMap in the same namespace",
+            "spec.services.Epp.eppConfig: configMapRef and config are both set, where one is allowed: leave one of them out",
+        ),
+    ),
+    Case(
+        "alpha: a picker with an empty configuration",
+        services({"Epp": service("epp", eppConfig={})}),
+        errors=("spec.services.Epp.eppConfig: one of configMapRef and config is required",),
+    ),
+    Case(
+        "beta: a picker with a ConfigMap without a name",
+        components(component("epp", "epp", eppConfig={"configMapRef": {"key": "k"}})),
+        errors=(
+            "spec.components[0].eppConfig.configMapRef.name: required: the name of a ConfigMap in the same namespace",
+        ),
+    ),
+    Case(
+        "alpha: configuration of a picker elsewhere",
+        services({"a": service(eppConfig=EPP_CONFIG), "b": {**service(eppConfig=EPP_CONFIG), "componentType": None}}),
+        errors=(
+            "spec.services.a.eppConfig: only for componentType epp; componentType is 'worker': leave one of the two out",
+            "spec.services.b.eppConfig: only for componentType epp; componentType is not set: leave one of the two out",
+        ),
+    ),
+    Case(
+        "alpha: shared GPU memory of what is no worker, without GPUs",
+        services({"a": service("frontend", gpuMemoryService=GMS_INTRA)}),
+        errors=(
+            "spec.services.a.gpuMemoryService: only for componentType worker, prefill or decode; componentType is 'frontend': leave gpuMemoryService out",
+            "spec.services.a.gpuMemoryService: needs a GPU at least: ask for one in resources.limits.gpu",
+        ),
+    ),
+    Case(
+        "beta: shared GPU memory of what is no worker, without GPUs",
+        components(component("a", "planner", experimental={"gpuMemoryService": {}})),
+        errors=(
+            "spec.components[0].experimental.gpuMemoryService: only for type worker, prefill or decode; type is 'planner': leave gpuMemoryService out",
+            "spec.components[0].experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
+        ),
+    ),
+    Case(
+        "alpha: shared GPU memory and half a GPU",
+        services(
+            {"a": service(gpus="500m", gpuMemoryService=GMS_INTRA), "b": service(gpus="x", gpuMemoryService=GMS_INTRA)}
+        ),
+        errors=(
+            "spec.services.a.resources.limits.gpu: '500m' is no number of GPUs; spec.services.a.gpuMemoryService needs a whole one, 1 at least",
+            "spec.services.b.resources.limits.gpu: 'x' is no quantity; examples: 8Gi, 500m, 2",
+        ),
+    ),
+    Case(
+        "beta: shared GPU memory and no GPU in the end",
+        components(component("a", "decode", "0", experimental={"gpuMemoryService": {}})),
+        errors=(
+            "spec.components[0].podTemplate.spec.containers[0].resources.limits[\"nvidia.com/gpu\"]: '0' is no number of GPUs; spec.components[0].experimental.gpuMemoryService needs a whole one, 1 at least",
+        ),
+    ),
+    Case(
+        "alpha: GPUs wherever they are asked for",
+        services(
+            {
+                "a": service(
+                    resources={"requests": {"gpu": "2"}}, gpuMemoryService=GMS_INTRA, subComponentType="decode"
+                ),
+                "b": service(resources={"limits": {"custom": {"nvidia.com/gpu": "1"}}}, gpuMemoryService=GMS_INTRA),
+                "c": service(
+                    extraPodSpec={"mainContainer": {"image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}},
+                    gpuMemoryService=GMS_INTRA,
+                ),
+            }
+        ),
+    ),
+    Case(
+        "alpha: failover without shared GPU memory",
+        services({"a": service(gpus="1", failover=FAILOVER_INTRA)}, metadata=CONTAINER_DISCOVERY),
+        errors=(
+            "spec.services.a.failover: needs gpuMemoryService in the same mode, intraPod: failover engines take weights over from it",
+        ),
+    ),
+    Case(
+        "beta: failover without shared GPU memory",
+        components(component("a", gpus="1", experimental={"failover": {"mode": "InterPod"}})),
+        errors=(
+            "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
+        ),
+    ),
+    Case(
+        "alpha: failover in another mode",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTER)}, metadata=CONTAINER_DISCOVERY
+        ),
+        errors=(
+            "spec.services.a.failover.mode: 'interPod' differs from 'intraPod' of gpuMemoryService; they must be the same",
+        ),
+    ),
+    Case(
+        "beta: failover in another mode",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {"mode": "InterPod"}, "failover": {}}),
+            backendFramework="vllm",
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        facts=GROVE,
+        errors=(
+            "spec.components[0].experimental.failover.mode: 'IntraPod' differs from 'InterPod' of gpuMemoryService; they must be the same",
+        ),
+    ),
+    Case(
+        "alpha: many engines that wait in a pod",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover={"enabled": True, "numShadows": 3})},
+            metadata=CONTAINER_DISCOVERY,
+        ),
+        errors=(
+            "spec.services.a.failover.numShadows: 3 is too many: intraPod keeps exactly 1 engine waiting, interPod any number",
+        ),
+    ),
+    Case(
+        "alpha: many engines that wait in other pods",
+        services(
+            {
+                "a": service(
+                    gpus="1",
+                    gpuMemoryService=GMS_INTER,
+                    failover={"enabled": True, "mode": "interPod", "numShadows": 3},
+                )
+            },
+            backendFramework="vllm",
+        ),
+        facts=GROVE,
+    ),
+    Case(
+        "alpha: failover of a frontend",
+        services({"a": service("frontend", failover=FAILOVER_INTER)}),
+        errors=(
+            "spec.services.a.failover: needs a GPU at least: ask for one in resources.limits.gpu",
+            "spec.services.a.failover: needs gpuMemoryService in the same mode, interPod: failover engines take weights over from it",
+            "spec.services.a.failover: not for componentType frontend, which runs no engine: leave failover out",
+        ),
+    ),
+    Case(
+        "beta: failover of a planner",
+        components(component("a", "planner", "1", experimental={"failover": {"mode": "InterPod"}})),
+        errors=(
+            "spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: failover engines take weights over from it",
+            "spec.components[0].experimental.failover: not for type planner, which runs no engine: leave failover out",
+        ),
+    ),
+    Case(
+        "alpha: features that are switched off",
+        services(
+            {
+                "a": service(
+                    "frontend",
+                    gpuMemoryService={"enabled": False, "mode": "interPod"},
+                    failover={"enabled": False, "mode": "interPod", "numShadows": 7},
+                    checkpoint={"enabled": False},
+                    scalingAdapter={"enabled": False},
+                )
+            }
+        ),
+    ),
+    Case(
+        "alpha: a checkpoint with shared GPU memory",
+        services(
+            {"a": service(gpus="1", gpuMemoryService=GMS_INTRA, checkpoint={"enabled": True, "checkpointRef": "c"})}
+        ),
+        errors=(
+            "spec.services.a.checkpoint: not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out",
+        ),
+    ),
+    Case(
+        "beta: a checkpoint with shared GPU memory",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {}, "checkpoint": {"checkpointRef": "c"}})
+        ),
+        errors=(
+            "spec.components[0].experimental.checkpoint: not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out",
+        ),
+    ),
+    Case(
+        "beta: a checkpoint with shared GPU memory where it is allowed",
+        components(
+            component("a", gpus="1", experimental={"gpuMemoryService": {}, "checkpoint": {"checkpointRef": "c"}})
+        ),
+        facts=replace(PLAIN, gms_snapshot=True),
+    ),
+    Case(
+        "alpha: types that the platform does not know",
+        services({"a": service("wroker"), "b": service("default"), "c": service("encode-process-data")}),
+        warnings=(
+            "spec.services.a.componentType: 'wroker' is no type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
+            "spec.services.c.componentType: 'encode-process-data' is no type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
+        ),
+    ),
+    Case(
+        "alpha: no image",
+        services({"a": {"componentType": "worker"}}),
+        warnings=(
+            "spec.services.a.extraPodSpec.mainContainer.image: the container main has no image yet, and pods cannot be made without one",
+        ),
+    ),
+    Case(
+        "beta: no image",
+        components(
+            {"name": "a"}, {"name": "b", "podTemplate": {"spec": {"containers": [{"name": "s"}, {"name": "main"}]}}}
+        ),
+        warnings=(
+            "spec.components[0].podTemplate.spec.containers: the container main has no image yet, and pods cannot be made without one",
+            "spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and pods cannot be made without one",
+        ),
+    ),
+    Case(
+        "alpha: deprecated fields of a service",
+        services({"Decode": service(dynamoNamespace="x", autoscaling={"enabled": True})}),
+        warnings=(
+            "spec.services.Decode.autoscaling is deprecated and ignored since v0.7.0, and is removed in v1.0: enable scalingAdapter, and point an HPA, KEDA or the planner at the DynamoGraphDeploymentScalingAdapter",
+            "spec.services.Decode.dynamoNamespace is deprecated and ignored since v0.8.0, and is removed in v1.0: leave it out: it follows from the namespace and the name of the graph",
+        ),
+    ),
+    Case(
+        "alpha: a component alone",
+        manifest(
+            "DynamoComponentDeployment",
+            "v1alpha1",
+            service("epp", serviceName="my.epp", replicas=3, dynamoNamespace="x"),
+            name="1" + "a" * 63,
+        ),
+        facts=replace(PLAIN, inference_pools=False),
+        errors=(
+            "metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
+            "metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
+            "metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
+            "spec.serviceName: 'my.epp' is no name of a service: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
+            "spec.replicas: must be 1 for an endpoint picker, not 3",
+            "spec.eppConfig: required for componentType epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
+        ),
+        warnings=(
+            "spec.dynamoNamespace is deprecated and ignored since v0.8.0, and is removed in v1.0: leave it out: it follows from the namespace and the name of the graph",
+        ),
+    ),
+    Case(
+        "beta: a component alone",
+        manifest(
+            "DynamoComponentDeployment",
+            "v1beta1",
+            {**component("a", experimental={"gpuMemoryService": {}}), "frontendSidecar": "x"},
+            name="1" + "a" * 63,
+        ),
+        errors=(
+            "metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
+            "metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
+            "metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
+            "spec.frontendSidecar: 'x' is no container of podTemplate.spec.containers beside main: add it there, or leave this out",
+            "spec.experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
+        ),
+    ),
+    Case(
+        "beta: a component of a graph has the graph's Dynamo namespace",
+        manifest(
+            "DynamoComponentDeployment",
+            "v1beta1",
+            component("a"),
+            name="a" * 60,
+            ownerReferences=[
+                {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "a", "uid": "1"}
+            ],
+        ),
+    ),
+]

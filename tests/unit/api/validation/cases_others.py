@@ -1,0 +1,216 @@
+# ruff: noqa: E501 - messages stand here whole
+"""Cases about requests, models and checkpoints, and about kinds without rules of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
+
+BLIND = replace(PLAIN, cluster_wide=False, gpu_discovery=False)
+PROFILING: dict[str, Any] = {"profilerImage": "x", "config": {}}
+
+
+def _request(version: str, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    made = manifest("DynamoGraphDeploymentRequest", version, {"model": "m", **spec})
+    return made if status is None else {**made, "status": status}
+
+
+def _old_request(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    return _request(ALPHA, status, **{"backend": "vllm", "profilingConfig": PROFILING, **spec})
+
+
+def _model(**spec: Any) -> dict[str, Any]:
+    return manifest("DynamoModel", ALPHA, {"modelName": "m", "baseModelName": "b", **spec})
+
+
+def _checkpoint(**spec: Any) -> dict[str, Any]:
+    made = {"identity": {"model": "m", "backendFramework": "vllm"}, "job": {"podTemplateSpec": {}}, **spec}
+    return manifest("DynamoCheckpoint", ALPHA, made)
+
+
+_OF_PROFILING = (
+    "spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
+    "spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
+)
+
+CASES = [
+    Case(
+        "beta: words of a request",
+        _request(BETA, backend="vlm", searchStrategy="fast", hardware={"gpuSku": "H100_SXM"}),
+        errors=(
+            "spec.backend: 'vlm' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'; did you mean vllm?",
+            "spec.searchStrategy: 'fast' is not allowed; one of 'rapid', 'thorough'",
+            "spec.hardware.gpuSku: 'H100_SXM' is not allowed; one of 'gb200_sxm', 'b200_sxm', 'h200_sxm', 'h100_sxm', 'h100_pcie', 'a100_sxm', 'a100_pcie', 'a30', 'l40s', 'l40', 'l4', 'v100_sxm', 'v100_pcie', 't4', 'mi200', 'mi300'; did you mean h100_sxm?",
+        ),
+    ),
+    Case(
+        "alpha: optimization of a request",
+        _old_request(profilingConfig={"profilerImage": "x", "config": {"sla": {"optimizationType": "cost"}}}),
+        errors=(
+            "spec.profilingConfig.config.sla.optimizationType: 'cost' is not allowed; one of 'latency', 'throughput'",
+        ),
+        warnings=_OF_PROFILING,
+    ),
+    Case(
+        "beta: a thorough search for no backend",
+        _request(BETA, searchStrategy="thorough", backend="auto"),
+        errors=(
+            "spec.searchStrategy: 'thorough' needs a backend to measure: set spec.backend to vllm, sglang or trtllm, or this to rapid",
+        ),
+    ),
+    Case(
+        "beta: a thorough search for a backend that is not said",
+        _request(BETA, searchStrategy="thorough"),
+        errors=(
+            "spec.searchStrategy: 'thorough' needs a backend to measure: set spec.backend to vllm, sglang or trtllm, or this to rapid",
+        ),
+    ),
+    Case("beta: a thorough search", _request(BETA, searchStrategy="thorough", backend="vllm")),
+    Case(
+        "beta: hardware that cannot be found out",
+        _request(BETA, hardware={"totalGpus": 8}),
+        facts=BLIND,
+        errors=(
+            "spec.hardware: set gpuSku, vramMb or numGpusPerNode: this platform may not look at nodes, so GPUs cannot be found out",
+        ),
+    ),
+    Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
+    Case("beta: hardware that can be found out", _request(BETA), facts=replace(BLIND, gpu_discovery=True)),
+    Case(
+        "alpha: hardware that cannot be found out",
+        _old_request(),
+        facts=BLIND,
+        errors=(
+            "spec: this platform may not look at nodes, so GPUs cannot be found out, and v1alpha1 cannot name them: write apiVersion nvidia.com/v1beta1 with spec.hardware",
+        ),
+        warnings=_OF_PROFILING,
+    ),
+    *(
+        Case(
+            f"beta: a spec that stays in {phase}",
+            _request(BETA, {"phase": phase}, backend="vllm", sla={"ttft": 10}),
+            old=_request(BETA, {"phase": phase}, image="x", sla={"ttft": 20}),
+            errors=(
+                f"spec.image: cannot be changed in phase {phase}: profiling has begun; delete the request and create it anew",
+                f"spec.sla: cannot be changed in phase {phase}: profiling has begun; delete the request and create it anew",
+                f"spec.backend: cannot be changed in phase {phase}: profiling has begun; "
+                "delete the request and create it anew",
+            ),
+        )
+        for phase in ("Profiling", "Deploying", "Deployed")
+    ),
+    *(
+        Case(
+            f"beta: a spec that may change in {phase}",
+            _request(BETA, {"phase": phase}, backend="vllm"),
+            old=_request(BETA, {"phase": phase}),
+        )
+        for phase in ("Pending", "Ready", "Failed")
+    ),
+    Case("beta: a spec that may change at first", _request(BETA, backend="vllm"), old=_request(BETA)),
+    Case(
+        "alpha: a spec that stays in Profiling",
+        _old_request({"state": "Profiling"}, backend="sglang"),
+        old=_old_request({"state": "Profiling"}),
+        errors=(
+            "spec.backend: cannot be changed in state Profiling: profiling has begun; delete the request and create it anew",
+        ),
+        warnings=_OF_PROFILING,
+    ),
+    Case(
+        "alpha: a spec that stays once the graph is made",
+        _old_request({"state": "Ready", "deployment": {"created": True}}, backend="sglang"),
+        old=_old_request({"state": "Ready", "deployment": {"created": True}}),
+        errors=(
+            "spec.backend: cannot be changed in state Ready: profiling has begun; delete the request and create it anew",
+        ),
+        warnings=_OF_PROFILING,
+    ),
+    Case(
+        "alpha: a spec that may change in Ready",
+        _old_request({"state": "Ready"}, backend="sglang"),
+        old=_old_request({"state": "Ready"}),
+        warnings=_OF_PROFILING,
+    ),
+    Case(
+        "model without names",
+        _model(modelName="", baseModelName=""),
+        errors=(
+            "spec.modelName: must not be empty",
+            "spec.baseModelName: must not be empty",
+        ),
+    ),
+    Case(
+        "adapter without a source",
+        _model(modelType="lora"),
+        errors=(
+            "spec.source: required for modelType lora: where workers load the adapter from, s3://bucket/path or hf://organization/name",
+        ),
+    ),
+    Case(
+        "adapter with an empty source",
+        _model(modelType="lora", source={"uri": ""}),
+        errors=(
+            "spec.source.uri: required for modelType lora: where workers load the adapter from, s3://bucket/path or hf://organization/name",
+        ),
+    ),
+    Case(
+        "adapter from a file",
+        _model(modelType="lora", source={"uri": "file:///models/a"}),
+        errors=("spec.source.uri: 'file:///models/a' is not supported; s3://bucket/path or hf://organization/name",),
+    ),
+    Case("adapter from S3", _model(modelType="lora", source={"uri": "s3://bucket/a"})),
+    Case("base model from a file", _model(source={"uri": "file:///models/a"})),
+    Case(
+        "model of another type and base",
+        _model(modelType="adapter", baseModelName="c"),
+        old=_model(),
+        errors=(
+            "spec.modelType: cannot be changed from 'base' to 'adapter': create a DynamoModel of another name",
+            "spec.baseModelName: cannot be changed from 'b' to 'c': create a DynamoModel of another name",
+        ),
+        warnings=(
+            "spec.modelType: endpoints were found by it; keep this DynamoModel until clients use the new one",
+            "spec.baseModelName: endpoints were found by it; keep this DynamoModel until clients use the new one",
+        ),
+    ),
+    Case("model whose type is said", _model(modelType="base"), old=_model()),
+    Case(
+        "checkpoint with shared GPU memory",
+        _checkpoint(gpuMemoryService={"enabled": True}),
+        errors=("spec.gpuMemoryService: cannot be enabled: a checkpoint does not hold its memory; leave it out",),
+    ),
+    Case(
+        "checkpoint with shared GPU memory where it is allowed",
+        _checkpoint(gpuMemoryService={"enabled": True}),
+        facts=replace(PLAIN, gms_snapshot=True),
+    ),
+    Case("checkpoint with its memory switched off", _checkpoint(gpuMemoryService={"enabled": False})),
+    Case(
+        "checkpoint of something else",
+        _checkpoint(identity={"model": "n", "backendFramework": "vllm", "dtype": "fp8"}),
+        old=_checkpoint(),
+        errors=(
+            "spec.identity.model: cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint",
+            "spec.identity.dtype: cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint",
+        ),
+    ),
+    Case(
+        "checkpoint whose defaults are said",
+        _checkpoint(identity={"model": "m", "backendFramework": "vllm", "tensorParallelSize": 1}),
+        old=_checkpoint(),
+    ),
+    Case(
+        "adapter of a graph",
+        manifest(
+            "DynamoGraphDeploymentScalingAdapter",
+            BETA,
+            {"replicas": 3, "dgdRef": {"name": "graph", "componentName": "a"}},
+        ),
+    ),
+    Case("metadata of a worker", manifest("DynamoWorkerMetadata", ALPHA, {"data": {}})),
+    Case("request of old", manifest("DynamoNimRequest", ALPHA, {"bentoTag": "a:b"})),
+    Case("somebody else's", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}),
+]

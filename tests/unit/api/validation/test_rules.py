@@ -1,0 +1,94 @@
+"""Every rule, in each of its versions: what is found, in which words, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.validation import validate
+from dynamo_shared.api.validation.book import Book, Rule
+from dynamo_shared.api.validation.check import REFUSING, WARNING
+
+from tests.unit.api.validation import cases_changes, cases_component, cases_graph, cases_others
+from tests.unit.api.validation.building import Case
+
+CASES = [*cases_graph.CASES, *cases_component.CASES, *cases_changes.CASES, *cases_others.CASES]
+EACH = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+RULES = [rule for book in (*REFUSING, *WARNING) for rule in book.rules]
+
+
+@EACH
+def test_findings(case: Case) -> None:
+    before = copy.deepcopy((case.obj, case.old))
+    found = validate(case.obj, case.old, case.facts)
+    assert tuple(map(str, found.errors)) == case.errors
+    assert found.warnings == case.warnings
+    assert (case.obj, case.old) == before
+
+
+@EACH
+def test_what_rules_refuse_is_fine_by_its_schema(case: Case) -> None:
+    """So that nothing is reported twice, and no rule is about what cannot be written."""
+    if case.obj["apiVersion"].startswith("nvidia.com/"):
+        assert schema_errors(case.obj, embedded=False) == []
+
+
+def test_cases_have_names_of_their_own() -> None:
+    names = [case.id for case in CASES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.fixture(scope="module")
+def said() -> set[tuple[str, str, str]]:
+    """What the cases make rules say: rule, version, message before its blanks are filled."""
+    heard: set[tuple[str, str, str]] = set()
+
+    def listening(self: Book, version: str, *subject: Any) -> Iterator[FieldError]:
+        for rule in self.rules:
+            if version in rule.versions:
+                for _, message in rule.check(*subject):
+                    heard.add((rule.name, version, _template(rule, message)))
+        yield from ()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Book, "broken", listening)
+        for case in CASES:
+            validate(case.obj, case.old, case.facts)
+    return heard
+
+
+def _template(rule: Rule, message: str) -> str:
+    for template in rule.says:
+        pattern = ".*".join(re.escape(part) for part in re.split(r"\{\w+\}", template))
+        if re.fullmatch(pattern, message, re.DOTALL):
+            return template
+    raise AssertionError(f"{rule.name} says what docs do not tell: {message}")
+
+
+@pytest.mark.parametrize(
+    ("rule", "version"),
+    [
+        pytest.param(rule, version, id=f"{rule.name} ({', '.join(rule.kinds)} {version})")
+        for rule in RULES
+        for version in rule.versions
+    ],
+)
+def test_every_rule_has_a_case_in_each_version(rule: Rule, version: str, said: set[tuple[str, str, str]]) -> None:
+    assert any(name == rule.name and of == version for name, of, _ in said)
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.name) for rule in RULES])
+def test_every_message_has_a_case(rule: Rule, said: set[tuple[str, str, str]]) -> None:
+    heard = {template for name, _, template in said if name == rule.name}
+    assert heard == set(rule.says)
+
+
+def test_rules_have_names_of_their_own_and_a_sentence_for_docs() -> None:
+    names = [rule.name for rule in RULES]
+    assert len(set(names)) == len(names)
+    assert all(rule.about.endswith(".") for rule in RULES)
