@@ -1,0 +1,174 @@
+"""Pod templates, checked by us and by a real API server: what it accepts we accept, what it cannot read we refuse.
+
+Each part of a template that says everything is taken away, changed into values of other types, and given a field that
+there is none of. The API server's answer to a strict dry run is the truth: 400 means that it cannot read the object,
+422 that its handwritten validation refuses it, of which we know a part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.model import embedded
+from dynamo_shared.api.resources import DEPLOYMENTS
+from dynamo_shared.kube import Invalid, KubeClient
+from dynamo_shared.kube.openapi import SchemaSource, fetch_schemas
+
+HERE = Path(__file__).parent.parent / "unit" / "api" / "embedded"
+PUBLISHED = HERE / "published.json"
+LIMIT = 16
+
+# One of each type, and those that are as good as nothing to some fields and wrong for others.
+OTHERS: tuple[Any, ...] = ("x", "", -1, True, [None], {}, None)
+
+Path_ = tuple[int | str, ...]
+
+
+def full() -> dict[str, Any]:
+    template: dict[str, Any] = yaml.safe_load((HERE / "full_template.yaml").read_text())
+    return template
+
+
+def deployment(namespace: str, template: Any) -> dict[str, Any]:
+    metadata = {"name": "template", "namespace": namespace}
+    spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+async def checker(kube: KubeClient) -> Checker:
+    spec = {"type": "object", "properties": {"template": embedded("io.k8s.api.core.v1.PodTemplateSpec")}}
+    return Checker.from_documents(
+        *await fetch_schemas(kube),
+        resources=[DEPLOYMENTS],
+        schemas=lambda _: {"type": "object", "properties": {"spec": spec}},
+    )
+
+
+def parts(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Every part of a value, the whole first."""
+    yield path, value
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, child in children:
+        yield from parts(child, (*path, step))
+
+
+def changed(value: Any, path: Path_, part: Any = ..., *, delete: bool = False) -> Any:
+    """A copy with one part exchanged or taken away; nothing but the way to it is copied."""
+    if not path:
+        return part
+    step, rest = path[0], path[1:]
+    result = copy.copy(value)
+    if rest:
+        result[step] = changed(value[step], rest, part, delete=delete)
+    elif delete:
+        del result[step]
+    else:
+        result[step] = part
+    return result
+
+
+async def verdicts(kube: KubeClient, objects: list[dict[str, Any]], *, apply: bool = False) -> list[int]:
+    """What the API server answers to a dry run of each: 200, 400 or 422."""
+    gate = asyncio.Semaphore(LIMIT)
+
+    async def one(obj: dict[str, Any]) -> int:
+        async with gate:
+            try:
+                if apply:
+                    await kube.apply(DEPLOYMENTS, obj, dry_run=True)
+                else:
+                    await kube.create(DEPLOYMENTS, obj, dry_run=True)
+            except Invalid as error:
+                return error.status
+            return 200
+
+    return await asyncio.gather(*(one(obj) for obj in objects))
+
+
+def disagreements(
+    checker: Checker, cases: list[tuple[str, dict[str, Any]]], found: list[int], *, unreadable: int = 400
+) -> list[str]:
+    """Cases that the API server accepts and we refuse, or that it cannot read and we accept."""
+    wrong = []
+    for (name, obj), status in zip(cases, found, strict=True):
+        errors = checker.errors(obj)
+        if status == 200 and errors:
+            wrong.append(f"{name}: accepted there, refused here: {[str(error) for error in errors]}")
+        elif status == unreadable and not errors:
+            wrong.append(f"{name}: unreadable there, accepted here")
+    return wrong
+
+
+def cases(namespace: str, *, others: tuple[Any, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    template = full()
+    # Without its labels a template does not fit the selector, which is another matter.
+    fixed = {(), ("metadata",), ("metadata", "labels"), ("metadata", "labels", "app")}
+    for path, part in parts(template):
+        name = ".".join(map(str, path))
+        if path in fixed:
+            continue
+        yield f"{name} missing", deployment(namespace, changed(template, path, delete=True))
+        for other in others:
+            yield f"{name} = {other!r}", deployment(namespace, changed(template, path, other))
+        if isinstance(part, dict):
+            unknown = deployment(namespace, changed(template, (*path, "noSuchField"), 1))
+            yield f"{name} with an unknown field", unknown
+
+
+async def test_the_whole_template_is_accepted_by_both(kube: KubeClient, checker: Checker, namespace: str) -> None:
+    obj = deployment(namespace, full())
+    assert checker.errors(obj) == []
+    assert await verdicts(kube, [obj]) == [200]
+    assert await verdicts(kube, [obj], apply=True) == [200]
+
+
+async def test_every_part_changed(kube: KubeClient, checker: Checker, namespace: str) -> None:
+    tried = list(cases(namespace, others=OTHERS))
+    found = await verdicts(kube, [obj for _, obj in tried])
+    assert min(found.count(status) for status in (200, 400, 422)) > 500
+    # Two that differ only in their protocol become one port without it. Creation takes it, and only warns.
+    assert [each for each in disagreements(checker, tried, found) if "ports.1.protocol missing" not in each] == []
+
+
+async def test_doubled_items(kube: KubeClient, checker: Checker, namespace: str) -> None:
+    """The platform applies what it makes, and an apply refuses what a creation lets through in some lists."""
+    template = full()
+    tried = [
+        (".".join(map(str, path)), deployment(namespace, changed(template, path, [*part, part[0]])))
+        for path, part in parts(template)
+        if isinstance(part, list) and part and isinstance(part[0], dict)
+    ]
+    found = await verdicts(kube, [obj for _, obj in tried], apply=True)
+    wrong = disagreements(checker, tried, found, unreadable=500)
+    # Variables of main are merged before they are applied.
+    assert wrong == [f"spec.containers.{index}.env: unreadable there, accepted here" for index in (0, 1)]
+
+
+async def test_the_file_for_tests_without_a_server(kube: KubeClient) -> None:
+    specification = importlib.util.spec_from_file_location("published", HERE / "published.py")
+    assert specification is not None
+    assert specification.loader is not None
+    published = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(published)
+    assert PUBLISHED.read_text() == published.text_of(await fetch_schemas(kube)), "write it anew: see published.py"
+
+
+async def test_a_checker_follows_a_real_server(kube: KubeClient) -> None:
+    source = SchemaSource(kube)
+    checker = await source.checker()
+    assert await source.checker() is checker
+    main = {"name": "main", "resources": {"limts": {}}}
+    component = {"name": "a", "podTemplate": {"spec": {"containers": [main]}}}
+    graph = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "spec": {"components": [component]}}
+    assert [str(error) for error in checker.errors(graph)] == [
+        "spec.components[0].podTemplate.spec.containers[0].resources.limts: no such field; did you mean limits?"
+    ]

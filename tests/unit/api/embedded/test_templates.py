@@ -1,0 +1,341 @@
+"""What is wrong with a pod template, in the words that its author reads."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.model import embedded
+from dynamo_shared.api.resources import DEPLOYMENTS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .published import FULL_TEMPLATE, document
+
+TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
+FULL = yaml.safe_load(FULL_TEMPLATE.read_text())
+CHECKER = Checker.from_documents(
+    document(),
+    resources=[DEPLOYMENTS],
+    schemas=lambda _: {"type": "object", "properties": {"template": embedded(TEMPLATE, "spec.containers")}},
+)
+
+
+def errors(template: Any) -> list[str]:
+    return [
+        str(error) for error in CHECKER.errors({"apiVersion": "apps/v1", "kind": "Deployment", "template": template})
+    ]
+
+
+def full() -> Any:
+    return copy.deepcopy(FULL)
+
+
+def in_pod(**fields: Any) -> list[str]:
+    return [error.removeprefix("template.spec.") for error in errors({"spec": fields})]
+
+
+def in_main(**fields: Any) -> list[str]:
+    return [error.removeprefix("containers[0].") for error in in_pod(containers=[{"name": "main", **fields}])]
+
+
+def test_a_template_that_says_everything_is_fine() -> None:
+    template = full()
+    before = copy.deepcopy(template)
+    assert errors(template) == []
+    assert template == before
+
+
+@pytest.mark.parametrize("template", [{}, {"spec": {}}, {"spec": {"containers": []}}, {"metadata": None, "spec": None}])
+def test_a_part_of_a_template_is_fine(template: Any) -> None:
+    assert errors(template) == []
+
+
+def test_null_is_absent() -> None:
+    assert in_main(image=None, env=None, args=[None], livenessProbe=None, resources={"limits": {"cpu": None}}) == []
+    assert in_main(env=[None, {"name": None}]) == [
+        "env[0].name: required, and missing",
+        "env[1].name: required, and missing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"resources": {"limts": {}}}, "resources.limts: no such field; did you mean limits?"),
+        ({"resources": {"Limits": {}}}, "resources.Limits: no such field; did you mean limits?"),
+        ({"nothing_like_it": 1}, "nothing_like_it: no such field"),
+        (
+            {"ports": [{"containerPort": 1, "zzz": 1}]},
+            "ports[0].zzz: no such field; there are containerPort, hostIP, hostPort, name, protocol",
+        ),
+        ({"resources": "x"}, "resources: must be an object, not 'x'"),
+        ({"env": {"A": "b"}}, "env: must be a list, not an object"),
+        ({"env": ["A=b"]}, "env[0]: must be an object, not 'A=b'"),
+        ({"env": [{"name": "A", "value": 1}]}, "env[0].value: must be a string, not 1"),
+        ({"env": [{"name": "A", "value": True}]}, "env[0].value: must be a string, not true"),
+        ({"env": [{"value": "b"}]}, "env[0].name: required, and missing"),
+        ({"env": [{"name": ""}]}, "env[0].name: must not be empty"),
+        ({"args": "--model x"}, "args: must be a list, not '--model x'"),
+        ({"args": [5]}, "args[0]: must be a string, not 5"),
+        ({"tty": "yes"}, "tty: must be true or false, not 'yes'"),
+        ({"ports": [{"containerPort": "http"}]}, "ports[0].containerPort: must be an integer, not 'http'"),
+        ({"ports": [{"containerPort": 80.5}]}, "ports[0].containerPort: must be an integer, not 80.5"),
+        ({"ports": [{"containerPort": True}]}, "ports[0].containerPort: must be an integer, not true"),
+        (
+            {"startupProbe": {"periodSeconds": 10**10}},
+            "startupProbe.periodSeconds: 10000000000 does not fit an integer of 32 bits",
+        ),
+        (
+            {"imagePullPolicy": "always"},
+            "imagePullPolicy: 'always' is not allowed; one of Always, IfNotPresent, Never",
+        ),
+        (
+            {"ports": [{"containerPort": 1, "protocol": "HTTP"}]},
+            "ports[0].protocol: 'HTTP' is not allowed; one of SCTP, TCP, UDP",
+        ),
+        (
+            {"lifecycle": {"stopSignal": "SIGTERN"}},
+            "lifecycle.stopSignal: 'SIGTERN' is not allowed; did you mean SIGTERM?",
+        ),
+        (
+            {"livenessProbe": {"httpGet": {"port": True}}},
+            "livenessProbe.httpGet.port: must be an integer or a string, not true",
+        ),
+        (
+            {"resources": {"limits": {"memory": "8GB"}}},
+            "resources.limits.memory: '8GB' is no quantity; examples: 8Gi, 500m, 2, 1e9",
+        ),
+        (
+            {"resources": {"limits": {"memory": ["8Gi"]}}},
+            "resources.limits.memory: must be a quantity such as 8Gi or 500m, not a list",
+        ),
+        ({"volumeMounts": [{"name": "cache"}]}, "volumeMounts[0].mountPath: required, and missing"),
+        (
+            {"volumeMounts": [{"name": "a", "mountPath": "/x"}, {"name": "b", "mountPath": "/x"}]},
+            "volumeMounts[1]: has the same mountPath '/x' as the item at 0",
+        ),
+        (
+            {"ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]},
+            "ports[1]: has the same containerPort 80 and protocol 'TCP' as the item at 0",
+        ),
+    ],
+)
+def test_what_the_cluster_publishes(fields: dict[str, Any], message: str) -> None:
+    assert in_main(**fields) == [message]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"env": [{"name": "A=B"}]},
+            "env[0].name: 'A=B' is no name of an environment variable, which has printable ASCII characters, and no '=' "
+            "among them",
+        ),
+        (
+            {"env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
+            "env[0].valueFrom: must not stand beside a value; keep one of them",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {}}]},
+            "env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"key": "k"}}}]},
+            "env[0].valueFrom.secretKeyRef.name: required, and missing",
+        ),
+        (
+            {"envFrom": [{"prefix": "A_"}]},
+            "envFrom[0]: must say where the variables come from: configMapRef or secretRef",
+        ),
+        (
+            {"envFrom": [{"secretRef": {"name": "s"}, "configMapRef": {"name": "c"}}]},
+            "envFrom[0]: must have one source, not a configMapRef and a secretRef",
+        ),
+        ({"ports": [{"containerPort": 0}]}, "ports[0].containerPort: 0 is too small; at least 1"),
+        ({"ports": [{"containerPort": 70000}]}, "ports[0].containerPort: 70000 is too large; at most 65535"),
+        (
+            {"ports": [{"containerPort": 1, "name": "HTTP"}]},
+            "ports[0].name: 'HTTP' is no port name, which has at most 15 lower-case letters, digits and single '-' between "
+            "them, and at least one letter",
+        ),
+        (
+            {"ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
+            "ports[1].name: another port of the container has the name 'a'",
+        ),
+        (
+            {"resources": {"limits": {"gpu": 1}}},
+            "resources.limits.gpu: no such resource; a GPU is called nvidia.com/gpu here",
+        ),
+        ({"resources": {"limits": {"memroy": 1}}}, "resources.limits.memroy: no such resource; did you mean memory?"),
+        (
+            {"resources": {"limits": {"fpga": 1}}},
+            "resources.limits.fpga: no such resource; others have a domain before them, such as nvidia.com/gpu",
+        ),
+        ({"resources": {"limits": {"cpu": "-1"}}}, "resources.limits.cpu: must not be negative"),
+        (
+            {"resources": {"limits": {"nvidia.com/gpu": "1500m"}}},
+            "resources.limits[\"nvidia.com/gpu\"]: must be a whole number, not '1500m'",
+        ),
+        (
+            {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}},
+            "resources.requests.memory: 2Gi is more than the limit, 1Gi",
+        ),
+        (
+            {"resources": {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}}},
+            'resources.requests["nvidia.com/gpu"]: must equal the limit, 2; nvidia.com/gpu cannot be shared out',
+        ),
+        (
+            {"livenessProbe": {"exec": {"command": ["a"]}, "grpc": {"port": 1}}},
+            "livenessProbe: must ask one question, not exec and grpc",
+        ),
+        (
+            {"livenessProbe": {"successThreshold": 2}},
+            "livenessProbe.successThreshold: must be 1 in a livenessProbe, not 2",
+        ),
+        ({"livenessProbe": {"periodSeconds": -1}}, "livenessProbe.periodSeconds: -1 is too small; at least 0"),
+        (
+            {"readinessProbe": {"tcpSocket": {"port": "my_port"}}},
+            "readinessProbe.tcpSocket.port: 'my_port' is no port name, which has at most 15 lower-case letters, digits and "
+            "single '-' between them, and at least one letter",
+        ),
+        (
+            {"volumeMounts": [{"name": "a", "mountPath": "/a:b"}]},
+            "volumeMounts[0].mountPath: '/a:b' must not contain ':'",
+        ),
+        ({"restartPolicy": "always"}, "restartPolicy: 'always' is not allowed; one of Always, Never, OnFailure"),
+        ({"securityContext": {"runAsUser": -1}}, "securityContext.runAsUser: -1 is too small; at least 0"),
+    ],
+)
+def test_what_it_does_not_publish_and_refuses(fields: dict[str, Any], message: str) -> None:
+    assert in_main(**fields) == [message]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"containers": "main"}, "containers: must be a list, not 'main'"),
+        ({"containers": [{"image": "x"}]}, "containers[0].name: required, and missing"),
+        ({"containers": [{"name": "a"}, {"name": "a"}]}, "containers[1]: has the same name 'a' as the item at 0"),
+        (
+            {"containers": [{"name": "a"}], "initContainers": [{"name": "a"}]},
+            "initContainers[0].name: a container has the name 'a' already",
+        ),
+        (
+            {"containers": [{"name": "Main"}]},
+            "containers[0].name: 'Main' is no name, which has lower-case letters, digits and '-', begins and ends with a "
+            "letter or digit, and has at most 63 characters",
+        ),
+        ({"restartPolicy": "Sometimes"}, "restartPolicy: 'Sometimes' is not allowed; one of Always, Never, OnFailure"),
+        ({"volumes": [{"emptyDir": {}}]}, "volumes[0].name: required, and missing"),
+        (
+            {"volumes": [{"name": "a", "emptyDir": {}, "hostPath": {"path": "/x"}}]},
+            "volumes[0]: must have one source, not emptyDir and hostPath",
+        ),
+        (
+            {"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1Gi"}}]},
+            "volumes[0].emptyDir.sizeLimit: must not be negative",
+        ),
+        ({"volumes": [{"name": "a", "secret": {}}]}, "volumes[0].secret.secretName: required, and missing"),
+        (
+            {"tolerations": [{"operator": "Exists", "value": "x"}]},
+            "tolerations[0].value: must be empty where the operator is Exists",
+        ),
+        ({"tolerations": [{}]}, "tolerations[0].operator: must be Exists where there is no key"),
+        (
+            {"tolerations": [{"key": "k", "tolerationSeconds": 5}]},
+            "tolerations[0].effect: must be NoExecute where there are tolerationSeconds",
+        ),
+        (
+            {"nodeSelector": {"pool": "a b"}},
+            "nodeSelector.pool: 'a b' is no label value, which has at most 63 letters, digits, '-', '_' and '.', and begins "
+            "and ends with a letter or digit",
+        ),
+        ({"nodeSelector": {"gpus": 8}}, "nodeSelector.gpus: must be a string, not 8"),
+    ],
+)
+def test_pods(fields: dict[str, Any], message: str) -> None:
+    assert in_pod(**fields) == [message]
+
+
+def test_labels_and_annotations() -> None:
+    key = (
+        "is no valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
+        "and may stand behind a DNS name and a '/'"
+    )
+    metadata = {
+        "labels": {"a b": "", "ok": "x" * 64},
+        "annotations": {"Example.com/note": "any thing", "a/b/c": ""},
+        "creationTimestamp": "yesterday",
+    }
+    assert errors({"metadata": metadata}) == [
+        "template.metadata.creationTimestamp: 'yesterday' is no time; write it like 2026-01-31T12:00:00Z",
+        f'template.metadata.labels["a b"]: {key}',
+        f"template.metadata.labels.ok: '{'x' * 64}' is no label value, which has at most 63 letters, digits, '-', '_' and "
+        "'.', and begins and ends with a letter or digit",
+        f'template.metadata.annotations["a/b/c"]: {key}',
+    ]
+
+
+def test_everything_is_told_at_once() -> None:
+    main = {
+        "name": "main",
+        "env": "x",
+        "resources": {"limts": {}, "requests": {"cpu": 2}, "limits": {"cpu": 1}},
+        "tty": 1,
+    }
+    assert in_pod(containers=[main], volumes={}) == [
+        "containers[0].env: must be a list, not 'x'",
+        "containers[0].resources.limts: no such field; did you mean limits?",
+        "containers[0].resources.requests.cpu: 2 is more than the limit, 1",
+        "containers[0].tty: must be true or false, not 1",
+        "volumes: must be a list, not an object",
+    ]
+
+
+def test_what_the_platform_completes_is_fine() -> None:
+    """The image of main, a probe's question, a claim's volume come from its defaults; of a variable the last counts."""
+    assert (
+        in_main(
+            livenessProbe={"periodSeconds": 5},
+            volumeMounts=[{"name": "model-cache", "mountPath": "/models"}],
+            env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+        )
+        == []
+    )
+
+
+def test_an_object_of_errors_is_cut_off() -> None:
+    found = in_pod(**{f"field{number}": 1 for number in range(100_000)})
+    assert len(found) == 100
+    assert len(in_main(env=[{}] * 1000)) == 100
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
+    template = full()
+    node, path = template, []
+    while isinstance(node, dict | list) and node:
+        keys = sorted(node) if isinstance(node, dict) else range(len(node))
+        key = data.draw(st.sampled_from(list(keys)))
+        path.append(key)
+        if not isinstance(node[key], dict | list) or not node[key] or data.draw(st.integers(0, 4)) == 0:
+            node[key] = data.draw(json_values)
+            break
+        node = node[key]
+    json.dumps(template)
+    for error in errors(template):
+        assert error.startswith("template.")

@@ -1,0 +1,120 @@
+"""Reading what the API server publishes: what each answer means, and what stays when it does not answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.kube import NotFound, ResponseTooLarge, Unavailable, openapi
+
+POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
+
+
+def index(**hashes: str) -> dict[str, Any]:
+    paths = {"pods": "api/v1", "jobs": "apis/batch/v1", "scaling": "apis/autoscaling/v2", "other": "apis/apps/v1"}
+    return {
+        "paths": {
+            paths[name]: {"serverRelativeURL": f"/openapi/v3/{paths[name]}?hash={version}"}
+            for name, version in hashes.items()
+        }
+    }
+
+
+def document(*fields: str) -> dict[str, Any]:
+    template = {"type": "object", "description": "prose", "properties": {name: {"type": "string"} for name in fields}}
+    return {"openapi": "3.0.0", "paths": {}, "components": {"schemas": {POD_TEMPLATE: template}}}
+
+
+def graph(template: dict[str, Any]) -> dict[str, Any]:
+    component = {"name": "a", "podTemplate": template}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "spec": {"components": [component]}}
+
+
+def messages(checker: Any, template: dict[str, Any]) -> list[str]:
+    return [error.message for error in checker.errors(graph(template))]
+
+
+async def test_only_what_is_needed_is_kept(server: Any, steps: Any) -> None:
+    server.then(steps.answer(index(pods="1", other="1")), steps.answer(document("a")))
+    found = await openapi.fetch_schemas(server.client())
+    template = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert found == [{"components": {"schemas": {POD_TEMPLATE: template}}}]
+    assert [seen.path for seen in server.seen] == ["/openapi/v3", "/openapi/v3/api/v1"]
+
+
+async def test_every_document_that_is_there_is_read(server: Any, steps: Any) -> None:
+    server.then(steps.answer(index(scaling="1", jobs="1", pods="1")), *(steps.answer(document()) for _ in range(3)))
+    assert len(await openapi.fetch_schemas(server.client(), ["Any"])) == 3
+    assert [seen.path for seen in server.seen[1:]] == [f"/openapi/v3/{path}" for path in openapi.DOCUMENTS]
+
+
+async def test_a_checker_stays_until_something_else_is_published(server: Any, steps: Any) -> None:
+    source = openapi.SchemaSource(server.client())
+    assert source.known is None
+    server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
+    first = await source.checker()
+    assert messages(first, {"a": "x"}) == []
+    server.then(steps.answer(index(pods="1", other="2")))
+    assert await source.checker() is first
+    server.then(steps.answer(index(pods="2")), steps.answer(document("b")))
+    second = await source.checker()
+    assert second is source.known
+    assert messages(second, {"a": "x"}) == ["no such field; there are b"]
+    assert not server.script
+
+
+async def test_the_api_server_is_not_asked_all_the_time(server: Any, steps: Any) -> None:
+    now = [100.0]
+    source = openapi.SchemaSource(server.client(), interval=60, clock=lambda: now[0])
+    server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
+    first = await source.checker()
+    now[0] += 59
+    assert await source.checker() is first
+    assert len(server.seen) == 2
+    now[0] += 1
+    server.then(steps.answer(index(pods="1")))
+    assert await source.checker() is first
+    assert len(server.seen) == 3
+
+
+async def test_before_the_first_answer_there_is_none(server: Any, steps: Any) -> None:
+    source = openapi.SchemaSource(server.client(), interval=60)
+    server.then(steps.refuse(404, "NotFound"))
+    with pytest.raises(NotFound):
+        await source.checker()
+    assert source.known is None
+    server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
+    assert await source.checker() is source.known
+
+
+@pytest.mark.parametrize("failing", ["index", "empty", "document", "garbled"])
+async def test_the_last_checker_stays_in_use(server: Any, steps: Any, failing: str) -> None:
+    source = openapi.SchemaSource(server.client())
+    server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
+    first = await source.checker()
+    changed = steps.answer(index(pods="2"))
+    server.then(
+        *{
+            "index": [steps.refuse(500, "InternalError")],
+            "empty": [steps.answer({"paths": {}})],
+            "document": [changed, steps.refuse(404, "NotFound")],
+            "garbled": [changed, steps.text("<html>")],
+        }[failing]
+    )
+    assert await source.checker() is first
+    server.then(steps.answer(index(pods="2")), steps.answer(document("b")))
+    assert await source.checker() is not first
+
+
+@pytest.mark.parametrize("answer", ["<html>", '{"paths": []}', '{"paths": {"api/v1": 1}}', "{}"])
+async def test_what_is_no_index(server: Any, steps: Any, answer: str) -> None:
+    server.then(steps.text(answer))
+    with pytest.raises(Unavailable):
+        await openapi.fetch_schemas(server.client())
+
+
+async def test_answers_are_bounded(server: Any, steps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openapi, "MAX_BYTES", 1000)
+    server.then(steps.answer(index(pods="1")), steps.text(" " * 1001))
+    with pytest.raises(ResponseTooLarge, match="larger than 1000 bytes"):
+        await openapi.fetch_schemas(server.client())
