@@ -4,40 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
 
 from dynamo_shared.runtime import InvalidSettings, Settings
 
+from dynamo_admission.registration import Address
+
 DEFAULT_NAMESPACE = "dynamo-system"
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """One of the two: `url`, or `service` of `namespace` on `port`."""
-
-    namespace: str
-    service: str = ""
-    port: int = 443
-    url: str = ""
-
-    @property
-    def host(self) -> str:
-        """The name that the API server verifies the certificate against."""
-        return urlsplit(self.url).hostname or "" if self.url else f"{self.service}.{self.namespace}.svc"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the certificate must be valid for, the verified name first."""
-        return (self.host,) if self.url else (self.host, f"{self.host}.cluster.local", self.host.removesuffix(".svc"))
-
-    def client_config(self, path: str) -> dict[str, Any]:
-        """`clientConfig` of webhook configurations and CRDs, without its authorities."""
-        if self.url:
-            return {"url": self.url.rstrip("/") + path}
-        service = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
-        return {"service": service}
 
 
 def namespace_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:

@@ -9,6 +9,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -20,7 +21,6 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_admission.address import Address
 from dynamo_admission.kinds import CONVERTED, REVIEWED, SERVED
 from dynamo_admission.review import Webhook
 
@@ -33,6 +33,33 @@ TIMEOUT = 10
 INJECT_FROM = "cert-manager.io/inject-ca-from"
 BUNDLE = "caBundle"
 PART_OF = "dynamo-platform"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One of the two: `url`, or `service` of `namespace` on `port`."""
+
+    namespace: str
+    service: str = ""
+    port: int = 443
+    url: str = ""
+
+    @property
+    def host(self) -> str:
+        """The name that the API server verifies the certificate against."""
+        return urlsplit(self.url).hostname or "" if self.url else f"{self.service}.{self.namespace}.svc"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the certificate must be valid for, the verified name first."""
+        return (self.host,) if self.url else (self.host, f"{self.host}.cluster.local", self.host.removesuffix(".svc"))
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        """`clientConfig` of webhook configurations and CRDs, without its authorities."""
+        if self.url:
+            return {"url": self.url.rstrip("/") + path}
+        service = {"namespace": self.namespace, "name": self.service, "path": path, "port": self.port}
+        return {"service": service}
 
 
 @dataclass(frozen=True, slots=True)

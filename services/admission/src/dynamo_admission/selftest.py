@@ -18,8 +18,7 @@ import aiohttp
 import msgspec
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
-from dynamo_admission.address import Address
-from dynamo_admission.registration import CONVERT_PATH, path_of
+from dynamo_admission.registration import CONVERT_PATH, Address, path_of
 from dynamo_admission.review import Webhook
 from dynamo_admission.wire import ADMISSION_API, ADMISSION_KIND, CONVERSION_API, CONVERSION_KIND
 
@@ -66,7 +65,9 @@ async def self_test(listener: Listener, bundles: Iterable[bytes]) -> datetime:
             for webhook in (Webhook.MUTATE, Webhook.VALIDATE):
                 accepted = await _ask(session, listener, path_of(webhook), _question(GOOD))
                 if not accepted.get("allowed"):
-                    raise SelfTestFailed(f"/{webhook} refuses a good graph: {accepted.get('status', {}).get('message')}")
+                    raise SelfTestFailed(
+                        f"/{webhook} refuses a good graph: {accepted.get('status', {}).get('message')}"
+                    )
                 refused = await _ask(session, listener, path_of(webhook), _question(BAD))
                 if refused.get("allowed") or "spec.backendFramework" not in refused.get("status", {}).get(
                     "message", ""
