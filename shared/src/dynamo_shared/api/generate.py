@@ -13,6 +13,7 @@ import yaml
 
 from dynamo_shared.api import generating, reference
 from dynamo_shared.api.crds.build import DEFINITIONS, build, file_name
+from dynamo_shared.api.validation import documentation
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -33,7 +34,8 @@ def outputs(root: Path) -> dict[Path, str]:
         + yaml.dump(build(definition), Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
         for definition in DEFINITIONS
     }
-    return texts | reference.outputs(root)
+    rules = {root / "docs" / "validation.md": documentation.text()}
+    return texts | reference.outputs(root) | rules
 
 
 def main(arguments: list[str] | None = None) -> int:

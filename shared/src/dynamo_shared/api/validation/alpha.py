@@ -29,7 +29,8 @@ def graph(obj: dict[str, Any]) -> Graph:
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     services = spec.get("services")
     backend = text(spec.get("backendFramework"))
-    readable = services is None or isinstance(services, dict)
+    # What is of a wrong type is the schema's to report.
+    readable = isinstance(services, dict) or (services is None and isinstance(obj.get("spec", {}), dict | None))
     return Graph(
         version=ALPHA,
         words=WORDS,

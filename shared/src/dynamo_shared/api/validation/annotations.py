@@ -47,7 +47,7 @@ def graph_annotations_have_known_values(graph: Graph, _facts: Facts) -> Violatio
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_EXECUTOR, _NO_MODE)
 def component_annotations_have_known_values(component: Component, _facts: Facts) -> Violations:
-    """The same of a component's own annotations, and of those of its pods."""
+    """So they are among the annotations of a component and of its pods."""
     for values, at in component.annotations:
         if values:
             yield from _known_values(values, at)
@@ -56,15 +56,15 @@ def component_annotations_have_known_values(component: Component, _facts: Facts)
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
 
 
-@ANNOTATIONS.rule(_NO_MARGIN)
+@ANNOTATIONS.rule(_NO_MARGIN, ours=True)
 def graph_margins_are_numbers(graph: Graph, _facts: Facts) -> Violations:
     """Surge and unavailability of a rolling update, for all components, are numbers of pods or percentages."""
     yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
-@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN)
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, ours=True)
 def component_margins_are_numbers(component: Component, _facts: Facts) -> Violations:
-    """The same for one component: those of its pods count."""
+    """Surge and unavailability of one component, as its pods are annotated, are numbers of pods or percentages."""
     values, at = component.annotations[-1]
     if values:
         yield from _margins(values, at)

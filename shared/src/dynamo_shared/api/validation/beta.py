@@ -30,7 +30,8 @@ def graph(obj: dict[str, Any]) -> Graph:
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     components = spec.get("components")
     backend = text(spec.get("backendFramework"))
-    readable = components is None or isinstance(components, list)
+    # What is of a wrong type is the schema's to report.
+    readable = isinstance(components, list) or (components is None and isinstance(obj.get("spec", {}), dict | None))
     found = [(index, each) for index, each in enumerate(items(components)) if isinstance(each, dict)]
     return Graph(
         version=BETA,

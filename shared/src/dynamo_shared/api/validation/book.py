@@ -21,7 +21,10 @@ Check = Callable[..., Violations]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: `about` says it in a sentence, `says` are its messages with `{...}` for what differs."""
+    """A rule: `about` says it in a sentence, `says` are its messages with `{...}` for what differs.
+
+    `ours` marks rules that the reference does not have: what they refuse would fail later, or be passed over.
+    """
 
     name: str
     about: str
@@ -30,6 +33,7 @@ class Rule:
     when: str
     says: tuple[str, ...]
     check: Check
+    ours: bool
 
 
 class Book:
@@ -43,14 +47,14 @@ class Book:
         self.rules: list[Rule] = []
         self._by_version: dict[str, list[Check]] = {ALPHA: [], BETA: []}
 
-    def rule(self, *says: str, versions: tuple[str, ...] | None = None, when: str = "") -> Callable[[Check], Check]:
+    def rule(self, *says: str, versions: tuple[str, ...] | None = None, ours: bool = False) -> Callable[[Check], Check]:
         """Decorator: the function becomes a rule. Its docstring is what docs say of it."""
 
         def register(check: Check) -> Check:
             held_in = versions or self.versions
             about = " ".join((check.__doc__ or "").split())
             name = check.__name__.replace("_", " ")
-            self.rules.append(Rule(name, about, self.kinds, held_in, when or self.when, says, check))
+            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, ours))
             for version in held_in:
                 self._by_version[version].append(check)
             return check

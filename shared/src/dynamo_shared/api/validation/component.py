@@ -48,7 +48,7 @@ def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violat
             yield at, _NO_CACHE_PLACE.format(engine=engine)
 
 
-@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,))
+@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), ours=True)
 def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violations:
     """Only vLLM has a place by default for what it compiles; others name the path."""
     cache = component.spec.get("compilationCache")
@@ -85,7 +85,7 @@ def frontend_sidecar_has_its_name_alone(component: Component, _facts: Facts) -> 
 _NO_SIDECAR = "{name} is no container of podTemplate.spec.containers beside main{hint}: add it there, or leave this out"
 
 
-@COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,))
+@COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,), ours=True)
 def frontend_sidecar_is_a_container(component: Component, _facts: Facts) -> Violations:
     """The frontend sidecar is a container of the pod template, other than the engine's."""
     sidecar = component.spec.get("frontendSidecar")
@@ -103,7 +103,7 @@ _NO_QUANTITY = "{value} is no quantity; examples: 8Gi, 500m, 2"
 _AMOUNTS = ("cpu", "memory", "gpu")
 
 
-@COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,))
+@COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,), ours=True)
 def amounts_are_quantities(component: Component, _facts: Facts) -> Violations:
     """Resources that are written as texts are quantities of Kubernetes."""
     resources = component.spec.get("resources")
@@ -134,7 +134,7 @@ _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 _UNKNOWN_TYPE = "{type} is no type that the platform knows, and pods run exactly as written; one of {types}{hint}"
 
 
-@WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,))
+@WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,), ours=True)
 def other_types_run_as_written(component: Component, _facts: Facts) -> Violations:
     """v1alpha1 takes any componentType; those that the platform does not know get no ports, probes and variables."""
     if component.type and component.type not in _TYPES:
@@ -146,7 +146,7 @@ def other_types_run_as_written(component: Component, _facts: Facts) -> Violation
 _NO_IMAGE = "the container main has no image yet, and pods cannot be made without one"
 
 
-@WORTH_KNOWING.rule(_NO_IMAGE)
+@WORTH_KNOWING.rule(_NO_IMAGE, ours=True)
 def engine_has_an_image(component: Component, _facts: Facts) -> Violations:
     """A component needs an image sooner or later; there is no default."""
     if component.image.value in (None, ""):

@@ -26,7 +26,7 @@ def has_a_component(graph: Graph, _facts: Facts) -> Violations:
 _SECOND_PICKER = "a graph has at most one service of componentType epp; {first} is one already"
 
 
-@GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,))
+@GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,), ours=True)
 def has_at_most_one_picker(graph: Graph, _facts: Facts) -> Violations:
     """A graph has one pool of workers, so one endpoint picker. In v1beta1 the schema says so."""
     pickers = [component for component in graph.components if component.type == "epp"]

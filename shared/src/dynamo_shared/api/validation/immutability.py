@@ -36,14 +36,14 @@ def backend_of_a_component_stays(component: Component, old: Component, _facts: F
 
 @ADVICE.rule(_BACKEND_ADVICE)
 def how_to_change_the_backend_of_a_graph(graph: Graph, old: Graph, _facts: Facts) -> Violations:
-    """Said together with the refusal."""
+    """Said together with the refusal of another backend."""
     if any(True for _ in _same_backend(graph.spec, old.spec, GRAPH)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 
 
 @ADVICE_ALONE.rule(_BACKEND_ADVICE)
 def how_to_change_the_backend_of_a_component(component: Component, old: Component, _facts: Facts) -> Violations:
-    """Said together with the refusal."""
+    """Said together with the refusal of another backend."""
     if any(True for _ in _same_backend(component.spec, old.spec, COMPONENT)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 

@@ -58,7 +58,7 @@ def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts)
 
 @ADVICE_FOR_MODELS.rule(_FIXED_ADVICE)
 def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
-    """Said together with the refusal."""
+    """Said together with the refusal of another type or base."""
     for name, _, _ in _changed(spec, old):
         yield ("spec", name), _FIXED_ADVICE
 

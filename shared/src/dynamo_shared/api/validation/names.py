@@ -33,7 +33,7 @@ _NO_NAME = (
 _SAME_NAME = "differs from {other} in case only, and their objects would have the same names; rename one of them"
 
 
-@NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,))
+@NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,), ours=True)
 def services_have_names_of_components(graph: Graph, _facts: Facts) -> Violations:
     """Keys of services become names of components in v1beta1: of their form, and unique without regard to case."""
     seen: dict[str, str] = {}
@@ -50,7 +50,7 @@ _LONG_SERVICE = (
 )
 
 
-@NAMES.rule(_LONG_SERVICE)
+@NAMES.rule(_LONG_SERVICE, ours=True)
 def objects_of_components_have_names(graph: Graph, facts: Facts) -> Violations:
     """Deployment and Service of a component are named after graph and component, workers with a hash of 8 behind."""
     if not graph.name:
@@ -73,16 +73,16 @@ _LONG_NAMESPACE = (
 )
 
 
-@NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE)
+@NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, ours=True)
 def graph_gives_names(graph: Graph, _facts: Facts) -> Violations:
     """The name of a graph begins those of its Services, and ends that of its Dynamo namespace, a value of labels."""
     own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
     yield from _of_deployment(graph.name, graph.namespace, own=own)
 
 
-@NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE)
+@NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, ours=True)
 def component_deployment_gives_names(component: Component, metadata: object, _facts: Facts) -> Violations:
-    """The same of a component deployment that stands alone."""
+    """The name of a component deployment that stands alone does so, too."""
     known = mapping(metadata)
     name, namespace = known.get("name"), known.get("namespace")
     # One that a graph made has the graph's Dynamo namespace.
@@ -95,7 +95,7 @@ def component_deployment_gives_names(component: Component, metadata: object, _fa
 _LONG_ALONE = "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}"
 
 
-@NAMES_ALONE.rule(_LONG_ALONE)
+@NAMES_ALONE.rule(_LONG_ALONE, ours=True)
 def component_deployment_names_its_service(_component: Component, metadata: object, _facts: Facts) -> Violations:
     """A component deployment gives its name to a Service."""
     name = mapping(metadata).get("name")
@@ -103,7 +103,7 @@ def component_deployment_names_its_service(_component: Component, metadata: obje
         yield ("metadata", "name"), _LONG_ALONE.format(length=len(name), excess=len(name) - MAX_LABEL)
 
 
-@NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,))
+@NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), ours=True)
 def service_name_is_a_name_of_a_component(component: Component, _metadata: object, _facts: Facts) -> Violations:
     """The serviceName of a component deployment becomes the name of a component in v1beta1."""
     name = component.spec.get("serviceName")

@@ -77,7 +77,7 @@ def picker_has_one_configuration(component: Component, _facts: Facts) -> Violati
 _NOT_A_PICKER = "only for componentType epp; componentType is {type}: leave one of the two out"
 
 
-@PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,))
+@PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,), ours=True)
 def others_have_no_picker_configuration(component: Component, _facts: Facts) -> Violations:
     """Only an endpoint picker takes its configuration. In v1beta1 the schema says so."""
     if component.type != _EPP and component.spec.get("eppConfig") is not None:

@@ -39,7 +39,7 @@ GPU_SKUS = (
 _UNKNOWN_WORD = "{value} is not allowed; one of {allowed}{hint}"
 
 
-@REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,))
+@REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,), ours=True)
 def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Backend, search strategy and kind of GPU are closed sets of words."""
     hardware = mapping(spec.get("hardware"))

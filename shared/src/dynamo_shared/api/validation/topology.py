@@ -84,7 +84,7 @@ TOPOLOGY_WITHOUT_EFFECT = Book("Topology", (GRAPH,), "always")
 _NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
 
 
-@TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT)
+@TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT, ours=True)
 def constraints_without_grove_do_nothing(graph: Graph, facts: Facts) -> Violations:
     """Constraints are kept, and take effect only where Grove runs the graph."""
     if graph.of_grove(facts.grove) is False and graph.spec.get("topologyConstraint") is not None:

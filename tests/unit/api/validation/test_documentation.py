@@ -1,0 +1,22 @@
+"""docs/validation.md says what the code does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_shared.api.validation.check import REFUSING, WARNING
+from dynamo_shared.api.validation.documentation import text
+
+PAGE = Path(__file__).parents[4] / "docs" / "validation.md"
+
+
+def test_the_page_is_what_the_rules_make() -> None:
+    assert PAGE.read_text(encoding="utf-8") == text(), "run make generate"
+
+
+def test_every_rule_and_message_is_on_the_page() -> None:
+    page = text()
+    for book in (*REFUSING, *WARNING):
+        for rule in book.rules:
+            assert rule.about in page
+            assert all(message in page for message in rule.says)
