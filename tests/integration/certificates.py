@@ -1,0 +1,111 @@
+"""A webhook that lets everything in, called by the real API server: every object that is created is one handshake."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from dynamo_admission.tls import Certificates
+from dynamo_shared.api.resources import CONFIG_MAPS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime.endpoints import serving
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Webhook:
+    """The registration of one namespace's ConfigMaps, and whom the calls were served by."""
+
+    kube: KubeClient
+    namespace: str
+    port: int = 0
+    calls: int = 0
+    bundles: list[bytes] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"certificates-{self.namespace}"
+
+    async def register(self, certificates: Certificates) -> None:
+        """As the admission service does: the bundle, or who is to inject it."""
+        client: dict[str, Any] = {"url": f"https://127.0.0.1:{self.port}/validate"}
+        metadata: dict[str, Any] = {"name": self.name}
+        if certificates.bundle:
+            client["caBundle"] = base64.b64encode(certificates.bundle).decode()
+            self.bundles.append(certificates.bundle)
+        if certificates.inject_from:
+            metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificates.inject_from}
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        hook = {
+            "name": "certificates.tests.dynamo",
+            "clientConfig": client,
+            "rules": [{**rule, "scope": "Namespaced"}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": 5,
+            "admissionReviewVersions": ["v1"],
+        }
+        manifest = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": metadata,
+            "webhooks": [hook],
+        }
+        await self.kube.apply(VALIDATING_WEBHOOK_CONFIGURATIONS, manifest)
+
+    async def injected(self) -> bytes:
+        """The authorities that are registered now."""
+        found = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
+        return base64.b64decode(found["webhooks"][0]["clientConfig"].get("caBundle") or "")
+
+    async def call(self) -> None:
+        """Create something: KubeError where the API server refuses the certificate."""
+        metadata = {"namespace": self.namespace, "name": f"each-{next(_numbers)}"}
+        await self.kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+    async def asked(self) -> bool:
+        """Whether the API server knows the registration already: it takes a moment."""
+        before = self.calls
+        await self.call()
+        return self.calls > before
+
+
+@asynccontextmanager
+async def webhook(kube: KubeClient, namespace: str, certificates: Certificates) -> AsyncIterator[Webhook]:
+    """Serve with these certificates; nothing is registered yet."""
+    hook = Webhook(kube, namespace)
+
+    async def validate(request: web.Request) -> web.Response:
+        hook.calls += 1
+        review = await request.json()
+        answer = {**review, "response": {"uid": review["request"]["uid"], "allowed": True}}
+        # Each call is a handshake of its own.
+        return web.json_response(answer, headers={"Connection": "close"})
+
+    app = web.Application()
+    app.router.add_post("/validate", validate)
+    async with serving(app, "127.0.0.1", 0, certificates.context) as hook.port:
+        try:
+            yield hook
+        finally:
+            await kube.delete(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", hook.name))
+
+
+def mount(folder: Path, data: dict[str, str]) -> None:
+    """A Secret's data as kubelet mounts it: a new folder, and one link that is moved to it."""
+    content = folder / f"..{next(_numbers)}"
+    content.mkdir(parents=True)
+    for name, text in data.items():
+        (content / name).write_bytes(base64.b64decode(text))
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(Path("..data") / name)
+    (folder / "..tmp").symlink_to(content.name)
+    (folder / "..tmp").rename(folder / "..data")

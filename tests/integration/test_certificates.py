@@ -1,0 +1,227 @@
+"""The webhooks' certificates with a real API server, which calls a real webhook through every change of them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_admission.tls import Certificates, Unusable, open_certificates, pki
+from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.secret import SecretStore
+from dynamo_admission.tls.timing import Timing
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeObject
+from dynamo_shared.runtime import Settings
+
+from .certificates import Webhook, mount, webhook
+from .platform import eventually
+
+NAMES = ("127.0.0.1", "dynamo-webhook.dynamo-system.svc")
+SECRET = "webhook-server-cert"
+#: A rotation in seconds. The API server hears of a change of its webhooks within milliseconds.
+QUICK = Timing(look=0.1, announce=5, settle=1.5, overlap=1.5)
+
+
+def settings(namespace: str, mode: str, folder: Path | None = None, **admission: Any) -> Settings:
+    server = {"certProvisionMode": mode, "secretName": SECRET, "serviceName": "dynamo-webhook"}
+    if folder is not None:
+        server["certDir"] = str(folder)
+    document = {"server": {"webhook": server}, "platform": {"admission": {"namespace": namespace, **admission}}}
+    return Settings.model_validate(document)
+
+
+async def put(kube: KubeClient, namespace: str, data: dict[str, bytes], **metadata: Any) -> None:
+    encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
+    about = {"namespace": namespace, "name": SECRET, **metadata}
+    await kube.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": about, "data": encoded})
+
+
+async def secret(kube: KubeClient, namespace: str) -> KubeObject:
+    return await kube.get(SECRETS, ObjectKey(namespace, SECRET))
+
+
+async def annotate(kube: KubeClient, namespace: str) -> None:
+    patch = {"metadata": {"annotations": {"nvidia.com/rotate-authority": "now"}}}
+    await kube.merge_patch(SECRETS, ObjectKey(namespace, SECRET), patch)
+
+
+async def test_replicas_share_one_secret(kube: KubeClient, namespace: str) -> None:
+    replicas = await asyncio.gather(*(open_certificates(settings(namespace, "auto"), kube, NAMES) for _ in range(4)))
+    stored = await secret(kube, namespace)
+    assert stored["type"] == "kubernetes.io/tls"
+    assert stored["metadata"]["labels"][labels.APP_MANAGED_BY] == "dynamo-operator"
+    assert set(stored["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+    assert {replica.bundle for replica in replicas} == {base64.b64decode(stored["data"]["ca.crt"])}
+    assert replicas[0].expires == pytest.approx(time.time() + 90 * 86400, abs=60)
+    await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    assert await secret(kube, namespace) == stored, "a restart changes nothing"
+
+
+async def test_only_what_was_read_is_replaced(kube: KubeClient, namespace: str) -> None:
+    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    store = SecretStore(kube, ObjectKey(namespace, SECRET))
+    found = await store.read()
+    assert found is not None
+    with pytest.raises(AlreadyExists):
+        await store.write(found.state, None)
+    await annotate(kube, namespace)
+    with pytest.raises(Conflict):
+        await store.write(found.state, found)
+    forced = await store.read()
+    assert forced is not None
+    assert (forced.forced, forced.state) == (True, found.state)
+    await store.write(forced.state, forced)
+    done = await store.read()
+    assert done is not None
+    assert not done.forced, "what was asked for is done"
+    assert certificates.bundle == done.state.bundle
+
+
+async def test_a_placeholder_is_filled_and_the_rest_of_it_stays(kube: KubeClient, namespace: str) -> None:
+    await put(kube, namespace, {"readme": b"made by a chart", "tls.crt": b"", "tls.key": b""}, labels={"team": "a"})
+    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    stored = await secret(kube, namespace)
+    assert base64.b64decode(stored["data"]["readme"]) == b"made by a chart"
+    assert base64.b64decode(stored["data"]["ca.crt"]) == certificates.bundle
+    assert stored["metadata"]["labels"]["team"] == "a"
+
+
+async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, namespace: str) -> None:
+    authority, key = pki.make_authority(time.time(), 3650 * 86400)
+    leaf, leaf_key = pki.make_serving(authority, key, NAMES, time.time(), 365 * 86400)
+    data = {"ca.crt": pki.pem_of(authority), "ca.key": key, "tls.crt": pki.pem_of(leaf), "tls.key": leaf_key}
+    await put(kube, namespace, data)
+    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    assert certificates.bundle == pki.pem_of(authority)
+    assert certificates.expires == pki.ends(leaf)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "data", "message"),
+    [
+        ({"annotations": {"cert-manager.io/certificate-name": "webhook"}}, {}, "is filled by cert-manager: set server"),
+        ({}, {"tls.crt": b"somebody's", "tls.key": b"somebody's"}, "holds a certificate that was not made here"),
+        ({}, {"ca.crt": b"somebody's"}, "holds a certificate that was not made here"),
+    ],
+)
+async def test_a_secret_of_somebody_else_is_left_alone(
+    kube: KubeClient, namespace: str, metadata: dict[str, Any], data: dict[str, bytes], message: str
+) -> None:
+    await put(kube, namespace, data, **metadata)
+    before = await secret(kube, namespace)
+    with pytest.raises(Unusable, match=message):
+        await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    assert await secret(kube, namespace) == before
+
+
+@pytest.mark.parametrize("broken", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
+async def test_a_broken_secret_is_mended(kube: KubeClient, namespace: str, broken: str) -> None:
+    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    assert isinstance(certificates, OwnCertificates)
+    leaf, bundle = certificates.serving, certificates.bundle
+    junk = {broken: base64.b64encode(b"junk").decode()}
+    await kube.merge_patch(SECRETS, ObjectKey(namespace, SECRET), {"data": junk})
+    await certificates.refresh()
+    assert certificates.serving == leaf, "what is served is kept while it is trusted"
+    assert certificates.bundle.startswith(bundle)
+    fresh = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    assert fresh.bundle == certificates.bundle
+
+
+@asynccontextmanager
+async def calling(hook: Webhook) -> AsyncIterator[None]:
+    """Calls without a pause while the block runs: one refused handshake fails the test."""
+    await eventually(hook.asked, "the API server knows the webhook")
+    ended = asyncio.Event()
+
+    async def call() -> None:
+        while not ended.is_set():
+            await hook.call()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(call())
+        yield
+        ended.set()
+
+
+@pytest.mark.parametrize("how", ["annotated", "deleted"])
+async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how: str) -> None:
+    store = SecretStore(kube, ObjectKey(namespace, SECRET))
+    replicas = [OwnCertificates(store, NAMES, time.time, QUICK) for _ in range(2)]
+    for replica in replicas:
+        await replica.refresh()
+    first, bundle = replicas[0].serving, replicas[0].bundle
+
+    async def rotated() -> bool:
+        one = replicas[0]
+        others = {replica.bundle for replica in replicas} == {one.bundle}
+        return others and one.serving != first and len(pki.certificates_of(one.bundle, "bundle")) == 1
+
+    async with webhook(kube, namespace, replicas[0]) as hook, asyncio.TaskGroup() as tasks:
+        keeping = [tasks.create_task(each.keep(lambda each=each: hook.register(each))) for each in replicas]  # type: ignore[misc]
+        async with calling(hook):
+            if how == "annotated":
+                await annotate(kube, namespace)
+            else:
+                await kube.delete(SECRETS, ObjectKey(namespace, SECRET))
+            await eventually(rotated, "a new authority, alone", 30)
+        for each in keeping:
+            each.cancel()
+    assert hook.calls > 20
+    assert replicas[0].bundle != bundle
+    assert hook.bundles[0] == bundle
+    assert len(set(hook.bundles)) == 3, "the old one, both, the new one"
+
+
+async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
+    lives = itertools.count(86400)
+
+    def pair(authority: tuple[Any, bytes]) -> dict[str, str]:
+        leaf, key = pki.make_serving(*authority, NAMES, time.time(), next(lives) * 2)
+        files = {"tls.crt": pki.pem_of(leaf), "tls.key": key, "ca.crt": pki.pem_of(authority[0])}
+        return {name: base64.b64encode(content).decode() for name, content in files.items()}
+
+    first, second = (pki.make_authority(time.time(), 86400 * 30) for _ in range(2))
+    mount(tmp_path, pair(first))
+    # Twelfths of ten seconds: how long the old authority is still trusted, and the new one announced before.
+    quick = settings(namespace, "manual", tmp_path, caValidity="60s", certificateValidity="30s")
+    certificates = await open_certificates(quick, kube, NAMES)
+    async with webhook(kube, namespace, certificates) as hook:
+        keeping = asyncio.create_task(certificates.keep(lambda: hook.register(certificates)))
+        async with calling(hook):
+            renewed = pair(first)
+            mount(tmp_path, renewed)
+            ends = _ends(renewed)
+            await eventually(lambda: _is(certificates, ends), "the renewed certificate")
+            replaced = pair(second)
+            mount(tmp_path, replaced)
+            await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "the new authority, alone", 30)
+        keeping.cancel()
+    both = pki.pem_of(first[0]) + pki.pem_of(second[0])
+    assert hook.bundles == [pki.pem_of(first[0]), both, pki.pem_of(second[0])]
+
+
+def _ends(files: dict[str, str]) -> float:
+    return pki.ends(pki.certificates_of(base64.b64decode(files["tls.crt"]), "tls.crt")[0])
+
+
+async def _is(certificates: Certificates, ends: float) -> bool:
+    return certificates.expires == ends
+
+
+async def _has(certificates: Certificates, bundle: bytes) -> bool:
+    return certificates.bundle == bundle
+
+
+async def test_an_unusable_folder_is_said_at_the_start(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
+    for mode in ("manual", "cert-manager"):
+        with pytest.raises(Unusable, match=r"tls\.crt is missing: mount a Secret with tls\.crt and tls\.key there"):
+            await open_certificates(settings(namespace, mode, tmp_path), kube, NAMES)
