@@ -59,8 +59,9 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
-verify: $(STAMP) ## Fail where a generated file is not what its generator makes.
+verify: $(STAMP) ## Fail where a generated file is not what its generator makes, or the API changed without notice.
 	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
+	$(BIN)/python -m dynamo_shared.api.releases check
 
 generate: $(STAMP) ## Write CRDs, registries, JSON Schemas, AsyncAPI document and settings reference.
 	@set -e; for each in $(GENERATORS); do echo "$$each"; $(BIN)/python -m $$each; done

@@ -38,8 +38,8 @@ def metrics_page() -> str:
         "Metrics",
         "the metrics of shared and of each service (metrics.py)",
         "Prometheus metrics at `/metrics` of every process (`server.metrics` of the [configuration](configuration.md)). "
-        "Names and meanings are the reference operator's where it has the same metric. A histogram has `_bucket`, `_sum` and `_count`. "
-        "Python's own (`python_*`, `process_*`) are there, too.",
+        "Names and meanings are the reference operator's where it has the same metric. "
+        "A histogram has `_bucket`, `_sum` and `_count`. Python's own (`python_*`, `process_*`) are there, too.",
         "## Every service",
         table(_HEAD, _rows(_collectors(Metrics().registry))),
         "## NATS",

@@ -70,10 +70,10 @@ def _direct(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
         elif len(choices) == 1:
             nullable = True
             node = {**choices[0], **{key: value for key, value in node.items() if key != "anyOf"}}
-        elif isinstance(node.get("type"), list):
-            (kind,) = [each for each in node["type"] if each != "null"]
-            nullable = nullable or "null" in node["type"]
-            node = {**node, "type": kind}
+        elif "null" in (types := node.get("type", ())) and isinstance(types, list):
+            nullable = True
+            rest = [each for each in types if each != "null"]
+            node = {**node, "type": rest[0] if len(rest) == 1 else rest}
         else:
             return node, nullable
 
@@ -91,6 +91,8 @@ def type_of(schema: Schema) -> str:
             return f"map of {_plural(schema['additionalProperties'])}"
         case "object" if "properties" not in schema and schema.get(PRESERVE):
             return "any object"
+        case list(kinds):
+            return " or ".join(kinds)
         case None if "anyOf" in schema:
             return " or ".join(type_of(each) for each in schema["anyOf"])
         case None:
