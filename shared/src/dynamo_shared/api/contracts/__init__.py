@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from dynamo_shared.api.contracts import checking
@@ -42,6 +43,7 @@ def contract_warnings(name: str, value: Any, at: str = "") -> list[FieldError]:
     return checking.warnings(_BY_NAME[name].model, value, at)
 
 
+@cache
 def schema_of(name: str) -> dict[str, Any]:
-    """JSON Schema document of a contract; KeyError for an unknown one."""
+    """JSON Schema document of a contract; shared: read it, never change it. KeyError for an unknown one."""
     return _BY_NAME[name].schema()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -20,7 +21,7 @@ def errors(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     try:
         parsed = model.model_validate(value)
     except ValidationError as error:
-        found = field_errors(error, model.model_json_schema(by_alias=True))
+        found = field_errors(error, _known(model))
         return [FieldError(_join(at, each.path), each.message) for each in found]
     return [_error(at, problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
 
@@ -35,6 +36,12 @@ def warnings(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     if parsed is not None:
         found += [problem for part in _parts(parsed, value, ()) for problem in _located(part, part[0].remarks())]
     return [_error(at, problem) for problem in found]
+
+
+@cache
+def _known(model: type[BaseModel]) -> dict[str, Any]:
+    """Schema of a type, for the names that unknown fields of it may have meant."""
+    return model.model_json_schema(by_alias=True)
 
 
 _Part = tuple[ContractModel, dict[str, Any], Location]
