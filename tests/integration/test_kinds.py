@@ -1,0 +1,463 @@
+"""Every version of every kind on a real API server: stored as written, filled in, refused, explained.
+
+Versions that are not stored need somebody who converts them. Here each of them is a kind of its own, in a group of
+its own, with the very schema: what is said about it holds without any service of the platform.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_shared.api import resources
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.crds.build import DEFINITIONS, at, schema_of
+from dynamo_shared.api.manifest import load_manifest, schema_errors
+from dynamo_shared.api.model import to_dict
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient, discovery
+from dynamo_shared.kube.errors import Invalid, KubeError
+
+ALONE = "alone.example.com"
+VERSIONS = {
+    f"{version.resource.kind}-{version.resource.version}": version.resource
+    for each in DEFINITIONS
+    for version in each.versions
+}
+
+
+def crd_of(resource: Resource) -> dict[str, Any]:
+    return next(crd for crd in crd_manifests() if crd["spec"]["names"]["kind"] == resource.kind)
+
+
+def alone(resource: Resource) -> Resource:
+    """The kind under which a version can be used without anybody who converts."""
+    stored = next(each.resource for each in DEFINITIONS if each.kind == resource.kind)
+    if resource == stored:
+        return resource
+    return Resource(ALONE, resource.version, f"alone{resource.plural}", f"Alone{resource.kind}")
+
+
+@pytest.fixture(scope="module")
+async def versions(kube: KubeClient) -> AsyncIterator[None]:
+    """Makes the versions that are not stored usable."""
+    made = []
+    for resource in VERSIONS.values():
+        if alone(resource) == resource:
+            continue
+        crd, copied = crd_of(resource), alone(resource)
+        crd["metadata"]["name"] = f"{copied.plural}.{ALONE}"
+        crd["spec"]["group"] = ALONE
+        crd["spec"]["names"] = {"kind": copied.kind, "plural": copied.plural}
+        del crd["spec"]["conversion"]
+        (version,) = (each for each in crd["spec"]["versions"] if each["name"] == resource.version)
+        crd["spec"]["versions"] = [{**version, "storage": True}]
+        made.append(crd)
+    await discovery.install_crds(kube, made)
+    yield
+    for crd in made:
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", crd["metadata"]["name"]))
+
+
+def manifest(resource: Resource, namespace: str, spec: Any, name: str = "a") -> dict[str, Any]:
+    return {
+        "apiVersion": alone(resource).api_version,
+        "kind": alone(resource).kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def written(obj: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    """The object as people write it: of our group, and without what a server adds."""
+    metadata = {name: obj["metadata"][name] for name in ("name", "namespace")}
+    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+EMBEDDED: dict[str, Any] = {
+    "PodTemplateSpec": {"spec": {"containers": [{"name": "main", "newer": True}]}},
+    "PodSpec": {"tolerations": [{"operator": "Exists"}], "mainContainer": {"image": "x"}},
+    "JobSpec": {"backoffLimit": 1},
+}
+
+
+def full(schema: dict[str, Any]) -> Any:
+    """A value with every field of a schema."""
+    if "x-dynamo-embedded" in schema:
+        return EMBEDDED.get(schema["x-dynamo-embedded"]["type"].rpartition(".")[2], {"name": "a", "newer": [1]})
+    if schema.get("x-kubernetes-int-or-string"):
+        return "1Gi"
+    if "enum" in schema:
+        return schema["enum"][-1] or schema["enum"][0]
+    match schema.get("type"):
+        case "object" if "additionalProperties" in schema:
+            return {"any": full(schema["additionalProperties"])}
+        case "object" if schema.get("properties"):
+            return {name: full(child) for name, child in schema["properties"].items()}
+        case "array":
+            return [full(schema["items"])]
+        case "string":
+            return "2026-11-21T05:00:00Z" if schema.get("format") == "date-time" else "a"
+        case "integer":
+            return schema.get("minimum", 0) + 1
+        case "number":
+            return 0.5
+        case "boolean":
+            return True
+    return {"any": [1, {"thing": "goes"}]}
+
+
+# v1beta1 graphs and components have fields that exclude each other: test_crds has them in full.
+WHOLE = {
+    name: resource
+    for name, resource in VERSIONS.items()
+    if name not in ("DynamoGraphDeployment-v1beta1", "DynamoComponentDeployment-v1beta1")
+}
+
+
+@pytest.mark.usefixtures("versions")
+@pytest.mark.parametrize("resource", WHOLE.values(), ids=WHOLE.keys())
+async def test_every_field_is_stored_as_written(kube: KubeClient, namespace: str, resource: Resource) -> None:
+    properties = schema_of(resource)["properties"]
+    spec = full(properties["spec"])
+    created = await kube.create(alone(resource), manifest(resource, namespace, spec))
+    assert created["spec"] == spec
+    assert to_dict(load_manifest(written(created, resource)))["spec"] == spec
+    if "status" in properties:
+        status = full(properties["status"])
+        obj = {**manifest(resource, namespace, {}), "status": status}
+        del obj["spec"]
+        stored = await kube.apply_status(alone(resource), obj)
+        assert stored["status"] == status
+        assert to_dict(load_manifest(written(stored, resource)))["status"] == status
+
+
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+# With whatever has a default left out.
+SHORT: dict[str, dict[str, Any]] = {
+    "DynamoGraphDeployment-v1alpha1": {
+        "restart": {"id": "1", "strategy": {}},
+        "services": {
+            "a": {
+                "multinode": {},
+                "checkpoint": {"identity": IDENTITY},
+                "gpuMemoryService": {"enabled": False},
+                "failover": {"enabled": False},
+                "scalingAdapter": {},
+                "eppConfig": {"configMapRef": {"key": "k"}},
+                "volumeMounts": [{"name": "v"}],
+            }
+        },
+    },
+    "DynamoComponentDeployment-v1alpha1": {"multinode": {}, "checkpoint": {}, "volumeMounts": [{"name": "v"}]},
+    "DynamoGraphDeploymentRequest-v1alpha1": {
+        "model": "m",
+        "backend": "auto",
+        "profilingConfig": {"profilerImage": "i", "configMapRef": {"name": "c"}},
+    },
+    "DynamoGraphDeploymentRequest-v1beta1": {"model": "m", "workload": {}, "modelCache": {}},
+    "DynamoModel-v1alpha1": {"modelName": "m", "baseModelName": "b"},
+    "DynamoCheckpoint-v1alpha1": {
+        "identity": IDENTITY,
+        "job": {"podTemplateSpec": {}},
+        "gpuMemoryService": {"enabled": True},
+    },
+    "DynamoNimDeployment-v1alpha1": {"dynamoNamespace": "d", "dynamoNim": "n", "dynamoTag": "t", "serviceName": "s"},
+}
+
+
+def has_default(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return any(has_default(each) for each in schema)
+    return isinstance(schema, dict) and ("default" in schema or any(has_default(each) for each in schema.values()))
+
+
+def test_no_default_is_left_untried() -> None:
+    with_defaults = {
+        name for name, resource in VERSIONS.items() if has_default(schema_of(resource)["properties"]["spec"])
+    }
+    assert with_defaults - set(SHORT) == {"DynamoGraphDeployment-v1beta1", "DynamoComponentDeployment-v1beta1"}
+
+
+@pytest.mark.usefixtures("versions")
+@pytest.mark.parametrize(("name", "spec"), SHORT.items(), ids=SHORT.keys())
+async def test_our_defaults_are_the_servers(kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]) -> None:
+    resource = VERSIONS[name]
+    short = manifest(resource, namespace, spec)
+    created = await kube.create(alone(resource), short)
+    assert created["spec"] != spec, "the server filled something in"
+    assert to_dict(load_manifest(written(short, resource)))["spec"] == created["spec"]
+
+
+ALPHA_GRAPH, ALPHA_COMPONENT = "DynamoGraphDeployment-v1alpha1", "DynamoComponentDeployment-v1alpha1"
+NO_SIZE = "size must be set and above 0"
+# Rules between fields, by their message, each with something that breaks it; those of v1beta1 graphs are in test_crds.
+BROKEN: list[tuple[str, dict[str, Any], str]] = [
+    (ALPHA_GRAPH, {"services": {"a": {"sharedMemory": {}}}}, NO_SIZE),
+    (ALPHA_GRAPH, {"services": {"a": {"checkpoint": {"enabled": True}}}}, "enabled needs checkpointRef or identity"),
+    (ALPHA_GRAPH, {"pvcs": [{"name": "a", "create": True, "size": "1Gi"}]}, "create needs size, storageClass and"),
+    (ALPHA_COMPONENT, {"sharedMemory": {"size": "0"}}, NO_SIZE),
+    (ALPHA_COMPONENT, {"sharedMemory": {"disabled": False, "size": "-1Gi"}}, NO_SIZE),
+    (ALPHA_COMPONENT, {"sharedMemory": {"size": 5}}, "no such overload"),
+    (ALPHA_COMPONENT, {"checkpoint": {"enabled": True, "checkpointRef": ""}}, "enabled needs checkpointRef"),
+    (
+        "DynamoCheckpoint-v1alpha1",
+        {"identity": IDENTITY, "job": {"podTemplateSpec": {}, "sharedMemory": {"disabled": False}}},
+        NO_SIZE,
+    ),
+]
+
+
+@pytest.mark.usefixtures("versions")
+@pytest.mark.parametrize(("name", "spec", "message"), BROKEN)
+async def test_a_broken_rule_is_refused_by_the_server_and_by_us(
+    kube: KubeClient, namespace: str, name: str, spec: dict[str, Any], message: str
+) -> None:
+    resource = VERSIONS[name]
+    bad = manifest(resource, namespace, spec)
+    with pytest.raises(Invalid, match=message):
+        await kube.create(alone(resource), bad)
+    assert schema_errors(written(bad, resource))
+
+
+def rules_of(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from (rule["message"] for rule in schema.get("x-kubernetes-validations", []))
+        for child in schema.values():
+            yield from rules_of(child)
+
+
+def test_no_rule_is_left_untried() -> None:
+    tried: dict[str, set[str]] = {}
+    for name, _, message in BROKEN:
+        tried.setdefault(name, set()).add(message)
+    for name, resource in WHOLE.items():
+        for message in set(rules_of(schema_of(resource))) - {
+            "identity cannot be changed; make another DynamoCheckpoint"
+        }:
+            assert any(message.startswith(each) for each in tried.get(name, ())), f"{name}: {message}"
+
+
+async def test_the_identity_of_a_checkpoint_stays(kube: KubeClient, namespace: str) -> None:
+    checkpoints = resources.DYNAMO_CHECKPOINTS
+    made = manifest(checkpoints, namespace, {"identity": IDENTITY, "job": {"podTemplateSpec": {}}})
+    await kube.apply(checkpoints, made)
+    made["spec"]["identity"] = {**IDENTITY, "model": "other"}
+    with pytest.raises(Invalid, match="identity cannot be changed; make another DynamoCheckpoint"):
+        await kube.apply(checkpoints, made)
+
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    (ALPHA_GRAPH, {"services": {"a": {"replicas": -1}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"multinode": {"nodeCount": 1}}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"resources": {"limits": {"gpu": 1}}}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"failover": {"enabled": True, "mode": "IntraPod"}}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"frontendSidecar": {}}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"extraPodSpec": {"mainContainer": "x"}}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"modelRef": {}}}}),
+    (ALPHA_GRAPH, {"services": {"a": {"components": []}}}),
+    (ALPHA_GRAPH, {"services": {f"s{number}": {} for number in range(26)}}),
+    (ALPHA_GRAPH, {"pvcs": [{"name": f"c{number}"} for number in range(101)]}),
+    (ALPHA_GRAPH, {"topologyConstraint": {"topologyProfile": ""}}),
+    (ALPHA_COMPONENT, {"envs": {}}),
+    ("DynamoGraphDeploymentScalingAdapter-v1alpha1", {"dgdRef": {"name": "g"}, "replicas": 1}),
+    ("DynamoGraphDeploymentScalingAdapter-v1beta1", {"dgdRef": {"name": "g", "componentName": "c"}}),
+    (
+        "DynamoGraphDeploymentScalingAdapter-v1beta1",
+        {"dgdRef": {"name": "g", "componentName": "c"}, "replicas": 3_000_000_000},
+    ),
+    ("DynamoGraphDeploymentRequest-v1beta1", {"model": ""}),
+    ("DynamoGraphDeploymentRequest-v1beta1", {"model": "m", "sla": {"optimizationType": "cost"}}),
+    (
+        "DynamoGraphDeploymentRequest-v1alpha1",
+        {"model": "m", "backend": "x", "profilingConfig": {"profilerImage": "i"}},
+    ),
+    ("DynamoModel-v1alpha1", {"modelName": "m", "baseModelName": "b", "modelType": "LoRA"}),
+    ("DynamoCheckpoint-v1alpha1", {"identity": IDENTITY}),
+    ("DynamoWorkerMetadata-v1alpha1", {"data": []}),
+    ("DynamoDeployment-v1alpha1", {"services": {}}),
+    ("DynamoNimDeployment-v1alpha1", {"dynamoNim": "n"}),
+    ("DynamoNimRequest-v1alpha1", {}),
+]
+
+
+@pytest.mark.usefixtures("versions")
+@pytest.mark.parametrize(("name", "spec"), BAD, ids=lambda each: json.dumps(each)[:60])
+async def test_what_the_server_refuses_we_refuse(
+    kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]
+) -> None:
+    resource = VERSIONS[name]
+    bad = manifest(resource, namespace, spec)
+    with pytest.raises(KubeError):
+        await kube.create(alone(resource), bad)
+    assert schema_errors(written(bad, resource))
+
+
+@pytest.mark.usefixtures("versions")
+async def test_a_graph_as_large_as_allowed_is_within_the_cost_of_its_rules(kube: KubeClient, namespace: str) -> None:
+    resource = VERSIONS[ALPHA_GRAPH]
+    service = {"sharedMemory": {"size": "8Gi"}, "checkpoint": {"enabled": True, "checkpointRef": "c"}}
+    claim = {"create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteMany"}
+    spec = {
+        "services": {f"s{number}": service for number in range(25)},
+        "pvcs": [{"name": f"c{number}", **claim} for number in range(100)],
+    }
+    await kube.create(alone(resource), manifest(resource, namespace, spec))
+
+
+class Kubectl:
+    """kubectl as a user has it."""
+
+    def __init__(self, program: Path, kubeconfig: Path) -> None:
+        self._command = [str(program), f"--kubeconfig={kubeconfig}"]
+
+    async def __call__(self, *arguments: str, stdin: str = "") -> tuple[str, str]:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+        return " ".join(out.decode().split()), " ".join(err.decode().split())
+
+
+@pytest.fixture
+async def kubectl(programs: Programs, control_plane: ControlPlane) -> Kubectl:
+    return Kubectl(await programs.obtain("kubectl"), control_plane.kubeconfig)
+
+
+async def test_kubectl_explains_the_stored_version_and_the_others(kubectl: Kubectl) -> None:
+    text, _ = await kubectl("explain", "dgd.spec.components")
+    assert "VERSION: v1beta1" in text
+    assert "name <string> -required-" in text
+    assert "Pod template, merged over the defaults of type and backend" in text
+    text, _ = await kubectl("explain", "dgd.spec.services", "--api-version=nvidia.com/v1alpha1")
+    assert "services <map[string]Object>" in text
+    assert "Deprecated and ignored: enable scalingAdapter" in text
+    text, _ = await kubectl("explain", "dgd", "--api-version=nvidia.com/v1alpha1")
+    assert "Deprecated: write apiVersion: nvidia.com/v1beta1." in text
+    text, _ = await kubectl("explain", "dgd.spec.services.extraPodSpec", "--api-version=nvidia.com/v1alpha1")
+    assert "mainContainer <Object> Container of the engine" in text
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+async def test_every_version_is_explained(kubectl: Kubectl, name: str) -> None:
+    resource = VERSIONS[name]
+    text, problem = await kubectl("explain", resource.plural, f"--api-version={resource.api_version}")
+    assert at(schema_of(resource), "")["description"][:40] in text, problem
+    for field in schema_of(resource)["properties"]:
+        assert f"{field} <" in text
+
+
+async def test_short_names_and_the_category(kubectl: Kubectl) -> None:
+    text, _ = await kubectl("api-resources", "--categories=dynamo", "--output=wide", "--no-headers")
+    for definition in DEFINITIONS:
+        names = ",".join(definition.short_names)
+        assert f"{definition.resource.plural} {names} {definition.resource.api_version}".replace("  ", " ") in text
+
+
+@pytest.mark.parametrize(("name", "instead"), [
+    ("DynamoDeployment", "DynamoGraphDeployment"),
+    ("DynamoNimDeployment", "DynamoComponentDeployment"),
+    ("DynamoNimRequest", "image"),
+    ("DynamoGraphDeployment", "nvidia.com/v1beta1"),
+    ("DynamoComponentDeployment", "nvidia.com/v1beta1"),
+    ("DynamoGraphDeploymentScalingAdapter", "nvidia.com/v1beta1"),
+    ("DynamoGraphDeploymentRequest", "nvidia.com/v1beta1"),
+])  # fmt: skip
+async def test_who_uses_what_goes_away_is_warned(kubectl: Kubectl, name: str, instead: str) -> None:
+    _, warned = await kubectl("get", f"{name}.v1alpha1.nvidia.com")
+    assert f"Warning: nvidia.com/v1alpha1 {name} is deprecated" in warned
+    assert instead in warned
+
+
+async def test_who_uses_what_stays_is_not(kubectl: Kubectl) -> None:
+    _, warned = await kubectl("get", "dgd,dcd,dgdsa,dgdr,dm,dmodel,dckpt,dwm")
+    assert "Warning" not in warned
+
+
+async def test_an_adapter_is_scaled_like_a_deployment(kube: KubeClient, kubectl: Kubectl, namespace: str) -> None:
+    adapters = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+    spec = {"dgdRef": {"name": "g", "componentName": "c"}, "replicas": 1}
+    made = await kube.create(adapters, manifest(adapters, namespace, spec))
+    status = {"replicas": 1, "selector": "a=b"}
+    head = {key: made[key] for key in ("apiVersion", "kind")}
+    await kube.apply_status(adapters, {**head, "metadata": {"name": "a", "namespace": namespace}, "status": status})
+    await kubectl("scale", "dgdsa", "a", "--replicas=3", f"--namespace={namespace}")
+    scale = json.loads(await kube.raw_get(adapters.path(namespace, "a", "scale")))
+    assert scale["spec"] == {"replicas": 3}
+    assert scale["status"] == status
+
+
+class Definitions:
+    """A CRD of two versions under a name of its own, as it comes with three releases."""
+
+    def __init__(self, plural: str) -> None:
+        self.key = ObjectKey("", f"{plural}.{ALONE}")
+        self._plural = plural
+
+    def __call__(self, *versions: str, **conversion: Any) -> dict[str, Any]:
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        spec: dict[str, Any] = {
+            "group": ALONE,
+            "names": {"plural": self._plural, "kind": self._plural.capitalize()},
+            "scope": "Namespaced",
+            "versions": [
+                {"name": name, "served": True, "storage": name == "v1beta1", "schema": {"openAPIV3Schema": schema}}
+                for name in versions
+            ],
+        }
+        if conversion:
+            spec["conversion"] = conversion
+        return {
+            "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
+            "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+            "metadata": {"name": self.key.name},
+            "spec": spec,
+        }
+
+
+def webhook(client: dict[str, Any]) -> dict[str, Any]:
+    return {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}
+
+
+def authorities(plane: ControlPlane) -> str:
+    """Some certificate authorities, as a CRD has them."""
+    cluster = yaml.safe_load(plane.kubeconfig.read_text())["clusters"][0]["cluster"]
+    return str(cluster["certificate-authority-data"])
+
+
+PLACEHOLDER = webhook({"service": {"namespace": "dynamo-system", "name": "x", "path": "/convert", "port": 443}})
+
+
+@pytest.mark.parametrize("first", [("v1beta1",), ("v1alpha1", "v1beta1")], ids=["an upgrade", "anew"])
+async def test_who_converts_is_installed_once_and_kept(
+    kube: KubeClient, control_plane: ControlPlane, namespace: str, first: tuple[str, ...]
+) -> None:
+    definitions = Definitions(f"things{namespace.replace('-', '')}")
+    installer, admission = kube.acting_as("installer"), kube.acting_as("admission")
+    await discovery.install_crds(installer, [definitions(*first)] if len(first) == 1 else [])
+    both = definitions("v1alpha1", "v1beta1", **PLACEHOLDER)
+    await discovery.install_crds(installer, [both])
+
+    async def conversion() -> dict[str, Any]:
+        found: dict[str, Any] = (await kube.get(CUSTOM_RESOURCE_DEFINITIONS, definitions.key))["spec"]["conversion"]
+        return found
+
+    assert await conversion() == PLACEHOLDER
+    await discovery.install_crds(installer, [both])
+    assert await conversion() == PLACEHOLDER, "nobody else has it yet"
+    client = {**PLACEHOLDER["webhook"]["clientConfig"], "caBundle": authorities(control_plane)}
+    head = {key: both[key] for key in ("apiVersion", "kind", "metadata")}
+    await admission.apply(CUSTOM_RESOURCE_DEFINITIONS, {**head, "spec": {"conversion": webhook(client)}})
+    await discovery.install_crds(installer, [both])
+    assert await conversion() == webhook(client)
+    await admission.apply(CUSTOM_RESOURCE_DEFINITIONS, {**head, "spec": {"conversion": PLACEHOLDER}})
+    assert await conversion() == PLACEHOLDER, "the bundle was the admission service's alone"
+    await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, definitions.key)
