@@ -6,8 +6,8 @@ their version. Notice is two releases at least, removal comes with the next majo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -45,16 +45,16 @@ class Deprecation:
         return "deprecated and ignored" if self.ignored else "deprecated"
 
 
-def _of_component(field: str, since: str, replacement: str, *, ignored: bool = False) -> tuple[Deprecation, ...]:
+def _of_component(name: str, since: str, replacement: str, *, ignored: bool = False) -> tuple[Deprecation, ...]:
     """A field that services of a graph and components that stand alone have in common."""
     return (
-        Deprecation((GRAPH,), _ALPHA, f"spec.services{{}}.{field}", since, replacement, ignored=ignored),
-        Deprecation((COMPONENT,), _ALPHA, f"spec.{field}", since, replacement, ignored=ignored),
+        Deprecation((GRAPH,), _ALPHA, f"spec.services{{}}.{name}", since, replacement, ignored=ignored),
+        Deprecation((COMPONENT,), _ALPHA, f"spec.{name}", since, replacement, ignored=ignored),
     )
 
 
-def _of_request(field: str, replacement: str, silent: bool | None = None) -> Deprecation:
-    return Deprecation((REQUEST,), _ALPHA, f"spec.{field}", _SINCE_BETA, replacement, silent=silent)
+def _of_request(name: str, replacement: str, silent: bool | None = None) -> Deprecation:
+    return Deprecation((REQUEST,), _ALPHA, f"spec.{name}", _SINCE_BETA, replacement, silent=silent)
 
 
 def _legacy(kind: str, replacement: str) -> Deprecation:
@@ -117,10 +117,7 @@ def used(obj: Any) -> Iterator[tuple[str, Deprecation]]:
     kind, api_version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(api_version, str) or not api_version.startswith("nvidia.com/"):
         return
-    for steps, deprecation in _steps(kind, api_version.removeprefix("nvidia.com/")):
-        for location, value in _values(obj, steps, ()):
-            if value is not None and (deprecation.silent is None or value is not deprecation.silent):
-                yield path_of(location), deprecation
+    yield from _used(obj, _tree(kind, api_version.removeprefix("nvidia.com/")), ())
 
 
 def note(deprecation: Deprecation) -> str:
@@ -138,22 +135,35 @@ def warning(path: str, deprecation: Deprecation, kind: str = "") -> str:
     )
 
 
+@dataclass(slots=True)
+class _Step:
+    """What is deprecated at a place, and the steps to what is deprecated below; "{}" stands for every key of a map."""
+
+    found: Deprecation | None = None
+    below: dict[str, _Step] = field(default_factory=dict)
+
+
 @cache
-def _steps(kind: str, version: str) -> tuple[tuple[tuple[str, ...], Deprecation], ...]:
-    """Entries of a kind with their paths taken apart; the step "{}" stands for every key of a map."""
-    return tuple(
-        (tuple(part for part in each.path.replace("{}", ".{}").split(".") if part), each) for each in of(kind, version)
-    )
+def _tree(kind: str, version: str) -> _Step:
+    """Entries of a kind by their places, so that one walk finds the use of all of them."""
+    root = _Step()
+    for each in of(kind, version):
+        place = root
+        for part in filter(None, each.path.replace("{}", ".{}").split(".")):
+            place = place.below.setdefault(part, _Step())
+        place.found = each
+    return root
 
 
-def _values(value: Any, steps: Iterable[str], location: Location) -> Iterator[tuple[Location, Any]]:
-    step, *rest = steps or ("",)
-    if not step:
-        yield location, value
-    elif not isinstance(value, dict):
+def _used(value: Any, step: _Step, location: Location) -> Iterator[tuple[str, Deprecation]]:
+    found = step.found
+    if found is not None and value is not None and (found.silent is None or value is not found.silent):
+        yield path_of(location), found
+    if not step.below or not isinstance(value, dict):
         return
-    elif step == "{}":
-        for key, item in value.items():
-            yield from _values(item, rest, (*location, str(key)))
-    elif step in value:
-        yield from _values(value[step], rest, (*location, step))
+    for part, below in step.below.items():
+        if part == "{}":
+            for key, item in value.items():
+                yield from _used(item, below, (*location, str(key)))
+        elif part in value:
+            yield from _used(value[part], below, (*location, part))

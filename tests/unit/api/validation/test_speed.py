@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import timeit
 from typing import Any
 
@@ -23,4 +24,6 @@ LIMIT = 0.0015
 )
 def test_twenty_five_components(graph: dict[str, Any]) -> None:
     assert validate(graph, graph, GROVE).errors == ()
-    assert min(timeit.repeat(lambda: validate(graph, graph, GROVE), number=10, repeat=10)) / 10 < LIMIT
+    # Time of this process alone: what else runs on the machine does not count.
+    runs = timeit.repeat(lambda: validate(graph, graph, GROVE), timer=time.process_time, number=20, repeat=10)
+    assert min(runs) / 20 < LIMIT
