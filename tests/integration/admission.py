@@ -23,6 +23,7 @@ from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.probe import LocalHttp
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.platform import install_definitions
+from dynamo_ctl.settings import with_platform
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running
@@ -52,25 +53,30 @@ async def bare_control_plane(programs: Programs | None = None, **options: Any) -
         yield plane
 
 
-def admission_settings(kubeconfig: Path, port: int, **extra: str) -> Settings:
-    """Settings of the service at a port of this machine; `extra` are DYNAMO_ variables without their prefix."""
+def admission_settings(kubeconfig: Path, port: int, url: str = "", **extra: str) -> Settings:
+    """Settings of the service at a port of this machine; `extra` are DYNAMO_ variables without their prefix.
+
+    `url` is what the API server is told, where that is not the port itself.
+    """
     values = {"PLATFORM__ADMISSION__DRAIN": "0s", "PLATFORM__ADMISSION__REFRESH": "1s", **extra}
     # Nobody listens there: the service needs no NATS.
-    return webhooks.on_loopback(settings(kubeconfig, "nats://127.0.0.1:9", **values), port)
+    configured = webhooks.on_loopback(settings(kubeconfig, "nats://127.0.0.1:9", **values), port)
+    admission = configured.platform.admission
+    return with_platform(configured, admission=admission.model_copy(update={"url": url or admission.url}))
 
 
 @asynccontextmanager
 async def admission_platform(
-    control_plane: ControlPlane, *, parts: list[Service] | None = None, port: int = 0, **extra: str
+    control_plane: ControlPlane, *, parts: list[Service] | None = None, port: int = 0, url: str = "", **extra: str
 ) -> AsyncIterator[Admission]:
     """The service in this process, registered and ready; with `parts`, other services, too."""
     port = port or free_port()
-    configured = admission_settings(control_plane.kubeconfig, port, **extra)
+    configured = admission_settings(control_plane.kubeconfig, port, url, **extra)
     await _make_namespace(control_plane.kubeconfig, configured)
     async with running([AdmissionService(), *(parts or ())], configured) as up:
         await up.ready(READY_WITHIN)
-        url = configured.platform.admission.url
-        yield Admission(control_plane.kubeconfig, port, url, up.metrics_port, running=up)
+        registered = configured.platform.admission.url
+        yield Admission(control_plane.kubeconfig, port, registered, up.metrics_port, running=up)
 
 
 @asynccontextmanager
@@ -94,7 +100,7 @@ async def admission_process(
         stack.push_async_callback(_stop, process)
         probe = LocalHttp(health)
         async with asyncio.timeout(READY_WITHIN):
-            while not await probe.ok("/readyz"):
+            while not await _ready(probe):
                 assert process.returncode is None, log.read_text()[-2000:]
                 await asyncio.sleep(0.05)
         url = configuration["platform"]["admission"]["url"]
@@ -134,6 +140,13 @@ def _configuration(kubeconfig: Path, ports: tuple[int, int, int], admission: Map
 async def _make_namespace(kubeconfig: Path, configured: Settings) -> None:
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as client:
         await webhooks.make_namespace(client, configured)
+
+
+async def _ready(probe: LocalHttp) -> bool:
+    try:
+        return await probe.ok("/readyz")
+    except OSError:
+        return False
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -1,0 +1,266 @@
+"""The registration of the webhooks on a real API server, and what becomes of requests while replicas come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_admission.app import FIELD_MANAGER
+from dynamo_ctl import webhooks
+from dynamo_ctl.localcluster import free_port
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    LEASES,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    NAMESPACES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
+from dynamo_shared.kube.errors import KubeError, NotFound
+
+from .admission import Admission, admission_platform, bare_control_plane
+from .platform import eventually
+from .test_admission import ALPHA, BETA, alpha, beta
+
+KubeObject = dict[str, Any]
+
+CRD = ObjectKey("", f"{BETA.plural}.{BETA.group}")
+CONFIGURATION = ObjectKey("", webhooks.CONFIGURATION)
+QUICK: dict[str, Any] = {"PLATFORM__ADMISSION__CHECK": "0.2s", "PLATFORM__ADMISSION__REFRESH": "0.2s"}
+
+
+@pytest.fixture(scope="module")
+async def plane(programs) -> AsyncIterator[ControlPlane]:
+    """A control plane whose webhooks these tests may break."""
+    async with bare_control_plane(programs) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+async def kube(plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client:
+        yield client
+
+
+async def figure(admission: Admission, name: str) -> float:
+    """The sum of a metric over its labels."""
+    _, body = await LocalHttp(admission.metrics_port).request("GET", "/metrics")
+    lines = [line for line in body.decode().splitlines() if line.startswith((f"{name}{{", f"{name} "))]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+async def test_what_somebody_removes_or_changes_is_set_right(plane, kube):
+    async with admission_platform(plane, **QUICK) as admission:
+        right = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+        await kube.delete(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+        changed = await kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+        broken = copy.deepcopy(changed)
+        broken["webhooks"][0]["failurePolicy"] = "Ignore"
+        await kube.replace(VALIDATING_WEBHOOK_CONFIGURATIONS, broken)
+        await kube.merge_patch(
+            CUSTOM_RESOURCE_DEFINITIONS, CRD, {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
+        )
+
+        async def repaired() -> bool:
+            mutating = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+            validating = await kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+            crd = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+            return (
+                mutating["webhooks"] == right["webhooks"]
+                and validating["webhooks"] == changed["webhooks"]
+                and crd["spec"]["conversion"]["strategy"] == "Webhook"
+            )
+
+        async def look() -> bool:
+            with contextlib.suppress(NotFound):
+                return await repaired()
+            return False
+
+        await eventually(look, "registration set right", 15)
+        assert await figure(admission, "dynamo_admission_registration_repairs_total") == 3
+
+
+async def test_installing_the_definitions_again_leaves_the_converter_alone(plane, kube):
+    async with admission_platform(plane):
+        before = (await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD))["spec"]["conversion"]
+        await install_definitions(plane.kubeconfig)
+        crd = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+        assert crd["spec"]["conversion"] == before
+        owners = [
+            entry for entry in crd["metadata"]["managedFields"] if "f:conversion" in entry["fieldsV1"].get("f:spec", {})
+        ]
+        assert {entry["manager"] for entry in owners} == {FIELD_MANAGER}
+
+
+async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, kube):
+    async with admission_platform(plane) as first:
+        assert first.url in str(await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD))
+    with pytest.raises(KubeError):
+        await kube.create(BETA, beta("default", "nobody-answers"))
+    async with admission_platform(plane) as second:
+        assert second.url != first.url
+        await kube.create(ALPHA, alpha("default", "after-the-restart"))
+        assert (await kube.get(BETA, ObjectKey("default", "after-the-restart")))["spec"]["components"]
+
+
+async def test_a_namespace_that_another_platform_holds_is_not_judged(plane, kube):
+    held = "held"
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": held}})
+    lease = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": "dynamo-operator-namespace-scope", "namespace": held},
+        "spec": {"leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"},
+    }
+    await kube.create(LEASES, lease)
+    wrong = beta(held, "wrong")
+    wrong["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["imag"] = "x"
+    async with admission_platform(plane, **QUICK):
+        assert await kube.create(BETA, wrong, dry_run=True)
+        await kube.delete(LEASES, ObjectKey(held, "dynamo-operator-namespace-scope"))
+
+        async def refused() -> bool:
+            try:
+                await kube.create(BETA, wrong, dry_run=True)
+            except KubeError as error:
+                return "imag: no such field" in error.message
+            return False
+
+        await eventually(refused, "judged again", 15)
+
+
+async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versions(programs):
+    """A cluster that had an earlier release: its objects stay as they are in etcd until somebody writes them."""
+    async with bare_control_plane(programs, prepare=_install_the_past) as plane:
+        kubeconfig = plane.kubeconfig
+        async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
+            written = alpha("default")
+            await kube.create(ALPHA, written)
+            await install_definitions(plane.kubeconfig)
+            crd = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+            assert crd["status"]["storedVersions"] == ["v1alpha1", "v1beta1"]
+            async with admission_platform(plane):
+                key = ObjectKey("default", "chat")
+                in_alpha, in_beta = await kube.get(ALPHA, key), await kube.get(BETA, key)
+                assert in_alpha["spec"] == written["spec"]
+                names = {component["name"]: component for component in in_beta["spec"]["components"]}
+                assert names["Decode"]["type"] == "decode"
+                assert [item["metadata"]["name"] for item in (await kube.list(BETA)).items] == ["chat"]
+                # Writing it back stores it anew.
+                await kube.replace(BETA, in_beta)
+                assert (await kube.get(ALPHA, key))["spec"] == written["spec"]
+
+
+async def test_two_managers_apply_in_two_versions(plane, kube):
+    async with admission_platform(plane):
+        whole = beta("default", "shared")
+        await kube.acting_as("owner").apply(BETA, whole)
+        other = {
+            "apiVersion": ALPHA.api_version,
+            "kind": ALPHA.kind,
+            "metadata": {"name": "shared", "namespace": "default"},
+            "spec": {"services": {"Decode": {"sharedMemory": {"size": "8Gi"}}}},
+        }
+        await kube.acting_as("tuner").apply(ALPHA, other)
+        stored = await kube.get(BETA, ObjectKey("default", "shared"))
+        decode = next(component for component in stored["spec"]["components"] if component["name"] == "Decode")
+        assert decode["sharedMemorySize"] == "8Gi"
+        assert decode["replicas"] == 2
+        assert decode["podTemplate"] == whole["spec"]["components"][1]["podTemplate"]
+
+
+class Balancer:
+    """Passes TCP connections on to replicas that are ready, as a Service does; those it passed on stay where they are."""
+
+    def __init__(self, replicas: dict[int, LocalHttp]) -> None:
+        self.replicas = replicas
+        self.ready: set[int] = set(replicas)
+        self._turn = 0
+
+    @contextlib.asynccontextmanager
+    async def listening(self, port: int) -> AsyncIterator[None]:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+        checking = asyncio.create_task(self._check())
+        try:
+            yield
+        finally:
+            checking.cancel()
+            server.close()
+
+    async def _check(self) -> None:
+        while True:
+            for port, health in self.replicas.items():
+                (self.ready.add if await health.ok("/readyz") else self.ready.discard)(port)
+            await asyncio.sleep(0.1)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ready = sorted(self.ready)
+        self._turn += 1
+        there_reader, there = await asyncio.open_connection("127.0.0.1", ready[self._turn % len(ready)])
+        await asyncio.gather(_pipe(reader, there), _pipe(there_reader, writer))
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
+    front, ports = free_port(), (free_port(), free_port())
+    # Both are registered under the balancer's address; each listens at its own.
+    shared: dict[str, Any] = {"url": f"https://127.0.0.1:{front}", "PLATFORM__ADMISSION__DRAIN": "1s"}
+    async with contextlib.AsyncExitStack() as stack:
+        going = contextlib.AsyncExitStack()
+        await stack.enter_async_context(going)
+        first = await going.enter_async_context(admission_platform(plane, port=ports[0], **shared))
+        second = await stack.enter_async_context(admission_platform(plane, port=ports[1], **shared))
+        assert first.running is not None
+        assert second.running is not None
+        balancer = Balancer(
+            {up.port: LocalHttp(up.running.health_port) for up in (first, second) if up.running is not None}
+        )
+        await stack.enter_async_context(balancer.listening(front))
+        stop, answered = asyncio.Event(), [0]
+
+        async def load(number: int) -> None:
+            while not stop.is_set():
+                await kube.create(ALPHA, alpha("default", f"load-{number}"), dry_run=True)
+                answered[0] += 1
+
+        loads = [asyncio.create_task(load(number)) for number in range(8)]
+        await eventually(lambda: _enough(answered, 50), "requests flow")
+        before = answered[0]
+        await going.aclose()
+        assert balancer.ready == {ports[1]}
+        await eventually(lambda: _enough(answered, before + 100), "requests go on")
+        stop.set()
+        await asyncio.gather(*loads)
+        assert await figure(second, "dynamo_operator_webhook_requests_total") > 0
+
+
+async def _enough(answered: list[int], wanted: int) -> bool:
+    return answered[0] >= wanted
+
+
+async def _install_the_past(kubeconfig: Any) -> None:
+    """The CRD of graphs as it was when v1alpha1 was the only version."""
+    manifest = next(each for each in crd_manifests() if each["spec"]["names"]["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind)
+    versions = [version for version in manifest["spec"]["versions"] if version["name"] == "v1alpha1"]
+    past = {**manifest, "spec": {**manifest["spec"], "versions": [{**versions[0], "storage": True}]}}
+    del past["spec"]["conversion"]
+    async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="an-earlier-release") as client:
+        await install_crds(client, [past])
