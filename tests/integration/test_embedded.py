@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib.util
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,84 @@ async def test_every_part_changed(kube: KubeClient, checker: Checker, namespace:
     assert min(found.count(status) for status in (200, 400, 422)) > 500
     # Two that differ only in their protocol become one port without it. Creation takes it, and only warns.
     assert [each for each in disagreements(checker, tried, found) if "ports.1.protocol missing" not in each] == []
+
+
+# Forms of names and amounts: whether the API server takes each in each place must be what we say.
+NAMES = (
+    "a", "A", "a-b", "a.b", "a_b", "-a", "a-", "a" * 15, "a" * 16, "a" * 63, "a" * 64, "a--b", "1", "1a", "a b", "a/b", "é",
+    "a..b", "*", "a\n", "a\t", "~", "A.B-C/d", "a" * 253, "a" * 254,
+)  # fmt: skip
+KEYS = (
+    "a", "A_b.c", "A/b", "a.b/c", "a b", "/a", "a/", "a/b/c", "a" * 63, "a" * 64, "a" * 254 + "/a", "_a", "a_", "", "é",
+    "Nvidia.com/gpu", "nvidia.com/GPU", "nvidia.com/gpu", "kubernetes.io/x", "storage", "pods", "gpu", "requests.cpu",
+)  # fmt: skip
+AMOUNTS = (
+    "1", "0", "-0", "+5", "1.5", ".5", "5.", "1Gi", "1GiB", "1GB", "1K", "1k", "1m", "1n", "1u", "1E", "1e3", "1E3", "1e-3",
+    "1e+3", "1e3.5", "0x10", "1 Gi", " 1Gi", "1Gi ", "\t1", "1e", "", "-1", "--1", "1,5", "1_000", "١", "1e30", "1Zi", "NaN",
+    "1e-20", 1e22, 1.5, 0, -1, 12345678901234567890, "0.0001", "1500m", "1mm",
+)  # fmt: skip
+
+
+def forms() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Case by case: its name, the metadata's labels and the fields of the pod."""
+
+    def main(**fields: Any) -> dict[str, Any]:
+        return {"containers": [{"name": "main", "image": "x", **fields}]}
+
+    for name in NAMES:
+        yield f"label {name!r}", {"label": name}, main()
+        yield f"nodeSelector {name!r}", {}, {**main(), "nodeSelector": {"a": name}}
+        yield f"container {name!r}", {}, {"containers": [{"name": name, "image": "x"}]}
+        yield f"volume {name!r}", {}, {**main(), "volumes": [{"name": name}]}
+        yield f"port {name!r}", {}, main(ports=[{"containerPort": 1, "name": name}])
+        yield f"probe {name!r}", {}, main(livenessProbe={"httpGet": {"port": name}})
+        yield f"variable {name!r}", {}, main(env=[{"name": name}])
+        for field in (
+            "serviceAccountName",
+            "nodeName",
+            "priorityClassName",
+            "runtimeClassName",
+            "hostname",
+            "subdomain",
+        ):
+            yield f"{field} {name!r}", {}, {**main(), field: name}
+    for key in KEYS:
+        yield f"label key {key!r}", {key: "x"}, main()
+        yield f"nodeSelector key {key!r}", {}, {**main(), "nodeSelector": {key: "x"}}
+        yield f"resource {key!r}", {}, main(resources={"limits": {key: 1}})
+        yield f"toleration {key!r}", {}, {**main(), "tolerations": [{"key": key, "operator": "Exists"}]}
+    for amount in AMOUNTS:
+        yield f"memory {amount!r}", {}, main(resources={"limits": {"memory": amount}})
+        yield f"size {amount!r}", {}, {**main(), "volumes": [{"name": "a", "emptyDir": {"sizeLimit": amount}}]}
+        yield (
+            f"more than {amount!r}", {}, main(resources={"requests": {"memory": "1Gi"}, "limits": {"memory": amount}})
+        )  # fmt: skip
+    for port in (-1, 0, 1, 65535, 65536):
+        yield f"port {port}", {}, main(ports=[{"containerPort": port}])
+        yield f"probe {port}", {}, main(livenessProbe={"tcpSocket": {"port": port}})
+        yield f"user {port}", {}, main(securityContext={"runAsUser": port})
+    for field in ("livenessProbe", "readinessProbe", "startupProbe"):
+        for setting in ("periodSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds"):
+            for number in (-1, 0, 1, 2):
+                yield f"{field} {setting} {number}", {}, main(**{field: {"exec": {"command": ["x"]}, setting: number}})
+    for toleration in itertools.product(
+        (None, "k"), (None, "Exists", "Equal"), (None, "v"), (None, "NoExecute"), (None, 5)
+    ):
+        fields = zip(("key", "operator", "value", "effect", "tolerationSeconds"), toleration, strict=True)
+        yield f"toleration {toleration}", {}, {**main(), "tolerations": [{k: v for k, v in fields if v is not None}]}
+
+
+async def test_forms_of_names_and_amounts(kube: KubeClient, checker: Checker, namespace: str) -> None:
+    tried = [
+        (name, deployment(namespace, {"metadata": {"labels": {"app": "x", **labels}}, "spec": pod}))
+        for name, labels, pod in forms()
+    ]
+    found = await verdicts(kube, [obj for _, obj in tried])
+    assert [
+        (name, status, [str(error) for error in checker.errors(obj)])
+        for (name, obj), status in zip(tried, found, strict=True)
+        if (status == 200) == bool(checker.errors(obj))
+    ] == []
 
 
 async def test_doubled_items(kube: KubeClient, checker: Checker, namespace: str) -> None:

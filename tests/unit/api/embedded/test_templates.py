@@ -112,7 +112,7 @@ def test_null_is_absent() -> None:
         ),
         (
             {"resources": {"limits": {"memory": ["8Gi"]}}},
-            "resources.limits.memory: must be a quantity such as 8Gi or 500m, not a list",
+            "resources.limits.memory: must be a quantity, not a list; examples: 8Gi, 500m, 2, 1e9",
         ),
         ({"volumeMounts": [{"name": "cache"}]}, "volumeMounts[0].mountPath: required, and missing"),
         (

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from dynamo_shared.api import quantity
@@ -17,6 +18,7 @@ from dynamo_shared.api.field_errors import did_you_mean, shown
 _BITS = {"int32": 31, "int64": 63}
 #: A choice longer than this (signals have 65) is suggested from, not recited.
 _RECITED = 12
+_QUANTITIES = "8Gi, 500m, 2, 1e9"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -68,16 +70,20 @@ def int_or_string(value: Any, budget: Budget) -> Problems:
     return _int32(value, budget)
 
 
+def parsed(value: Any) -> Decimal:
+    """The amount of a quantity, as a text or a number. InvalidQuantity for all else."""
+    # The API server forgives blanks around one.
+    return quantity.parse(value.strip(" ") if isinstance(value, str) else value)
+
+
 def amount(value: Any, budget: Budget) -> Problems:
-    """A quantity, as a text or a number."""
+    """A quantity."""
     try:
-        # The API server forgives blanks around one.
-        quantity.parse(value.strip() if isinstance(value, str) else value)
+        parsed(value)
     except quantity.InvalidQuantity:
-        problem = quantity.InvalidQuantity(value) if isinstance(value, int | float | str) else None
-        return budget.problem(
-            str(problem) if problem else f"must be a quantity such as 8Gi or 500m, not {shown(value)}"
-        )
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return budget.problem(f"{shown(value)} is no quantity; examples: {_QUANTITIES}")
+        return budget.problem(f"must be a quantity, not {shown(value)}; examples: {_QUANTITIES}")
     return None
 
 

@@ -52,7 +52,7 @@ def mount_path(value: Any, budget: Budget) -> Problems:
 
 def not_negative(value: Any, budget: Budget) -> Problems:
     """An amount of something."""
-    return budget.problem("must not be negative") if str(value).lstrip().startswith("-") else None
+    return budget.problem("must not be negative") if scalars.parsed(value) < 0 else None
 
 
 _BOUNDS: dict[str, dict[str, tuple[int, int]]] = {

@@ -10,6 +10,7 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.composites import ObjectRule
 from dynamo_shared.api.embedded.rules import names
 from dynamo_shared.api.embedded.rules.fields import CORE
+from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 
@@ -57,7 +58,7 @@ def probe(value: dict[str, Any]) -> Violations:
 
 
 def container(value: dict[str, Any]) -> Violations:
-    """Names of ports are unique; probes that restart a container succeed at once or not."""
+    """Names of ports are unique; a probe that restarts the container fails or not, one that does not ends nothing."""
     seen: set[str] = set()
     for index, port in _objects(value, "ports"):
         name = port.get("name")
@@ -70,6 +71,9 @@ def container(value: dict[str, Any]) -> Violations:
         threshold = given.get("successThreshold") if isinstance(given, dict) else None
         if isinstance(threshold, int) and threshold > 1:
             yield (field, "successThreshold"), f"must be 1 in a {field}, not {threshold}"
+    readiness = value.get("readinessProbe")
+    if isinstance(readiness, dict) and readiness.get("terminationGracePeriodSeconds") is not None:
+        yield ("readinessProbe", "terminationGracePeriodSeconds"), "not in a readinessProbe, which ends nothing"
 
 
 def pod(value: dict[str, Any]) -> Violations:
@@ -168,7 +172,7 @@ def _amounts(value: dict[str, Any], field: str) -> Iterator[tuple[str, Decimal]]
     for name, amount in given.items() if isinstance(given, dict) else ():
         if isinstance(name, str) and amount is not None:
             try:
-                yield name, quantity.parse(amount.strip() if isinstance(amount, str) else amount)
+                yield name, parsed(amount)
             except quantity.InvalidQuantity:
                 continue
 
