@@ -79,6 +79,13 @@ CASES = [
     Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
     Case("beta: hardware that can be found out", _request(BETA), facts=replace(BLIND, gpu_discovery=True)),
     Case(
+        "alpha: a request that is there already where hardware cannot be found out",
+        _old_request(),
+        old=_old_request(),
+        facts=BLIND,
+        warnings=_OF_PROFILING,
+    ),
+    Case(
         "alpha: hardware that cannot be found out",
         _old_request(),
         facts=BLIND,

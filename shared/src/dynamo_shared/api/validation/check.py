@@ -21,7 +21,7 @@ from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MOD
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
 from dynamo_shared.api.validation.picker import PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.reading import mapping
-from dynamo_shared.api.validation.request import CHANGES_OF_REQUESTS, REQUESTS
+from dynamo_shared.api.validation.request import CHANGES_OF_REQUESTS, REQUESTS, REQUESTS_AT_CREATION
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.view import Graph
 
@@ -38,6 +38,7 @@ REFUSING: tuple[Book, ...] = (
     CHANGES,
     CHANGES_ALONE,
     REQUESTS,
+    REQUESTS_AT_CREATION,
     CHANGES_OF_REQUESTS,
     MODELS,
     CHANGES_OF_MODELS,
@@ -123,8 +124,11 @@ def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fa
 
 def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
     def errors() -> Iterator[FieldError]:
-        yield from REQUESTS.broken(version, mapping(obj.get("spec")), facts)
-        if old is not None:
+        spec = mapping(obj.get("spec"))
+        yield from REQUESTS.broken(version, spec, facts)
+        if old is None:
+            yield from REQUESTS_AT_CREATION.broken(version, spec, facts)
+        else:
             yield from CHANGES_OF_REQUESTS.broken(version, obj, old, facts)
 
     return errors(), iter(())

@@ -11,6 +11,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
 
 REQUESTS = Book("Requests", (REQUEST,), "always")
+REQUESTS_AT_CREATION = Book("Requests", (REQUEST,), "when created", (ALPHA,))
 CHANGES_OF_REQUESTS = Book("Requests", (REQUEST,), "when updated")
 
 BACKENDS = ("auto", "vllm", "sglang", "trtllm")
@@ -75,23 +76,28 @@ def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violat
 
 
 _NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not look at nodes, so GPUs cannot be found out"
-_NO_HARDWARE_ALPHA = (
+
+
+@REQUESTS.rule(_NO_HARDWARE, versions=(BETA,))
+def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Facts) -> Violations:
+    """A platform of one namespace, with discovery of GPUs switched off, must be told the hardware."""
+    hardware = mapping(spec.get("hardware"))
+    named = any(hardware.get(name) not in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode"))
+    if not named and not facts.cluster_wide and not facts.gpu_discovery:
+        yield ("spec", "hardware"), _NO_HARDWARE
+
+
+_NO_HARDWARE_TO_NAME = (
     "this platform may not look at nodes, so GPUs cannot be found out, and v1alpha1 cannot name them: "
     "write apiVersion nvidia.com/v1beta1 with spec.hardware"
 )
 
 
-@REQUESTS.rule(_NO_HARDWARE, _NO_HARDWARE_ALPHA)
-def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Facts) -> Violations:
-    """A platform of one namespace, with discovery of GPUs switched off, must be told the hardware."""
-    if facts.cluster_wide or facts.gpu_discovery:
-        return
-    if "profilingConfig" in spec:
-        yield ("spec",), _NO_HARDWARE_ALPHA
-        return
-    hardware = mapping(spec.get("hardware"))
-    if all(hardware.get(name) in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode")):
-        yield ("spec", "hardware"), _NO_HARDWARE
+@REQUESTS_AT_CREATION.rule(_NO_HARDWARE_TO_NAME)
+def hardware_can_be_named(_spec: dict[str, Any], facts: Facts) -> Violations:
+    """On such a platform a request is created in v1beta1: v1alpha1 has no field for hardware."""
+    if not facts.cluster_wide and not facts.gpu_discovery:
+        yield ("spec",), _NO_HARDWARE_TO_NAME
 
 
 _FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it anew"
