@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,22 +23,24 @@ _WRONG_TYPE = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
 }
+_ENDS = "and a letter or digit first and last"
+#: Patterns of the schemas, for people.
+_PATTERNS = {
+    r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$": f"letters, digits and '-', {_ENDS}",
+    r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
+}
 
 
 def field_errors(
-    error: ValidationError,
-    schema: Mapping[str, Any] | None = None,
-    moved: Mapping[str, str] | None = None,
-    skipped: Callable[[Location], bool] | None = None,
+    error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
 ) -> list[FieldError]:
-    """Every finding of a validation, but for places that are `skipped`.
+    """Every finding of a validation.
 
     `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version.
     """
     return [
         FieldError(path_of(finding["loc"]), _message(finding, schema or {}, moved or {}))
         for finding in error.errors(include_url=False)
-        if skipped is None or not skipped(finding["loc"])
     ]
 
 
@@ -87,7 +89,7 @@ def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[st
         case "enum" | "literal_error":
             return f"{shown(value)} is not allowed; one of {context['expected'].replace(' or ', ', ')}"
         case "string_pattern_mismatch":
-            return f"{shown(value)} does not match {context['pattern']}"
+            return f"{shown(value)} is not allowed; {_PATTERNS.get(context['pattern'], context['pattern'])}"
         case "string_too_short":
             return (
                 "must not be empty"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema, with_config
+from typing_extensions import TypedDict
 
 from dynamo_shared.api.model import (
     ApiModel,
@@ -75,54 +76,66 @@ class Condition(ApiModel):
     """Why status changed last, for people."""
 
 
-class _AsIs(BaseModel):
-    # What is embedded belongs to Kubernetes, whose newer fields must pass.
-    model_config = ConfigDict(extra="ignore")
+# Shapes of what is embedded. It belongs to Kubernetes, whose newer fields pass.
+_AS_IS = ConfigDict(extra="ignore")
 
 
-class _NamedShape(_AsIs):
-    name: str = Field(min_length=1)
+@with_config(_AS_IS)
+class _AnyShape(TypedDict):
+    pass
 
 
-class _MainContainerShape(_AsIs):
-    image: str = ""
-    command: list[str] = []
-    args: list[str] = []
-    env: list[_NamedShape] = []
-    ports: list[dict[str, Any]] = []
-    resources: dict[str, Any] = {}
-    volumeMounts: list[dict[str, Any]] = []  # noqa: N815 - Kubernetes' own spelling
+@with_config(_AS_IS)
+class _NamedShape(TypedDict):
+    name: Annotated[str, Field(min_length=1)]
 
 
+@with_config(_AS_IS)
+class _MainContainerShape(TypedDict, total=False):
+    image: str
+    command: list[str]
+    args: list[str]
+    env: list[_NamedShape]
+    ports: list[dict[str, Any]]
+    resources: dict[str, Any]
+    volumeMounts: list[dict[str, Any]]
+
+
+@with_config(_AS_IS)
 class _ContainerShape(_MainContainerShape, _NamedShape):
     pass
 
 
-class _PodMetaShape(_AsIs):
-    labels: StringMap = {}
-    annotations: StringMap = {}
+@with_config(_AS_IS)
+class _PodMetaShape(TypedDict, total=False):
+    labels: StringMap
+    annotations: StringMap
 
 
-class _PodSpecShape(_AsIs):
-    containers: list[_ContainerShape] = []
-    initContainers: list[_ContainerShape] = []  # noqa: N815
-    volumes: list[_NamedShape] = []
-    imagePullSecrets: list[dict[str, Any]] = []  # noqa: N815
-    securityContext: dict[str, Any] = {}  # noqa: N815
-    serviceAccountName: str = ""  # noqa: N815
+@with_config(_AS_IS)
+class _PodSpecShape(TypedDict, total=False):
+    containers: list[_ContainerShape]
+    initContainers: list[_ContainerShape]
+    volumes: list[_NamedShape]
+    imagePullSecrets: list[dict[str, Any]]
+    securityContext: dict[str, Any]
+    serviceAccountName: str
 
 
-class _ExtraPodSpecShape(_PodSpecShape):
-    mainContainer: _MainContainerShape = _MainContainerShape()  # noqa: N815
+@with_config(_AS_IS)
+class _ExtraPodSpecShape(_PodSpecShape, total=False):
+    mainContainer: _MainContainerShape
 
 
-class _PodTemplateShape(_AsIs):
-    metadata: _PodMetaShape = _PodMetaShape()
-    spec: _PodSpecShape = _PodSpecShape()
+@with_config(_AS_IS)
+class _PodTemplateShape(TypedDict, total=False):
+    metadata: _PodMetaShape
+    spec: _PodSpecShape
 
 
 if TYPE_CHECKING:
     PodTemplate = dict[str, Any]
+    WholePodTemplate = dict[str, Any]
     ExtraPodSpec = dict[str, Any]
     EnvVar = dict[str, Any]
     Probe = dict[str, Any]
@@ -134,12 +147,14 @@ if TYPE_CHECKING:
     JobSpec = dict[str, Any]
 else:
 
-    def _embedded(shape: type[BaseModel], name: str, *optional: str, **more: Any) -> Any:
+    def _embedded(shape: type[Any], name: str, *optional: str, **more: Any) -> Any:
         # As much of the shape as rendering relies on is checked; the rest is the API server's to judge. Without nulls.
         schema = {**embedded(name, *optional), **more}
         return Annotated[as_written(shape), WithJsonSchema(schema, mode="validation")]
 
     PodTemplate = _embedded(_PodTemplateShape, "io.k8s.api.core.v1.PodTemplateSpec", "spec.containers")
+    # Nothing is laid below this one.
+    WholePodTemplate = _embedded(_PodTemplateShape, "io.k8s.api.core.v1.PodTemplateSpec")
     ExtraPodSpec = _embedded(
         _ExtraPodSpecShape,
         "io.k8s.api.core.v1.PodSpec",
@@ -152,7 +167,7 @@ else:
         },
     )
     EnvVar = _embedded(_NamedShape, "io.k8s.api.core.v1.EnvVar")
-    Probe = _embedded(_AsIs, "io.k8s.api.core.v1.Probe")
+    Probe = _embedded(_AnyShape, "io.k8s.api.core.v1.Probe")
     ResourceClaim = _embedded(_NamedShape, "io.k8s.api.core.v1.ResourceClaim")
     # A list with keys shows the API server where each key is.
     NamedResourceClaim = _embedded(
@@ -161,10 +176,14 @@ else:
         properties={"name": {"type": "string", "description": "Name of a claim of the pod."}},
         required=["name"],
     )
-    Toleration = _embedded(_AsIs, "io.k8s.api.core.v1.Toleration")
-    MetricSpec = _embedded(_AsIs, "io.k8s.api.autoscaling.v2.MetricSpec")
-    AutoscalerBehavior = _embedded(_AsIs, "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior")
+    Toleration = _embedded(_AnyShape, "io.k8s.api.core.v1.Toleration")
+    MetricSpec = _embedded(_AnyShape, "io.k8s.api.autoscaling.v2.MetricSpec")
+    AutoscalerBehavior = _embedded(_AnyShape, "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior")
     # The first container is laid over the profiler's, whatever its name, so that it needs none.
     JobSpec = _embedded(
-        _AsIs, "io.k8s.api.batch.v1.JobSpec", "template", "template.spec.containers", "template.spec.containers.name"
+        _AnyShape,
+        "io.k8s.api.batch.v1.JobSpec",
+        "template",
+        "template.spec.containers",
+        "template.spec.containers.name",
     )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from dynamo_shared.api.meta import Condition, ObjectMeta, PodTemplate
+from dynamo_shared.api.meta import Condition, ObjectMeta, WholePodTemplate
 from dynamo_shared.api.model import ApiModel, Int32, Int64, Timestamp
 from dynamo_shared.api.rules import Violations, rule, validations
 from dynamo_shared.api.v1alpha1.enums import CheckpointPhase, StorageType
@@ -29,7 +29,7 @@ class FixedIdentity(CheckpointIdentity):
 class CheckpointJob(ApiModel):
     """Job that loads the engine and takes the checkpoint."""
 
-    pod_template_spec: PodTemplate
+    pod_template_spec: WholePodTemplate
     """Pod of the job; the engine is its container main."""
     shared_memory: SharedMemory | None = None
     """Shared memory of the pod; 8Gi by default."""

@@ -24,6 +24,7 @@ MOVED = {
     "enabled": "v1beta1 has no switch: write the object, even if empty, or leave it out",
     "topologyProfile": "v1beta1 calls it clusterTopologyName",
     "autoscaling": "gone: write scalingAdapter {} and point an autoscaler at the adapter",
+    "ingress": "gone: create an Ingress, or a route of a Gateway, to the Service of the component",
     "dynamoNamespace": "gone: it follows from the namespace and the name of the graph",
 }
 """Old name to what to write instead, in graphs and components."""
