@@ -185,7 +185,8 @@ def compare(
     rules: ModuleType, comparer: ModuleType, slug: str, case: KubeObject, outcome: Outcome
 ) -> tuple[int, int, list[str]]:
     """Objects compared, objects equal, and what differs without being listed in differences.toml."""
-    got = rules.canonical(outcome.objects, outcome.namespace, rules.given(case))
+    made = {(_resource(each).plural, each["metadata"]["name"]) for each in case["input"]}
+    got = rules.canonical(outcome.objects, outcome.namespace, rules.given(case) | made)
     want = case["expected"]
     listed = differences.load()
     found: list[str] = []

@@ -31,6 +31,7 @@ from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import is_available
 from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.writing import StatusWriter
@@ -70,11 +71,14 @@ class _PodBuilder:
         self._queue: WorkQueue[Task] = context.queue(NAME)
         #: The trace of the last change that asked for a task; at most as many as the queue has keys.
         self._causes: dict[Task, str] = {}
-        applier, config = Applier(kube, cache), render_config(settings)
+        applier = Applier(kube, cache)
+        keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock)
+        self._config = render_config(settings, self._reader.is_served)
+        shared = (cache, applier, statuses, self._reporter, lambda: self._config, _now)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
-            Concern.GRAPH: GraphReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
-            Concern.COMPONENT: ComponentReconciler(cache, applier, statuses, self._reporter, config, _now).reconcile,
+            Concern.GRAPH: GraphReconciler(*shared, keys=keys).reconcile,
+            Concern.COMPONENT: ComponentReconciler(*shared).reconcile,
             Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
         }
 
@@ -88,7 +92,9 @@ class _PodBuilder:
                 self._context.health.set(NAME, State.FAILED, "waiting for the watcher's first full list")
                 # Working on half a picture would take what is not yet read for missing.
                 await self._reader.synced()
+                self._look_at_cluster()
                 self._cache.on_change(self._changed)
+                self._reader.on_resync(lambda _: self._look_at_cluster())
                 self._share_with_other_replicas()
                 self._enqueue_all()
                 tasks.create_task(self._queue.run(platform.workers, self._reconcile), name="workers")
@@ -97,6 +103,13 @@ class _PodBuilder:
                 self._context.health.ok(NAME)
         finally:
             await self._publisher.flush(FLUSH_WITHIN)
+
+    def _look_at_cluster(self) -> None:
+        """What the cluster has decides what graphs become: where that changes, all are looked at."""
+        before = self._config
+        self._config = render_config(self._context.settings, self._reader.is_served)
+        if self._config != before:
+            self._enqueue_all()
 
     def _share_with_other_replicas(self) -> None:
         """Look at what is gained, end what is under way before giving keys away, and at once where they are lost."""

@@ -7,24 +7,27 @@ from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
+    CONFIG_MAPS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
     SERVICES,
+    ObjectKey,
     Resource,
 )
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_pod_builder.applying import controller_of
+from dynamo_pod_builder.status.workload import WORKLOADS
 
 KubeObject = dict[str, Any]
 
 #: What graphs and components own, the resources that are indexed by their controller's uid.
 OWNED: tuple[Resource, ...] = (
     DYNAMO_COMPONENT_DEPLOYMENTS,
-    DEPLOYMENTS,
+    *WORKLOADS,
+    CONFIG_MAPS,
     SERVICES,
     SERVICE_ACCOUNTS,
     ROLES,
@@ -50,6 +53,22 @@ def owned_by(owner: KubeObject, obj: KubeObject) -> bool:
     """Whether `owner` controls `obj`."""
     controller = controller_of(obj)
     return controller is not None and bool(controller["uid"] == owner["metadata"]["uid"])
+
+
+def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
+    """What runs the pods of a component deployment, under its name; None before there is any.
+
+    While one that spans nodes takes the place of one that does not, or the other way round, the one that is wanted.
+    """
+    metadata = component["metadata"]
+    key = ObjectKey(metadata["namespace"], metadata["name"])
+    found = [workload for resource in _wanted_first(component) if (workload := cache.get(resource, key)) is not None]
+    return next((workload for workload in found if owned_by(component, workload)), None)
+
+
+def _wanted_first(component: KubeObject) -> tuple[Resource, ...]:
+    multinode = component.get("spec", {}).get("multinode") or {}
+    return tuple(reversed(WORKLOADS)) if multinode.get("nodeCount", 1) > 1 else WORKLOADS
 
 
 def surplus(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from dynamo_shared.api.resources import LEADER_WORKER_SETS, Resource
 from dynamo_shared.runtime import Settings
 
 from dynamo_pod_builder.render import RenderConfig
 
 
-def render_config(settings: Settings) -> RenderConfig:
-    """The part of the settings that shows in objects."""
+def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> RenderConfig:
+    """The part of the settings that shows in objects, and what the cluster has to make them of."""
+    forced = settings.orchestrators.lws.enabled
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,
         nats_address=settings.infrastructure.nats_address,
@@ -19,4 +23,6 @@ def render_config(settings: Settings) -> RenderConfig:
         epp_cluster_role=settings.rbac.epp_cluster_role_name,
         operator_version=settings.platform.version,
         restricted_namespace=settings.namespace.restricted,
+        ssh_secret=settings.mpi.ssh_secret_name,
+        leader_worker_sets=is_served(LEADER_WORKER_SETS) and forced is not False,
     )

@@ -1,4 +1,4 @@
-"""DynamoComponentDeployment -> Deployment, Service, and its own status."""
+"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its own status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
@@ -17,7 +17,7 @@ from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken
-from dynamo_pod_builder.children import owned_by, surplus
+from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.writing import StatusWriter
@@ -38,7 +38,7 @@ class ComponentReconciler:
     applier: Applier
     statuses: StatusWriter
     reporter: Reporter
-    config: render.RenderConfig
+    config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -48,10 +48,7 @@ class ComponentReconciler:
             return Result()
         made = await self._make(component)
         failure = made.failure
-        deployment = self.cache.get(DEPLOYMENTS, key)
-        if deployment is not None and not owned_by(component, deployment):
-            deployment = None
-        status = component_status(component, deployment, failure, self.now())
+        status = component_status(component, workload_of(self.cache, component), failure, self.now())
         before = failure_of(component)
         if failure is not None and failure != before:
             self.reporter.component_failed(component, failure.reason, failure.message)
@@ -61,7 +58,7 @@ class ComponentReconciler:
 
     async def _make(self, component: KubeObject) -> _Made:
         try:
-            wanted = render.component_children(parse_component(component), self.config)
+            wanted = render.component_children(parse_component(component), self.config())
         except InvalidManifest as error:
             return _Made(Failure("InvalidSpec", str(error)))
         except render.RenderError as error:

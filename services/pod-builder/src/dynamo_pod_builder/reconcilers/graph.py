@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
-    DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     SERVICE_ACCOUNTS,
@@ -25,10 +25,11 @@ from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
-from dynamo_pod_builder.children import children, owned_by, surplus
+from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
 from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
+from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure, failure_of
 from dynamo_pod_builder.status.conditions import find
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, Outcome, graph_status
@@ -48,8 +49,9 @@ class GraphReconciler:
     applier: Applier
     statuses: StatusWriter
     reporter: Reporter
-    config: render.RenderConfig
+    config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
+    keys: SshKeys
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One look at one graph. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -74,12 +76,12 @@ class GraphReconciler:
     async def _make(self, graph: KubeObject) -> _Made:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
         try:
-            wanted = render.graph_children(parse_graph(graph), self.config, _observed(present))
+            wanted = render.graph_children(parse_graph(graph), self.config(), _observed(present))
         except InvalidManifest as error:
             return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
             return _Made(failure=Failure("NotDeployable", str(error)))
-        rollout = roll(graph, wanted, present, self._deployment, self.now())
+        rollout = roll(graph, wanted, present, partial(workload_of, self.cache), self.now())
         try:
             await self._apply(graph, rollout)
         except NameTaken as error:
@@ -102,6 +104,8 @@ class GraphReconciler:
 
         accounts = [child for child in rollout.wanted if resources.of(child) == SERVICE_ACCOUNTS]
         rest = [child for child in rollout.wanted if resources.of(child) != SERVICE_ACCOUNTS]
+        if any(map(render.needs_ssh_keys, rollout.wanted)):
+            await self.keys.ensure(graph["metadata"]["namespace"])
         try:
             # Accounts come first: pods of a Deployment whose account is missing are refused, and retried only slowly.
             await _all(ensure(child) for child in accounts)
@@ -138,11 +142,11 @@ class GraphReconciler:
             component = current.get(name) or (dcd or {}).get("metadata", {}).get("labels", {}).get(labels.COMPONENT)
             if component is None:
                 continue
-            deployment = self._deployment(dcd) if dcd is not None else None
+            workload = workload_of(self.cache, dcd) if dcd is not None else None
             # Where nothing could be rendered, what is there already is all that there is to tell of.
             is_current = name in current or made.rollout is None
             failure = failure_of(dcd) if dcd is not None else None
-            parts.setdefault(component, []).append(Generation(name, deployment, is_current, failure))
+            parts.setdefault(component, []).append(Generation(name, workload, is_current, failure))
         status = graph.get("status", {})
         return Outcome(
             components=parts,
@@ -150,10 +154,6 @@ class GraphReconciler:
             rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
             carried={name: status[name] for name in CARRIED if name in status},
         )
-
-    def _deployment(self, dcd: KubeObject) -> KubeObject | None:
-        deployment = self.cache.get(DEPLOYMENTS, resources.key_of(dcd))
-        return deployment if deployment is not None and owned_by(dcd, deployment) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.rollout import Replicas, margins, step
 from dynamo_pod_builder.status.conditions import timestamp
+from dynamo_pod_builder.status.workload import ready_replicas
 
 KubeObject = dict[str, Any]
 
@@ -43,10 +44,10 @@ def roll(
     graph: KubeObject,
     wanted: Sequence[KubeObject],
     present: Sequence[KubeObject],
-    deployment_of: Callable[[KubeObject], KubeObject | None],
+    workload_of: Callable[[KubeObject], KubeObject | None],
     now: datetime,
 ) -> Rollout:
-    """Decide this step. `present` are the graph's DCDs, `deployment_of` gives the Deployment of one."""
+    """Decide this step. `present` are the graph's DCDs, `workload_of` gives what runs the pods of one."""
     previous: dict[str, Any] | None = graph.get("status", {}).get("rollingUpdate")
     by_name = {dcd["metadata"]["name"]: dcd for dcd in present}
     leftovers: dict[str, list[KubeObject]] = {}
@@ -70,8 +71,8 @@ def roll(
         there = by_name.get(child["metadata"]["name"])
         next_ = step(
             desired,
-            _replicas(child["metadata"]["name"], there, deployment_of),
-            [_replicas(dcd["metadata"]["name"], dcd, deployment_of) for dcd in old],
+            _replicas(child["metadata"]["name"], there, workload_of),
+            [_replicas(dcd["metadata"]["name"], dcd, workload_of) for dcd in old],
             surge,
             unavailable,
         )
@@ -115,15 +116,15 @@ def _ended(previous: dict[str, Any] | None, components: Sequence[str], now: date
     }
 
 
-def _replicas(name: str, dcd: KubeObject | None, deployment_of: Callable[[KubeObject], KubeObject | None]) -> Replicas:
+def _replicas(name: str, dcd: KubeObject | None, workload_of: Callable[[KubeObject], KubeObject | None]) -> Replicas:
     if dcd is None:
         return Replicas(name, 0, 0, 0)
-    status = (deployment_of(dcd) or {}).get("status", {})
+    available, ready = ready_replicas(workload_of(dcd))
     return Replicas(
         name,
         dcd["spec"].get("replicas", 1),
-        status.get("availableReplicas", 0),
-        status.get("readyReplicas", 0),
+        available,
+        ready,
         dcd["metadata"].get("creationTimestamp", ""),
     )
 

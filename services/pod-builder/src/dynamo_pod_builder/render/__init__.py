@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynamo_pod_builder.render.component import component_children, is_shared
 from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.features import needs_ssh_keys
 from dynamo_pod_builder.render.graph import graph_children, worker_hash
 from dynamo_pod_builder.render.metadata import MANAGED_BY
 
@@ -18,5 +19,6 @@ __all__ = [
     "component_children",
     "graph_children",
     "is_shared",
+    "needs_ssh_keys",
     "worker_hash",
 ]

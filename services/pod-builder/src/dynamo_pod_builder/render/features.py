@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.v1beta1 import ComponentSpec, ComponentType
+from typing import Any
+
+from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
 
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable
@@ -38,3 +40,10 @@ def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
         raise NotDeployable(
             name, "no InferencePool can be made for an endpoint picker", "type", "use a frontend instead"
         )
+
+
+def needs_ssh_keys(child: dict[str, Any]) -> bool:
+    """Whether the pods of a component deployment reach each other over ssh: TensorRT-LLM's on several nodes."""
+    spec = child.get("spec", {})
+    nodes = (spec.get("multinode") or {}).get("nodeCount", 1)
+    return bool(nodes > 1 and spec.get("backendFramework") == BackendFramework.TRTLLM)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dynamo_pod_builder.status.component import Failure, readiness, replicas_of
+from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.conditions import condition
+from dynamo_pod_builder.status.workload import readiness, replicas_of
 
 INITIALIZING, PENDING, SUCCESSFUL, FAILED = "initializing", "pending", "successful", "failed"
 READY = "Ready"
@@ -21,10 +22,10 @@ ROLLING_UPDATE = "rolling_update_in_progress"
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One Deployment of a component: what it serves from now (`current`) or a leftover that a rolling update drains."""
+    """One workload of a component: what it serves from now (`current`) or a leftover that a rolling update drains."""
 
     name: str
-    deployment: dict[str, Any] | None
+    workload: dict[str, Any] | None
     current: bool = True
     failure: Failure | None = None
 
@@ -87,7 +88,7 @@ def _verdict(outcome: Outcome) -> tuple[str, str, str]:
         f"{name}: {state.message}"
         for name, parts in sorted(outcome.components.items())
         for part in parts
-        if part.current and not (state := readiness(part.deployment)).ready
+        if part.current and not (state := readiness(part.workload)).ready
     ]
     if waiting:
         return PENDING, SOME_NOT_READY, "Resources not ready: " + "; ".join(waiting)
@@ -95,15 +96,18 @@ def _verdict(outcome: Outcome) -> tuple[str, str, str]:
 
 
 def _merged(parts: Sequence[Generation]) -> dict[str, Any] | None:
-    """Replica status of a component: sums over old and new Deployments, `updatedReplicas` of the new ones only (1.8)."""
-    found = [(part, replicas) for part in parts if (replicas := replicas_of(part.deployment)) is not None]
+    """Replica status of a component: sums over old and new workloads, `updatedReplicas` of the new ones only (1.8)."""
+    found = [(part, replicas) for part in parts if (replicas := replicas_of(part.workload)) is not None]
     if not found:
         return None
+    # A component that now spans nodes is told of by what it is, not by what it was.
+    kind = next((replicas["componentKind"] for part, replicas in found if part.current), found[0][1]["componentKind"])
     merged: dict[str, Any] = {
-        "componentKind": "Deployment",
+        "componentKind": kind,
         "componentNames": sorted(name for _, replicas in found for name in replicas["componentNames"]),
         "updatedReplicas": sum(replicas["updatedReplicas"] for part, replicas in found if part.current),
     }
     for count in ("replicas", "readyReplicas", "availableReplicas"):
-        merged[count] = sum(replicas[count] for _, replicas in found)
+        if any(count in replicas for _, replicas in found):
+            merged[count] = sum(replicas.get(count, 0) for _, replicas in found)
     return merged

@@ -1,0 +1,70 @@
+"""The key pair with which the nodes of a TensorRT-LLM replica reach each other.
+
+One pair an installation, made once and kept in its own namespace; each namespace with a graph that needs it gets a copy.
+It is never renewed: pods that run hold it, and a new pod would not be let in by the old ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
+
+from dynamo_pod_builder.render import MANAGED_BY
+
+KubeObject = dict[str, Any]
+
+_BITS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class SshKeys:
+    """Secret `name`, whose original is in `home`; both are "" where none is configured."""
+
+    kube: KubeClient
+    name: str
+    home: str
+
+    async def ensure(self, namespace: str) -> None:
+        """Have the Secret in a namespace. Raises KubeError."""
+        if not (self.name and self.home):
+            return
+        if await self._read(namespace) is not None:
+            return
+        original = await self._read(self.home) or await self._create(self.home, await asyncio.to_thread(_key_pair))
+        if namespace != self.home:
+            await self._create(namespace, original["data"])
+
+    async def _read(self, namespace: str) -> KubeObject | None:
+        try:
+            return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
+        except NotFound:
+            return None
+
+    async def _create(self, namespace: str, data: dict[str, str]) -> KubeObject:
+        """A new Secret, or the one that another replica made at the same time."""
+        metadata = {"name": self.name, "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
+        try:
+            return await self.kube.create(SECRETS, secret)
+        except AlreadyExists:
+            return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
+
+
+def _key_pair() -> dict[str, str]:
+    """Private and public key under the names that pods look for, base64 as Secrets hold them."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    pair = {"private.key": private, "private.key.pub": public + b"\n"}
+    return {name: base64.b64encode(content).decode() for name, content in pair.items()}

@@ -1,0 +1,101 @@
+"""Graphs whose replicas span nodes, on a cluster that has LeaderWorkerSet, or gets it later."""
+
+from __future__ import annotations
+
+import base64
+
+from cryptography.hazmat.primitives import serialization
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    SECRETS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
+
+from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "leaderworkersets.leaderworkerset.x-k8s.io", "annotations": {}},
+    "spec": {
+        "group": "leaderworkerset.x-k8s.io",
+        "names": {
+            "kind": "LeaderWorkerSet",
+            "listKind": "LeaderWorkerSetList",
+            "plural": "leaderworkersets",
+            "singular": "leaderworkerset",
+        },
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+# The API group is protected: whoever defines it must say who approved that.
+DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"  # type: ignore[index]
+
+
+async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
+) -> None:
+    key = ObjectKey(namespace, "wide")
+    wide = worker("Decode", "decode")
+    wide["multinode"] = {"nodeCount": 2}
+    narrow = {**worker("Trt"), "multinode": {"nodeCount": 2}}
+    main = narrow["podTemplate"]["spec"]["containers"][0]
+    main["command"] = ["python3", "-m", "dynamo.trtllm"]
+    configured = settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        MPI__SSH_SECRET_NAME="mpi-keys",
+        MPI__SSH_SECRET_NAMESPACE="default",
+    )
+    try:
+        async with platform(configured):
+            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "wide", components=[frontend(), wide]))
+            failed = await until_state(kube, key, "failed")
+            assert "no multinode orchestrator available" in failed["status"]["conditions"][0]["message"]
+
+            await install_crds(kube, [DEFINITION])
+            await until_state(kube, key, "pending")
+            (found,) = (await kube.list(LEADER_WORKER_SETS, namespace)).items
+            assert found["spec"]["leaderWorkerTemplate"]["size"] == 2
+
+            for item in (found,):
+                status = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
+                available = {"type": "Available", "status": "True", "reason": "x", "message": ""}
+                metadata = {"name": item["metadata"]["name"], "namespace": namespace}
+                await kube.apply_status(
+                    LEADER_WORKER_SETS,
+                    {**item, "metadata": metadata, "status": {**status, "conditions": [available]}},
+                )
+            done = await until_state(kube, key, "successful")
+            assert done["status"]["components"]["Decode"]["componentKind"] == "LeaderWorkerSet"
+
+            await kube.create(
+                DYNAMO_GRAPH_DEPLOYMENTS,
+                graph(namespace, "keys", backendFramework="trtllm", components=[frontend(), narrow]),
+            )
+            secret = await eventually(lambda: _secret(kube, namespace), "the key pair in the graph's namespace")
+            assert secret["data"] == (await kube.get(SECRETS, ObjectKey("default", "mpi-keys")))["data"]
+            serialization.load_pem_private_key(base64.b64decode(secret["data"]["private.key"]), None)
+    finally:
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))  # type: ignore[index]
+        await kube.delete(SECRETS, ObjectKey("default", "mpi-keys"))
+
+
+async def _secret(kube: KubeClient, namespace: str):
+    found = [each for each in (await kube.list(SECRETS, namespace)).items if each["metadata"]["name"] == "mpi-keys"]
+    return found[0] if found else None
