@@ -21,9 +21,8 @@ from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import EMBEDDED, KubeObject, drop_nulls
+from dynamo_shared.api.model import KubeObject, Reading, drop_nulls
 from dynamo_shared.api.resources import GROUP, Resource
-from dynamo_shared.api.rules import Location
 from dynamo_shared.api.v1alpha1 import moved as alpha_moved
 from dynamo_shared.api.v1beta1 import moved as beta_moved
 from dynamo_shared.api.yaml_text import check_bounds, documents
@@ -133,13 +132,11 @@ def _read(document: Any, *, embedded: bool) -> tuple[BaseModel | None, list[Fiel
     clean = drop_nulls(document if type(document) is dict else dict(document))
     errors: list[FieldError] = []
     try:
-        result = version.model.model_validate(clean)
+        result = version.model.model_validate(clean, context=Reading(clean=True, embedded=embedded))
     except ValidationError as error:
         result = None
-        schema = _schema(resource)
-        skipped = None if embedded else lambda location: _is_embedded(schema, location)
         moved = _MOVED.get(resource.kind, {}).get(resource.version)
-        errors += field_errors(error, schema, moved, skipped)
+        errors += field_errors(error, _schema(resource), moved)
     errors += _name_errors(clean.get("metadata"))
     if check := _checks(resource):
         errors += [FieldError(path_of(location), message) for location, message in check(clean, ())]
@@ -173,18 +170,6 @@ def _schema(resource: Resource) -> Schema:
 @cache
 def _checks(resource: Resource) -> Check | None:
     return checks(schema_of(resource))
-
-
-def _is_embedded(schema: Schema, location: Location) -> bool:
-    """Whether a place is inside a type of Kubernetes."""
-    for step in location:
-        if EMBEDDED in schema:
-            return True
-        if isinstance(step, int):
-            schema = schema.get("items", {})
-        else:
-            schema = schema.get("properties", {}).get(step) or schema.get("additionalProperties", {})
-    return False
 
 
 def _name_errors(metadata: Any) -> Iterator[FieldError]:

@@ -14,6 +14,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainSerializer,
     Strict,
+    ValidationInfo,
     WrapValidator,
 )
 from pydantic.alias_generators import to_camel
@@ -64,29 +65,54 @@ def to_dict(model: ApiModel) -> KubeObject:
 
 def drop_nulls(value: Any) -> Any:
     """The same value without null fields, as the API server prunes them; the very object where there are none."""
+    return _pruned(value) if _has_nulls(value) else value
+
+
+def _has_nulls(value: Any) -> bool:
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        items = current.values() if isinstance(current, dict) else current
+        for item in items if isinstance(current, dict | list) else ():
+            if item is None and isinstance(current, dict):
+                return True
+            if isinstance(item, dict | list):
+                pending.append(item)
+    return False
+
+
+def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
-        changed = False
-        result = {}
-        for key, item in value.items():
-            if item is None:
-                changed = True
-                continue
-            kept = drop_nulls(item) if isinstance(item, dict | list) else item
-            changed = changed or kept is not item
-            result[key] = kept
-        return result if changed else value
+        return {key: _pruned(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        items = [drop_nulls(item) if isinstance(item, dict | list) else item for item in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return [_pruned(item) for item in value]
     return value
 
 
-def as_written(shape: type[BaseModel]) -> Any:
-    """Field type for embedded objects: checked against `shape`, kept as the plain dict that was given, less nulls."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a model is read, as the validation's context. `clean`: nulls are dropped already. `embedded`: whether what is
+    embedded of Kubernetes is looked into; somebody else does who knows the cluster's own schemas.
+    """
 
-    def keep(value: Any, handler: Callable[[Any], Any]) -> Any:
-        clean = drop_nulls(value)
-        handler(clean)
+    clean: bool = False
+    embedded: bool = True
+
+
+_USUAL = Reading()
+
+
+def as_written(shape: type[Any], *, ours: bool = False) -> Any:
+    """Field type for embedded objects: checked against `shape`, kept as the plain dict that was given, less nulls.
+
+    `shape` is a model or a TypedDict; `ours` tells that nobody else looks into the object.
+    """
+
+    def keep(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
+        reading = info.context if isinstance(info.context, Reading) else _USUAL
+        clean = value if reading.clean else drop_nulls(value)
+        if ours or reading.embedded or not isinstance(value, dict):
+            handler(clean)
         return clean
 
     return Annotated[shape, WrapValidator(keep), PlainSerializer(lambda value: value, return_type=Any)]

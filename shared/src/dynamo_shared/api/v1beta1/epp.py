@@ -85,7 +85,7 @@ class EndpointPickerConfig(ApiModel):
 if TYPE_CHECKING:
     InlinePickerConfig = dict[str, Any]
 else:
-    InlinePickerConfig = as_written(EndpointPickerConfig)
+    InlinePickerConfig = as_written(EndpointPickerConfig, ours=True)
 
 
 @rule("has(self.configMapRef) != has(self.config)", "exactly one of configMapRef and config must be set")
