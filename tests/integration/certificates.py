@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import itertools
 from collections.abc import AsyncIterator
@@ -13,9 +14,14 @@ from typing import Any
 from aiohttp import web
 from dynamo_admission.tls import Certificates
 from dynamo_shared.api.resources import CONFIG_MAPS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.endpoints import serving
 
+from .platform import eventually
+
+NAMES = ("127.0.0.1", "dynamo-webhook.dynamo-system.svc")
+SECRET = "webhook-server-cert"
 _numbers = itertools.count(1)
 
 
@@ -62,8 +68,11 @@ class Webhook:
         await self.kube.apply(VALIDATING_WEBHOOK_CONFIGURATIONS, manifest)
 
     async def injected(self) -> bytes:
-        """The authorities that are registered now."""
-        found = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
+        """The authorities that are registered now; empty where nothing is."""
+        try:
+            found = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
+        except NotFound:
+            return b""
         return base64.b64decode(found["webhooks"][0]["clientConfig"].get("caBundle") or "")
 
     async def call(self) -> None:
@@ -109,3 +118,27 @@ def mount(folder: Path, data: dict[str, str]) -> None:
             (folder / name).symlink_to(Path("..data") / name)
     (folder / "..tmp").symlink_to(content.name)
     (folder / "..tmp").rename(folder / "..data")
+
+
+@asynccontextmanager
+async def calling(hook: Webhook) -> AsyncIterator[None]:
+    """Calls without a pause while the block runs: one refused handshake fails the test."""
+    await eventually(hook.asked, "the API server knows the webhook")
+    ended = asyncio.Event()
+
+    async def call() -> None:
+        while not ended.is_set():
+            await hook.call()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(call())
+        yield
+        ended.set()
+
+
+def settings(namespace: str, mode: str, folder: Path | None = None, **admission: Any) -> Settings:
+    server = {"certProvisionMode": mode, "secretName": SECRET, "serviceName": "dynamo-webhook"}
+    if folder is not None:
+        server["certDir"] = str(folder)
+    document = {"server": {"webhook": server}, "platform": {"admission": {"namespace": namespace, **admission}}}
+    return Settings.model_validate(document)

@@ -6,8 +6,6 @@ import asyncio
 import base64
 import itertools
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +17,12 @@ from dynamo_admission.tls.timing import Timing
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeObject
-from dynamo_shared.runtime import Settings
 
-from .certificates import Webhook, mount, webhook
+from .certificates import NAMES, SECRET, calling, mount, settings, webhook
 from .platform import eventually
 
-NAMES = ("127.0.0.1", "dynamo-webhook.dynamo-system.svc")
-SECRET = "webhook-server-cert"
 #: A rotation in seconds. The API server hears of a change of its webhooks within milliseconds.
 QUICK = Timing(look=0.1, announce=5, settle=1.5, overlap=1.5)
-
-
-def settings(namespace: str, mode: str, folder: Path | None = None, **admission: Any) -> Settings:
-    server = {"certProvisionMode": mode, "secretName": SECRET, "serviceName": "dynamo-webhook"}
-    if folder is not None:
-        server["certDir"] = str(folder)
-    document = {"server": {"webhook": server}, "platform": {"admission": {"namespace": namespace, **admission}}}
-    return Settings.model_validate(document)
 
 
 async def put(kube: KubeClient, namespace: str, data: dict[str, bytes], **metadata: Any) -> None:
@@ -134,22 +121,6 @@ async def test_a_broken_secret_is_mended(kube: KubeClient, namespace: str, broke
     assert certificates.bundle.startswith(bundle)
     fresh = await open_certificates(settings(namespace, "auto"), kube, NAMES)
     assert fresh.bundle == certificates.bundle
-
-
-@asynccontextmanager
-async def calling(hook: Webhook) -> AsyncIterator[None]:
-    """Calls without a pause while the block runs: one refused handshake fails the test."""
-    await eventually(hook.asked, "the API server knows the webhook")
-    ended = asyncio.Event()
-
-    async def call() -> None:
-        while not ended.is_set():
-            await hook.call()
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(call())
-        yield
-        ended.set()
 
 
 @pytest.mark.parametrize("how", ["annotated", "deleted"])

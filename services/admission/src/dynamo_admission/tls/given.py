@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import structlog
+from cryptography import x509
 from dynamo_shared.runtime.tls import ServingTls, context_of
 
 from dynamo_admission.tls import files, pki
@@ -50,7 +51,12 @@ class GivenCertificates:
     @property
     def expires(self) -> float:
         """When the certificate that is served ends."""
-        return pki.ends(self._shown.given.chain[0])
+        return pki.ends(self.serving)
+
+    @property
+    def serving(self) -> x509.Certificate:
+        """The certificate that is served."""
+        return self._shown.given.chain[0]
 
     async def keep(self, changed: Changed) -> None:
         """Look again and again."""

@@ -1,0 +1,108 @@
+"""cert-manager on the tests' control plane: its kinds, and its controllers and cainjector as one process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dynamo_ctl.localcluster import ManagedProcess
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient, KubeObject
+
+from .platform import eventually
+
+GROUP = "cert-manager.io"
+CERTIFICATES = Resource(GROUP, "v1", "certificates", "Certificate")
+ISSUERS = Resource(GROUP, "v1", "issuers", "Issuer")
+KINDS = (
+    CERTIFICATES,
+    ISSUERS,
+    Resource(GROUP, "v1", "certificaterequests", "CertificateRequest"),
+    Resource(GROUP, "v1", "clusterissuers", "ClusterIssuer", namespaced=False),
+)
+
+
+@asynccontextmanager
+async def cert_manager(program: Path, kubeconfig: Path, kube: KubeClient, log: Path) -> AsyncIterator[None]:
+    """It runs while the block does."""
+    for kind in KINDS:
+        await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(kind))
+    await eventually(lambda: _established(kube), "cert-manager's kinds are served")
+    process = ManagedProcess("cert-manager", [program, f"--kubeconfig={kubeconfig}"], log)
+    try:
+        await process.start()
+        yield
+    finally:
+        await process.stop()
+        for kind in KINDS:
+            await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", kind.id))
+
+
+def issuer(namespace: str, name: str, **spec: Any) -> KubeObject:
+    """An Issuer."""
+    metadata = {"namespace": namespace, "name": name}
+    return {"apiVersion": ISSUERS.api_version, "kind": ISSUERS.kind, "metadata": metadata, "spec": spec}
+
+
+def certificate(namespace: str, name: str, issued_by: str, **spec: Any) -> KubeObject:
+    """A Certificate, into the Secret of its name."""
+    return {
+        "apiVersion": CERTIFICATES.api_version,
+        "kind": CERTIFICATES.kind,
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {
+            "secretName": name,
+            "issuerRef": {"name": issued_by, "kind": ISSUERS.kind, "group": GROUP},
+            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
+            **spec,
+        },
+    }
+
+
+async def renew(kube: KubeClient, key: ObjectKey) -> None:
+    """As `cmctl renew` does."""
+    now = "2026-01-01T00:00:00Z"
+    issuing = {"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "lastTransitionTime": now}
+    found = await kube.get(CERTIFICATES, key)
+    conditions = [*found["status"]["conditions"], {**issuing, "message": "Certificate re-issuance manually triggered"}]
+    await kube.merge_patch(CERTIFICATES, key, {"status": {"conditions": conditions}}, subresource="status")
+
+
+def _definition(kind: Resource) -> KubeObject:
+    """Its controllers do without the schemas."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+        "metadata": {"name": kind.id},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "plural": kind.plural,
+                "kind": kind.kind,
+                "singular": kind.kind.lower(),
+                "listKind": kind.kind + "List",
+            },
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [
+                {
+                    "name": kind.version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": anything},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+
+
+async def _established(kube: KubeClient) -> bool:
+    for kind in KINDS:
+        found = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", kind.id))
+        conditions = {each["type"]: each["status"] for each in (found.get("status") or {}).get("conditions") or ()}
+        if conditions.get("Established") != "True":
+            return False
+    return True
