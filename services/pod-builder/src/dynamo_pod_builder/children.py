@@ -9,6 +9,7 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    INFERENCE_POOLS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -28,6 +29,7 @@ OWNED: tuple[Resource, ...] = (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     *WORKLOADS,
     CONFIG_MAPS,
+    INFERENCE_POOLS,
     SERVICES,
     SERVICE_ACCOUNTS,
     ROLES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_shared.api.resources import LEADER_WORKER_SETS, Resource
+from dynamo_shared.api.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, Resource
 from dynamo_shared.runtime import Settings
 
 from dynamo_pod_builder.render import RenderConfig
@@ -24,5 +24,6 @@ def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> 
         operator_version=settings.platform.version,
         restricted_namespace=settings.namespace.restricted,
         ssh_secret=settings.mpi.ssh_secret_name,
+        inference_pools=is_served(INFERENCE_POOLS),
         leader_worker_sets=is_served(LEADER_WORKER_SETS) and forced is not False,
     )

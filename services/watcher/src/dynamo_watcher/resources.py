@@ -11,6 +11,7 @@ from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    INFERENCE_POOLS,
     LEADER_WORKER_SETS,
     ROLE_BINDINGS,
     ROLES,
@@ -52,6 +53,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
     Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
+    Watched(INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
     # A model's Service belongs to no single component.
     Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),

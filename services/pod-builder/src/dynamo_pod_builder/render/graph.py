@@ -61,6 +61,8 @@ def graph_children(
         if backend:
             spec["backendFramework"] = backend
         components.append(_component_deployment(graph, namespace, name, spec, owner))
+        if component.type is ComponentType.EPP:
+            children += _picker(graph, namespace, spec, owner)
     return children + (pod_clique_set.children(graph, components, config, owner) if grove else components)
 
 
@@ -154,6 +156,14 @@ def _component_deployment(
         "metadata": object_metadata(name, namespace, marks, {}, owner),
         "spec": spec,
     }
+
+
+def _picker(graph: DynamoGraphDeployment, namespace: str, spec: KubeObject, owner: KubeObject) -> list[KubeObject]:
+    name = graph.metadata.name
+    space = names.dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
+    made = picker.config_map(name, namespace, spec, owner)
+    pool = picker.inference_pool(name, namespace, spec, space, owner)
+    return [pool] if made is None else [made, pool]
 
 
 def _annotations(spec: KubeObject) -> dict[str, str]:

@@ -1,8 +1,17 @@
-"""The endpoint picker's configuration, as the gateway's own types write it."""
+"""An endpoint picker's configuration, as the gateway's own types write it, and the InferencePool that asks the picker."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import yaml
+from dynamo_shared.api.registry import labels, ports
+from dynamo_shared.api.resources import CONFIG_MAPS, INFERENCE_POOLS
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.containers.epp import CONFIG_FILE
+from dynamo_pod_builder.render.metadata import object_metadata
 
 KubeObject = dict[str, Any]
 
@@ -20,3 +29,68 @@ def complete(config: KubeObject) -> KubeObject:
         **config,
         "config": {"apiVersion": API_VERSION, "kind": KIND, **inline, **({"plugins": plugins} if plugins else {})},
     }
+
+
+def config_map(graph: str, namespace: str, component: KubeObject, owner: KubeObject) -> KubeObject | None:
+    """ConfigMap of a picker whose configuration stands in the graph; None where it names a ConfigMap of its own."""
+    inline = (component.get("eppConfig") or {}).get("config")
+    if inline is None:
+        return None
+    plugins = [{"parameters": None, **plugin} for plugin in inline.get("plugins") or ()]
+    text = yaml.dump({**inline, "plugins": plugins}, Dumper=_GoDumper, default_flow_style=False, width=1 << 16)
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": object_metadata(
+            names.epp_config_map(graph), namespace, _labels(graph, component["name"]), {}, owner
+        ),
+        "data": {CONFIG_FILE: text},
+    }
+
+
+def inference_pool(
+    graph: str, namespace: str, component: KubeObject, dynamo_namespace: str, owner: KubeObject
+) -> KubeObject:
+    """The pool of all workers of a graph; gateways ask the graph's picker which of them takes a request."""
+    picker = names.service(names.component_deployment(graph, component["name"]))
+    selector = {
+        labels.COMPONENT_CLASS: ComponentType.WORKER.value,
+        labels.DYNAMO_NAMESPACE: dynamo_namespace,
+    }
+    return {
+        "apiVersion": INFERENCE_POOLS.api_version,
+        "kind": INFERENCE_POOLS.kind,
+        "metadata": object_metadata(
+            names.inference_pool(graph), namespace, _labels(graph, component["name"]), {}, owner
+        ),
+        "spec": {
+            "targetPorts": [{"number": ports.HTTP.number}],
+            "selector": {"matchLabels": selector},
+            "endpointPickerRef": {
+                "group": "",
+                "kind": "Service",
+                "name": picker,
+                "port": {"number": ports.EPP_GRPC.number},
+                "failureMode": "FailClose",
+            },
+        },
+    }
+
+
+def _labels(graph: str, component: str) -> dict[str, str]:
+    return {
+        labels.GRAPH_DEPLOYMENT_NAME: graph,
+        labels.COMPONENT: component,
+        labels.COMPONENT_TYPE: ComponentType.EPP.value,
+    }
+
+
+class _GoDumper(yaml.SafeDumper):
+    """Quotes as Go's YAML does, so that a picker that the reference set up does not restart for nothing."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's interface
+        return True
+
+    def choose_scalar_style(self) -> str:
+        style = super().choose_scalar_style()
+        return '"' if style == "'" else style

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.resources import INFERENCE_POOLS
 
 from dynamo_pod_builder.render import names, probes
 from dynamo_pod_builder.render.containers import common
@@ -14,8 +15,6 @@ from dynamo_pod_builder.render.errors import RenderError
 
 KubeObject = dict[str, Any]
 
-#: API group of the InferencePool.
-POOL_GROUP = "inference.networking.k8s.io"
 CONFIG_FILE = "epp-config-dynamo.yaml"
 _CONFIG_DIRECTORY = "/etc/epp"
 _CONFIG_VOLUME, _CACHE_VOLUME = "epp-config", "hf-cache"
@@ -28,7 +27,7 @@ def container(context: PodContext) -> KubeObject:
     arguments = {
         "--pool-name": names.inference_pool(context.graph),
         "--pool-namespace": context.namespace,
-        "--pool-group": POOL_GROUP,
+        "--pool-group": INFERENCE_POOLS.group,
         "-v": "4",
         "--zap-encoder": "json",
         "--grpc-port": str(ports.EPP_GRPC.number),
