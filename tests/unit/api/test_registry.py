@@ -8,6 +8,7 @@ import pytest
 from dynamo_shared.api.reference.registries import registry_page
 from dynamo_shared.api.registry import CATALOGS, annotations, env, labels, ports
 from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.runtime.settings import Settings
 
 QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
@@ -72,3 +73,45 @@ def test_a_pipe_in_a_cell_is_escaped() -> None:
     catalog = Catalog("Things", "Some.", "Thing", "Values")
     catalog.add("a", "This or that.", set_by="us", read_by="you", values="x|y")
     assert "x\\|y" in registry_page(catalog)
+
+
+# What the formalization proposal lists: public names from the beginning.
+PROPOSED = {
+    "labels": [
+        "nvidia.com/selector",
+        "nvidia.com/dynamo-graph-deployment-name",
+        "nvidia.com/dynamo-component",
+        "nvidia.com/dynamo-namespace",
+        "nvidia.com/dynamo-component-type",
+        "nvidia.com/dynamo-sub-component-type",
+        "nvidia.com/dynamo-base-model",
+        "nvidia.com/dynamo-base-model-hash",
+        "nvidia.com/dynamo-discovery-backend",
+        "nvidia.com/dynamo-discovery-enabled",
+        "nvidia.com/metrics-enabled",
+    ],
+    "annotations": ["nvidia.com/kai-scheduler-queue"],
+    "env": [
+        "DYN_DEPLOYMENT_CONFIG",
+        "DYN_NAMESPACE",
+        "DYN_COMPONENT",
+        "DYN_DISCOVERY_BACKEND",
+        "DYNAMO_PORT",
+        "PROMETHEUS_ENDPOINT",
+    ],
+    "ports": ["8000", "9085", "9090", "2222"],
+}
+
+
+@pytest.mark.parametrize(
+    "module", [labels, annotations, env, ports], ids=lambda module: module.__name__.rpartition(".")[2]
+)
+def test_what_was_proposed_as_public_is_registered(module: ModuleType) -> None:
+    assert set(PROPOSED[module.__name__.rpartition(".")[2]]) <= module.CATALOG.names()
+
+
+def test_ports_of_the_platform_are_those_of_its_settings() -> None:
+    server = Settings().server
+    assert ports.PLATFORM_METRICS.number == server.metrics.port
+    assert ports.PLATFORM_HEALTH.number == server.health_probe.port
+    assert ports.PLATFORM_WEBHOOK.number == server.webhook.port

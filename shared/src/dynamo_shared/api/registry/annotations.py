@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Annotations",
@@ -35,6 +35,7 @@ LAST_APPLIED_GENERATION = _add(
     read_by="pod-builder",
     values="integer",
     where="all children",
+    stability=Stability.COMPATIBILITY,
 )
 OPERATOR_ORIGIN_VERSION = _add(
     "nvidia.com/dynamo-operator-origin-version",
@@ -156,38 +157,36 @@ PRESERVED_FIELDS = _add(
     values="JSON, versioned; `zlib:` and base64 where it would be too long",
     where="DGDs, DCDs, DGDSAs, DGDRs",
 )
-DGD_SPEC = _add(
-    "nvidia.com/dgd-spec",
-    "Fields of a DGD's spec that the other API version cannot hold, kept for the way back.",
-    set_by="conversion",
-    read_by="conversion, pod-builder",
-    values="JSON",
-    where="DGDs",
-)
-DGD_STATUS = _add(
-    "nvidia.com/dgd-status",
-    "Fields of a DGD's status that the other API version cannot hold, kept for the way back.",
-    set_by="conversion",
-    read_by="conversion",
-    values="JSON",
-    where="DGDs",
-)
-DCD_SPEC = _add(
-    "nvidia.com/dcd-spec",
-    "Fields of a DCD's spec that the other API version cannot hold, kept for the way back.",
-    set_by="conversion, pod-builder",
-    read_by="conversion, pod-builder",
-    values="JSON",
-    where="DCDs",
-)
-DCD_STATUS = _add(
-    "nvidia.com/dcd-status",
-    "Fields of a DCD's status that the other API version cannot hold, kept for the way back.",
-    set_by="conversion",
-    read_by="conversion",
-    values="JSON",
-    where="DCDs",
-)
+
+
+# Fields that the Go operator's conversion keeps; ours has one annotation for all kinds, and leaves these as they are.
+def _kept_by_go(name: str, what: str, where: str) -> str:
+    return _add(
+        f"nvidia.com/{name}",
+        f"{what}, which one API version cannot hold and the Go operator kept for the way back.",
+        set_by="Go operator",
+        read_by="Go operator; left as they are here",
+        values="JSON",
+        where=where,
+        stability=Stability.COMPATIBILITY,
+    )
+
+
+DGD_SPEC = _kept_by_go("dgd-spec", "Fields of a DGD's spec", "DGDs")
+DGD_STATUS = _kept_by_go("dgd-status", "Fields of a DGD's status", "DGDs")
+DCD_SPEC = _kept_by_go("dcd-spec", "Fields of a DCD's spec", "DCDs")
+DCD_STATUS = _kept_by_go("dcd-status", "Fields of a DCD's status", "DCDs")
+DGDR_SPEC = _kept_by_go("dgdr-spec", "Fields of a DGDR's spec", "DGDRs")
+DGDR_STATUS = _kept_by_go("dgdr-status", "Fields of a DGDR's status", "DGDRs")
+DGDR_CONFIG_MAP_REF = _kept_by_go("dgdr-config-map-ref", "spec.profilingConfig.configMapRef", "DGDRs")
+DGDR_OUTPUT_PVC = _kept_by_go("dgdr-output-pvc", "spec.profilingConfig.outputPVC", "DGDRs")
+DGDR_PROFILING_CONFIG = _kept_by_go("dgdr-profiling-config", "Keys of spec.profilingConfig.config", "DGDRs")
+DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enableGpuDiscovery", "DGDRs")
+DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides", "DGDRs")
+DGDR_STATUS_BACKEND = _kept_by_go("dgdr-status-backend", "status.backend", "DGDRs")
+DGDR_PROFILING_RESULTS = _kept_by_go("dgdr-profiling-results", "status.profilingResults", "DGDRs")
+DGDR_DEPLOYMENT_STATUS = _kept_by_go("dgdr-deployment-status", "status.deployment", "DGDRs")
+DGDR_PROFILING_JOB_NAME = _kept_by_go("dgdr-profiling-job-name", "status.profilingJobName", "DGDRs")
 SNAPSHOT_ARTIFACT_VERSION = _add(
     "nvidia.com/snapshot-artifact-version",
     "Version of a checkpoint's files; a new one makes the checkpoint anew.",
@@ -195,6 +194,7 @@ SNAPSHOT_ARTIFACT_VERSION = _add(
     read_by="pod-builder, snapshot agent",
     values="`1` by default",
     where="DynamoCheckpoints, Jobs, pods",
+    stability=Stability.EVOLVING,
 )
 SNAPSHOT_TARGET_CONTAINERS = _add(
     "nvidia.com/snapshot-target-containers",
@@ -203,6 +203,7 @@ SNAPSHOT_TARGET_CONTAINERS = _add(
     read_by="snapshot agent",
     values="comma-separated container names",
     where="pods",
+    stability=Stability.EVOLVING,
 )
 SNAPSHOT_STATUS = _add(
     "nvidia.com/snapshot-checkpoint-status",
@@ -211,6 +212,7 @@ SNAPSHOT_STATUS = _add(
     read_by="pod-builder",
     values="`completed`, `failed`",
     where="checkpoint Jobs",
+    stability=Stability.EVOLVING,
 )
 ROTATE_AUTHORITY = _add(
     "nvidia.com/rotate-authority",
@@ -219,4 +221,22 @@ ROTATE_AUTHORITY = _add(
     read_by="admission",
     values="anything",
     where="the Secret of `server.webhook.secretName`",
+)
+ADDITIONAL_RESOURCES = _add(
+    "dgdr.nvidia.com/additional-resources",
+    "Objects beside the graph that profiling gave, kept until the graph is made.",
+    set_by="planner",
+    read_by="planner",
+    values="YAML, at most 250000 bytes",
+    where="DGDRs",
+    stability=Stability.EVOLVING,
+)
+GENERATED_DGD_SPEC = _add(
+    "nvidia.com/generated-dgd-spec",
+    "The graph that profiling gave, kept until it is made.",
+    set_by="planner",
+    read_by="planner",
+    values="YAML of a DynamoGraphDeployment",
+    where="DGDRs",
+    stability=Stability.EVOLVING,
 )

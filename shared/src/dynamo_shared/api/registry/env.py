@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Environment variables",
-    "A variable that a user sets on a container wins over the one of the platform.",
+    "A variable that a user sets on a container wins over the one of the platform. "
+    "Settings of the platform's own services have variables, too: [configuration](configuration.md) names them.",
     "Variable",
     "Values",
 )
@@ -15,9 +16,16 @@ _WORKERS = "workers"
 
 
 def _add(
-    name: str, purpose: str, *, read_by: str = "Dynamo runtime", values: str, where: str, set_by: str = "pod-builder"
+    name: str,
+    purpose: str,
+    *,
+    read_by: str = "Dynamo runtime",
+    values: str,
+    where: str,
+    set_by: str = "pod-builder",
+    stability: Stability = Stability.STABLE,
 ) -> str:
-    return CATALOG.add(name, purpose, set_by=set_by, read_by=read_by, values=values, where=where)
+    return CATALOG.add(name, purpose, set_by=set_by, read_by=read_by, values=values, where=where, stability=stability)
 
 
 # Who and where the container is
@@ -61,7 +69,12 @@ DYN_PARENT_DGD_K8S_NAMESPACE = _add(
 )
 POD_NAME = _add("POD_NAME", "Name of the pod.", values="downward API metadata.name", where=_EVERY)
 POD_NAMESPACE = _add(
-    "POD_NAMESPACE", "Kubernetes namespace of the pod.", values="downward API metadata.namespace", where=_EVERY
+    "POD_NAMESPACE",
+    "Kubernetes namespace of the pod.",
+    set_by="pod-builder; whoever installs the platform",
+    read_by="Dynamo runtime; admission",
+    values="downward API metadata.namespace",
+    where=f"{_EVERY}; pods of the platform",
 )
 POD_UID = _add("POD_UID", "UID of the pod.", values="downward API metadata.uid", where=_EVERY)
 CONTAINER_NAME = _add(
@@ -130,6 +143,7 @@ DYN_SYSTEM_STARTING_HEALTH_STATUS = _add(
     "Health until the engine says otherwise; shadow engines start as not ready.",
     values="`notready`",
     where="engines of a failover group",
+    stability=Stability.EVOLVING,
 )
 DYN_HEALTH_CHECK_ENABLED = _add(
     "DYN_HEALTH_CHECK_ENABLED",
@@ -186,8 +200,9 @@ DYN_DEPLOYMENT_CONFIG = _add(
     "Configuration of older graphs: its workers and resources are taken over, the frontend's port is rewritten.",
     set_by="user",
     read_by="pod-builder, Dynamo runtime",
-    values="JSON object by component name",
+    values="JSON, [described here](contracts.md#dyn_deployment_config)",
     where="main containers",
+    stability=Stability.COMPATIBILITY,
 )
 
 # Several nodes
@@ -212,18 +227,21 @@ ENGINE_ID = _add(
     "Index of an engine in its failover group.",
     values="integer from 0",
     where="engines of a failover group",
+    stability=Stability.EVOLVING,
 )
 FAILOVER_LOCK_PATH = _add(
     "FAILOVER_LOCK_PATH",
     "Lock that the engine which serves holds.",
     values="path in the volume shared with the GPU memory service",
     where="engines of a failover group",
+    stability=Stability.EVOLVING,
 )
 DYN_VLLM_GMS_SHADOW_MODE = _add(
     "DYN_VLLM_GMS_SHADOW_MODE",
     "Lets an engine wait with its weights loaded until it holds the lock.",
     values="`true`",
     where="engines of a failover group",
+    stability=Stability.EVOLVING,
 )
 GMS_SOCKET_DIR = _add(
     "GMS_SOCKET_DIR",
@@ -231,6 +249,7 @@ GMS_SOCKET_DIR = _add(
     read_by="GPU memory service, engines",
     values="absolute path",
     where="containers with GPU memory service",
+    stability=Stability.EVOLVING,
 )
 VLLM_NIXL_SIDE_CHANNEL_PORT = _add(
     "VLLM_NIXL_SIDE_CHANNEL_PORT",
@@ -238,15 +257,21 @@ VLLM_NIXL_SIDE_CHANNEL_PORT = _add(
     read_by="vLLM",
     values="5600 plus the engine's index",
     where="engines of a failover group",
+    stability=Stability.EVOLVING,
 )
 DYN_VLLM_KV_EVENT_PORT = _add(
     "DYN_VLLM_KV_EVENT_PORT",
     "Port of an engine's KV cache events.",
     values="20080 plus the engine's index",
     where="engines of a failover group",
+    stability=Stability.EVOLVING,
 )
 NNODES = _add(
-    "NNODES", "Number of nodes of a component.", values="integer", where="engines of multi-node failover groups"
+    "NNODES",
+    "Number of nodes of a component.",
+    values="integer",
+    where="engines of multi-node failover groups",
+    stability=Stability.EVOLVING,
 )
 DYN_SNAPSHOT_CONTROL_DIR = _add(
     "DYN_SNAPSHOT_CONTROL_DIR",
@@ -254,4 +279,188 @@ DYN_SNAPSHOT_CONTROL_DIR = _add(
     read_by="Dynamo runtime, snapshot agent",
     values="`/snapshot-control`",
     where="containers of checkpoint jobs",
+    stability=Stability.EVOLVING,
+)
+
+# Several nodes, from those who make the groups
+LWS_LEADER_ADDRESS = _add(
+    "LWS_LEADER_ADDRESS",
+    "Host name of the leader of a pod's group.",
+    set_by="LeaderWorkerSet",
+    read_by="commands that pod-builder writes",
+    values="host name",
+    where="pods of LeaderWorkerSets",
+)
+LWS_WORKER_INDEX = _add(
+    "LWS_WORKER_INDEX",
+    "Rank of a pod in its group.",
+    set_by="LeaderWorkerSet",
+    read_by="commands that pod-builder writes",
+    values="integer, 0 for the leader",
+    where="pods of LeaderWorkerSets",
+)
+LEADER_HOST = _add(
+    "LEADER_HOST",
+    "Leader that a worker of vLLM waits for before it starts.",
+    read_by="the script wait-for-leader.py",
+    values="host name",
+    where="init containers of multi-node vLLM workers",
+)
+LEADER_PORT = _add(
+    "LEADER_PORT",
+    "Port of that leader.",
+    read_by="the script wait-for-leader.py",
+    values="`29500`",
+    where="init containers of multi-node vLLM workers",
+)
+GROVE_PCSG_NAME = _add(
+    "GROVE_PCSG_NAME",
+    "PodCliqueScalingGroup of a pod; host names of its group begin with it.",
+    set_by="Grove",
+    read_by="commands that pod-builder writes",
+    values="name",
+    where="pods of PodCliqueScalingGroups",
+    stability=Stability.EVOLVING,
+)
+GROVE_PCSG_INDEX = _add(
+    "GROVE_PCSG_INDEX",
+    "Which replica of its PodCliqueScalingGroup a pod belongs to.",
+    set_by="Grove",
+    read_by="commands that pod-builder writes",
+    values="integer from 0",
+    where="pods of PodCliqueScalingGroups",
+    stability=Stability.EVOLVING,
+)
+GROVE_PCLQ_POD_INDEX = _add(
+    "GROVE_PCLQ_POD_INDEX",
+    "Index of a pod in its PodClique.",
+    set_by="Grove",
+    read_by="commands that pod-builder writes",
+    values="integer from 0",
+    where="pods of PodCliques",
+    stability=Stability.EVOLVING,
+)
+GROVE_HEADLESS_SERVICE = _add(
+    "GROVE_HEADLESS_SERVICE",
+    "Headless Service below which the pods of a PodCliqueSet have host names.",
+    set_by="Grove",
+    read_by="commands that pod-builder writes",
+    values="host name",
+    where="pods of PodCliqueSets",
+    stability=Stability.EVOLVING,
+)
+
+# Profiling, and what the planner reads besides
+DGDR_NAME = _add(
+    "DGDR_NAME",
+    "Request that a profiling job works for.",
+    set_by="planner",
+    read_by="profiler",
+    values="name of the DynamoGraphDeploymentRequest",
+    where="profiling jobs",
+    stability=Stability.EVOLVING,
+)
+DGDR_NAMESPACE = _add(
+    "DGDR_NAMESPACE",
+    "Namespace of that request.",
+    set_by="planner",
+    read_by="profiler",
+    values="namespace name",
+    where="profiling jobs",
+    stability=Stability.EVOLVING,
+)
+DGDR_UID = _add(
+    "DGDR_UID",
+    "UID of that request.",
+    set_by="planner",
+    read_by="profiler",
+    values="UID",
+    where="profiling jobs",
+    stability=Stability.EVOLVING,
+)
+HUGGING_FACE_HUB_TOKEN = _add(
+    "HUGGING_FACE_HUB_TOKEN",
+    "Token for models that Hugging Face guards.",
+    set_by="planner",
+    read_by="profiler",
+    values="key HF_TOKEN of the Secret hf-token-secret",
+    where="profiling jobs",
+    stability=Stability.EVOLVING,
+)
+DYN_BENCHMARK_MODE = _add(
+    "DYN_BENCHMARK_MODE",
+    "Lets a worker measure itself at its start, for the planner's models of engines.",
+    set_by="planner",
+    read_by="vLLM workers",
+    values="`prefill`, `decode`, `agg`",
+    where="workers of graphs that profiling gave",
+    stability=Stability.EVOLVING,
+)
+PROMETHEUS_TOKEN = _add(
+    "PROMETHEUS_TOKEN",
+    "Bearer token for Prometheus.",
+    set_by="user",
+    read_by="planners after 1.1",
+    values="token",
+    where="planners",
+)
+PROMETHEUS_TOKEN_FILE = _add(
+    "PROMETHEUS_TOKEN_FILE",
+    "File that holds that token, read before each request.",
+    set_by="user",
+    read_by="planners after 1.1",
+    values="path",
+    where="planners",
+)
+PROMETHEUS_SSL_VERIFY = _add(
+    "PROMETHEUS_SSL_VERIFY",
+    "Whether the certificate of Prometheus is checked.",
+    set_by="user",
+    read_by="planners after 1.1",
+    values="`true`; anything else leaves it unchecked",
+    where="planners",
+)
+PROMETHEUS_EXTRA_QUERY_PARAMS = _add(
+    "PROMETHEUS_EXTRA_QUERY_PARAMS",
+    "Parameters that each query to Prometheus has besides.",
+    set_by="user",
+    read_by="planners after 1.1",
+    values="`name=value&name=value`",
+    where="planners",
+)
+PROMETHEUS_CA_BUNDLE = _add(
+    "PROMETHEUS_CA_BUNDLE",
+    "Authorities to trust for Prometheus.",
+    set_by="user",
+    read_by="planners after 1.1",
+    values="path of a PEM file",
+    where="planners",
+)
+
+# The platform's own services
+POD_SERVICE_ACCOUNT = _add(
+    "POD_SERVICE_ACCOUNT",
+    "Service account of the platform: who may change what belongs to it.",
+    set_by="whoever installs the platform",
+    read_by="admission",
+    values="downward API spec.serviceAccountName",
+    where="pods of the platform",
+)
+DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _add(
+    "DYN_OPERATOR_ALLOW_GMS_SNAPSHOT",
+    "Lets checkpoints and GPU memory service go together, which is refused otherwise.",
+    set_by="whoever installs the platform",
+    read_by="admission",
+    values="`1`",
+    where="pods of the platform",
+    stability=Stability.EVOLVING,
+)
+DCGM_METRICS_ENDPOINT_TEMPLATE = _add(
+    "DCGM_METRICS_ENDPOINT_TEMPLATE",
+    "Where the metrics of a DCGM exporter's pod are.",
+    set_by="whoever installs the platform",
+    read_by="planner (GPU discovery)",
+    values="URL with `{POD_IP}`; `http://{POD_IP}:9400/metrics` by default",
+    where="pods of the platform",
+    stability=Stability.EVOLVING,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Labels",
@@ -131,6 +131,7 @@ FAILOVER_ENGINE_GROUP_MEMBER = _add(
     read_by="pod-builder (failover cascade)",
     values="`true`",
     where="pods",
+    stability=Stability.EVOLVING,
 )
 LEGACY_INSTANCE_ID = _add(
     "instance-id",
@@ -139,6 +140,7 @@ LEGACY_INSTANCE_ID = _add(
     read_by="pod-builder",
     values="replica index",
     where="LeaderWorkerSets, PodGroups",
+    stability=Stability.COMPATIBILITY,
 )
 ROLE = _add(
     "role",
@@ -167,10 +169,10 @@ APP_MANAGED_BY = _add(
 APP_COMPONENT = _add(
     "app.kubernetes.io/component",
     "The usual Kubernetes label for the part of an application that an object belongs to.",
-    set_by="pod-builder",
-    read_by="kubectl users",
-    values="`rbac`, `checkpoint-storage`",
-    where="ServiceAccounts, Roles, RoleBindings, PersistentVolumeClaims",
+    set_by="pod-builder; whoever installs the snapshot agent",
+    read_by="kubectl users; pod-builder, for the volume of the snapshot agent",
+    values="`rbac`, `checkpoint-storage`; `snapshot-agent`",
+    where="ServiceAccounts, Roles, RoleBindings, PersistentVolumeClaims; DaemonSets",
 )
 APP_NAME = _add(
     "app.kubernetes.io/name",
@@ -195,6 +197,7 @@ CHECKPOINT_ID = _add(
     read_by="snapshot agent, pod-builder",
     values="first 16 hex digits of the sha256 of the checkpoint's identity",
     where="DynamoCheckpoints, Jobs, pods",
+    stability=Stability.EVOLVING,
 )
 CHECKPOINT_SOURCE = _add(
     "nvidia.com/snapshot-is-checkpoint-source",
@@ -203,6 +206,7 @@ CHECKPOINT_SOURCE = _add(
     read_by="snapshot agent",
     values="`true`",
     where="pods of checkpoint jobs",
+    stability=Stability.EVOLVING,
 )
 RESTORE_TARGET = _add(
     "nvidia.com/snapshot-is-restore-target",
@@ -211,6 +215,7 @@ RESTORE_TARGET = _add(
     read_by="snapshot agent",
     values="`true`",
     where="pods",
+    stability=Stability.EVOLVING,
 )
 REQUEST_NAME = _add(
     "dgdr.nvidia.com/name",
@@ -219,6 +224,7 @@ REQUEST_NAME = _add(
     read_by="planner, kubectl users",
     values="name of the DynamoGraphDeploymentRequest",
     where="DGDs, Jobs, ConfigMaps",
+    stability=Stability.EVOLVING,
 )
 REQUEST_NAMESPACE = _add(
     "dgdr.nvidia.com/namespace",
@@ -227,4 +233,72 @@ REQUEST_NAMESPACE = _add(
     read_by="planner, kubectl users",
     values="namespace name",
     where="DGDs, Jobs, ConfigMaps",
+    stability=Stability.EVOLVING,
+)
+APP_PART_OF = _add(
+    "app.kubernetes.io/part-of",
+    "The usual Kubernetes label for the application that an object belongs to.",
+    set_by="admission",
+    read_by="kubectl users",
+    values="`dynamo-platform`",
+    where="webhook configurations",
+)
+SERVICE_NAME = _add(
+    "kubernetes.io/service-name",
+    "Service that an EndpointSlice belongs to.",
+    set_by="Kubernetes",
+    read_by="model-discovery",
+    values="name of the Service",
+    where="EndpointSlices",
+)
+PROFILER_APP = _add(
+    "app",
+    "Marks jobs and pods of the profiler.",
+    set_by="planner",
+    read_by="kubectl users",
+    values="`dynamo-profiler`",
+    where="profiling Jobs and their pods",
+    stability=Stability.EVOLVING,
+)
+PROFILER_REQUEST = _add(
+    "dgdr",
+    "The DynamoGraphDeploymentRequest that a profiling job was made for.",
+    set_by="planner",
+    read_by="kubectl users",
+    values="name of the DynamoGraphDeploymentRequest",
+    where="profiling Jobs and their pods",
+    stability=Stability.EVOLVING,
+)
+GPU_COUNT = _add(
+    "nvidia.com/gpu.count",
+    "GPUs of a node.",
+    set_by="GPU feature discovery",
+    read_by="planner (GPU discovery)",
+    values="integer",
+    where="Nodes",
+)
+GPU_PRODUCT = _add(
+    "nvidia.com/gpu.product",
+    "Model of a node's GPUs; the planner finds their gpuSku by it.",
+    set_by="GPU feature discovery",
+    read_by="planner (GPU discovery)",
+    values="product name, such as `NVIDIA-H200`",
+    where="Nodes",
+)
+GPU_MEMORY = _add(
+    "nvidia.com/gpu.memory",
+    "Memory of each of a node's GPUs.",
+    set_by="GPU feature discovery",
+    read_by="planner (GPU discovery)",
+    values="MiB",
+    where="Nodes",
+)
+GROVE_POD_INDEX = _add(
+    "grove.io/podclique-pod-index",
+    "Index of a pod in its PodClique; engines of a failover group have it as ENGINE_ID.",
+    set_by="Grove",
+    read_by="pods, through the downward API",
+    values="integer from 0",
+    where="pods of PodCliques",
+    stability=Stability.EVOLVING,
 )

@@ -1,10 +1,10 @@
-"""Ports that pods of a graph listen on. Probes, Services and PodMonitors go by their names."""
+"""Ports that pods of a graph, and the platform itself, listen on. Probes, Services and PodMonitors go by their names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
     "Ports",
@@ -26,8 +26,25 @@ class Port:
         return {"name": self.name, "containerPort": self.number, "protocol": "TCP"}
 
 
-def _add(name: str, number: int, purpose: str, *, set_by: str, read_by: str, where: str) -> Port:
-    CATALOG.add(f"{number}", purpose, set_by=set_by, read_by=read_by, values=f"`{name}`" if name else "", where=where)
+def _add(
+    name: str,
+    number: int,
+    purpose: str,
+    *,
+    set_by: str,
+    read_by: str,
+    where: str,
+    stability: Stability = Stability.STABLE,
+) -> Port:
+    CATALOG.add(
+        f"{number}",
+        purpose,
+        set_by=set_by,
+        read_by=read_by,
+        values=f"`{name}`" if name else "",
+        where=where,
+        stability=stability,
+    )
     return Port(name, number)
 
 
@@ -134,4 +151,81 @@ SGLANG_DIST_INIT = _add(
     set_by="pod-builder",
     read_by="SGLang workers",
     where="multi-node SGLang leaders",
+)
+VLLM_NIXL_SIDE_CHANNEL = _add(
+    "",
+    5600,
+    "NIXL's side channel of an engine; engine i of a failover group listens on this port plus i.",
+    set_by="pod-builder",
+    read_by="vLLM workers",
+    where="vLLM workers of failover groups",
+    stability=Stability.EVOLVING,
+)
+VLLM_KV_EVENTS = _add(
+    "",
+    20080,
+    "KV cache events of an engine; engine i of a failover group listens on this port plus i.",
+    set_by="pod-builder",
+    read_by="Dynamo runtime",
+    where="vLLM workers of failover groups",
+    stability=Stability.EVOLVING,
+)
+VLLM_SHADOW_MASTER = _add(
+    "",
+    29600,
+    "Rendezvous of the second engine of a failover group.",
+    set_by="pod-builder",
+    read_by="vLLM workers",
+    where="vLLM workers of failover groups",
+    stability=Stability.EVOLVING,
+)
+PLANNER_DASHBOARD = _add(
+    "",
+    8080,
+    "Live page of the planner; live_dashboard_port of its configuration.",
+    set_by="planner",
+    read_by="people",
+    where="planners",
+    stability=Stability.EVOLVING,
+)
+PLANNER_CONTROL = _add(
+    "",
+    9086,
+    "Budgets of the planner, changed at run time, on localhost only; control_api_port of its configuration.",
+    set_by="planners after 1.1",
+    read_by="people",
+    where="planners",
+    stability=Stability.EVOLVING,
+)
+DCGM_EXPORTER = _add(
+    "",
+    9400,
+    "Metrics of GPUs, by which the planner discovers hardware.",
+    set_by="DCGM exporter",
+    read_by="planner (GPU discovery)",
+    where="DCGM exporters",
+)
+PLATFORM_METRICS = _add(
+    "",
+    8080,
+    "/metrics of the platform's services; `server.metrics.port`.",
+    set_by="every service of the platform",
+    read_by="Prometheus",
+    where="pods of the platform",
+)
+PLATFORM_HEALTH = _add(
+    "",
+    8081,
+    "/healthz and /readyz of the platform's services; `server.healthProbe.port`.",
+    set_by="every service of the platform",
+    read_by="probes",
+    where="pods of the platform",
+)
+PLATFORM_WEBHOOK = _add(
+    "",
+    9443,
+    "Admission and conversion, with TLS; `server.webhook.port`, behind port 443 of the Service.",
+    set_by="admission",
+    read_by="the API server",
+    where="pods of the platform",
 )
