@@ -1,0 +1,45 @@
+"""Questions to ask, and a world to ask them in; no server, no cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
+from dynamo_shared.api.embedded import Checker
+
+KubeObject = dict[str, Any]
+
+#: Knows no types of Kubernetes, so whatever is embedded passes.
+NO_TYPES = Checker.from_documents()
+
+
+def graph(version: str = "v1beta1", **spec: Any) -> KubeObject:
+    """A small graph."""
+    components: dict[str, Any] = (
+        {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]}
+        if version == "v1beta1"
+        else {"services": {"Frontend": {"componentType": "frontend", "replicas": 1}}}
+    )
+    return {
+        "apiVersion": f"nvidia.com/{version}",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "chat", "namespace": "team"},
+        "spec": {**components, **spec},
+    }
+
+
+def question(obj: Any, old: Any = None, *, user: str = "someone", **fields: Any) -> AdmissionRequest:
+    """What the API server asks about an object: a creation, or with `old` an update."""
+    group, _, version = str(obj.get("apiVersion", "")).partition("/") if isinstance(obj, dict) else ("", "", "")
+    kind = str(obj.get("kind", "")) if isinstance(obj, dict) else ""
+    given: dict[str, Any] = {
+        "uid": "1",
+        "kind": GroupVersionKind(group, version, kind),
+        "operation": "CREATE" if old is None else "UPDATE",
+        "name": "chat",
+        "namespace": "team",
+        "user_info": UserInfo(user),
+        "object": obj,
+        "old_object": old,
+    }
+    return AdmissionRequest(**{**given, **fields})

@@ -1,0 +1,123 @@
+"""What is registered, and when that counts as true."""
+
+from __future__ import annotations
+
+import base64
+import copy
+
+import pytest
+from dynamo_admission.registration import (
+    Address,
+    Registration,
+    bundles_in,
+    configurations,
+    conversions,
+    holds,
+    is_ours,
+    turned,
+)
+
+ONE, TWO = (f"-----BEGIN CERTIFICATE-----\n{letter}\n-----END CERTIFICATE-----\n".encode() for letter in "AB")
+SERVICE = Address("system", "dynamo-admission", 443)
+LOCAL = Address("system", url="https://127.0.0.1:9443")
+
+
+def webhooks(registration: Registration):
+    return [webhook for _, obj in configurations(registration) for webhook in obj["webhooks"]]
+
+
+def test_a_service_is_verified_by_its_name_in_the_cluster():
+    assert SERVICE.names == (
+        "dynamo-admission.system.svc", "dynamo-admission.system.svc.cluster.local", "dynamo-admission.system",
+    )  # fmt: skip
+    assert LOCAL.names == ("127.0.0.1",)
+    assert LOCAL.client_config("/convert") == {"url": "https://127.0.0.1:9443/convert"}
+
+
+def test_rules_name_both_versions_and_no_subresource_but_scale():
+    rules = [(webhook["name"], rule) for webhook in webhooks(Registration(SERVICE)) for rule in webhook["rules"]]
+    versions = {plural: rule["apiVersions"] for _, rule in rules for plural in rule["resources"]}
+    assert versions["dynamographdeployments"] == ["v1alpha1", "v1beta1"]
+    assert versions["dynamomodels"] == ["v1alpha1"]
+    assert {plural for plural in versions if "/" in plural} == {"dynamographdeployments/scale"}
+    assert all(rule["apiGroups"] == ["nvidia.com"] for _, rule in rules)
+
+
+def test_workers_can_announce_themselves_without_us():
+    plurals = {
+        plural for hook in webhooks(Registration(SERVICE)) for rule in hook["rules"] for plural in rule["resources"]
+    }
+    assert "dynamoworkermetadatas" not in plurals
+
+
+def test_what_cannot_be_judged_is_not_let_in():
+    assert {webhook["failurePolicy"] for webhook in webhooks(Registration(SERVICE))} == {"Fail"}
+    assert {webhook["sideEffects"] for webhook in webhooks(Registration(SERVICE))} == {"None"}
+
+
+def test_authorities_are_written_unless_cert_manager_does():
+    assert {base64.b64decode(hook["clientConfig"]["caBundle"]) for hook in webhooks(Registration(SERVICE, ONE))} == {
+        ONE
+    }
+    injected = Registration(SERVICE, ONE, inject_from="system/certificate")
+    for _, obj in [*configurations(injected), *conversions(injected)]:
+        assert obj["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "system/certificate"}
+        assert "caBundle" not in str(obj)
+
+
+def test_every_kind_of_two_versions_is_converted():
+    names = {obj["metadata"]["name"].partition(".")[0] for _, obj in conversions(Registration(SERVICE))}
+    assert names == {
+        "dynamographdeployments", "dynamocomponentdeployments", "dynamographdeploymentscalingadapters",
+        "dynamographdeploymentrequests",
+    }  # fmt: skip
+
+
+def test_a_platform_of_one_namespace_has_its_own_configurations():
+    registration = Registration(SERVICE, restricted="team")
+    assert {obj["metadata"]["name"] for _, obj in configurations(registration)} == {"dynamo-admission-team"}
+    for webhook in webhooks(registration):
+        assert webhook["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "team"}}
+
+
+@pytest.mark.parametrize(
+    ("found", "trusted"), [(ONE, True), (ONE + TWO, True), (TWO + ONE.replace(b"\n", b"\r\n"), True), (TWO, False)]
+)
+def test_more_authorities_than_ours_may_be_registered(found, trusted):
+    _, wanted = configurations(Registration(SERVICE, ONE))[0]
+    there = copy.deepcopy(wanted)
+    there["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(found).decode()
+    assert holds(there, wanted) is trusted
+
+
+def test_what_the_api_server_adds_is_no_change_and_what_others_change_is():
+    _, wanted = configurations(Registration(SERVICE, ONE))[1]
+    there = copy.deepcopy(wanted)
+    there["metadata"]["resourceVersion"] = "1"
+    there["webhooks"][0]["matchConditions"] = []
+    assert holds(there, wanted)
+    for change in (
+        {"failurePolicy": "Ignore"},
+        {"objectSelector": {"matchLabels": {"a": "b"}}},
+        {"rules": there["webhooks"][0]["rules"][:1]},
+    ):
+        changed = copy.deepcopy(there)
+        changed["webhooks"][0].update(change)
+        assert not holds(changed, wanted)
+
+
+def test_a_service_gives_way_to_a_url_and_back():
+    stand_in = {"spec": {"conversion": {"webhook": {"clientConfig": SERVICE.client_config("/convert")}}}}
+    patch = turned(stand_in, Registration(LOCAL, ONE))
+    assert patch is not None
+    client = patch["spec"]["conversion"]["webhook"]["clientConfig"]
+    assert client["service"] is None
+    assert client["url"] == "https://127.0.0.1:9443/convert"
+    assert turned(stand_in, Registration(SERVICE, ONE)) is None
+    assert is_ours(stand_in, Registration(SERVICE))
+    assert not is_ours(stand_in, Registration(LOCAL))
+
+
+def test_nothing_is_trusted_where_nothing_is_registered():
+    assert bundles_in({"spec": {"conversion": {"strategy": "None"}}}) == []
+    assert bundles_in({"webhooks": [{"clientConfig": {"url": "https://a"}}]}) == [b""]

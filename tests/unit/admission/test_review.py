@@ -1,0 +1,142 @@
+"""What is answered to what is asked."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_admission.review import SKIPPED, Webhook, World, bounded, refusal_text, review, scale_advice
+from dynamo_admission.wire import GroupVersionKind
+from dynamo_shared.api.errors import FieldError
+
+from .reviewing import NO_TYPES, graph, question
+
+WORLD = World(platform_version="1.2.0")
+
+
+def ask(obj: Any, old: Any = None, webhook: Webhook = Webhook.MUTATE, world: World = WORLD, **fields: Any):
+    return review(question(obj, old, **fields), webhook, world, NO_TYPES)
+
+
+def refused(verdict: Any) -> str:
+    assert verdict.refusal is not None
+    return verdict.refusal.message
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_a_good_graph_is_let_in_with_its_defaults(version):
+    verdict = ask(graph(version))
+    assert verdict.refusal is None
+    assert verdict.patch == [
+        {
+            "op": "add",
+            "path": "/metadata/annotations",
+            "value": {"nvidia.com/dynamo-operator-origin-version": "1.2.0"},
+        }
+    ]
+    assert ask(graph(version), webhook=Webhook.VALIDATE).patch == ()
+
+
+def test_an_update_gets_no_defaults():
+    assert ask(graph(env=[{"name": "A", "value": "b"}]), graph()).patch == []
+
+
+def test_one_mistake_is_one_line():
+    verdict = ask(graph(backendFramework="vlm"))
+    assert verdict.refusal is not None
+    assert (verdict.refusal.code, verdict.refusal.reason) == (422, "Invalid")
+    assert refused(verdict).startswith("spec.backendFramework: 'vlm' is not allowed")
+
+
+@pytest.mark.parametrize("webhook", [Webhook.MUTATE, Webhook.VALIDATE])
+def test_every_mistake_is_told_at_once(webhook):
+    obj = graph("v1alpha1", backendFramework="vlm")
+    obj["spec"]["services"]["Frontend"]["replicas"] = -1
+    lines = refused(ask(obj, webhook=webhook)).splitlines()
+    assert lines[0] == "2 errors:"
+    assert {line.partition(": ")[0] for line in lines[1:]} == {
+        "- spec.backendFramework", "- spec.services.Frontend.replicas",
+    }  # fmt: skip
+
+
+def test_what_was_wrong_before_may_stay_and_is_warned_of():
+    old = graph(backendFramework="vlm")
+    new = copy.deepcopy(old)
+    new["metadata"]["labels"] = {"team": "a"}
+    assert ask(new, old).refusal is None
+    warning, *_ = ask(new, old, Webhook.VALIDATE).warnings
+    assert warning.startswith("spec.backendFramework: 'vlm' is not allowed")
+    assert warning.endswith("(as it was stored before)")
+
+
+def test_what_is_wrong_anew_is_refused_alone():
+    old = graph(backendFramework="vlm")
+    new = copy.deepcopy(old)
+    new["spec"]["components"][0]["replicas"] = -1
+    assert refused(ask(new, old)).startswith("spec.components[0].replicas: ")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"operation": "DELETE"},
+        {"operation": "CONNECT"},
+        {"sub_resource": "status"},
+        {"namespace": "held"},
+    ],
+)
+def test_what_is_not_ours_to_judge_is_let_through(fields):
+    assert ask(graph(backendFramework="vlm"), world=World(held=frozenset({"held"})), **fields) is SKIPPED
+
+
+def test_what_is_being_deleted_is_let_through():
+    going = graph(backendFramework="vlm")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert ask(going, graph()) is SKIPPED
+
+
+@pytest.mark.parametrize("obj", [None, 1, "text", [], True])
+def test_an_object_that_is_none_is_refused(obj):
+    verdict = ask(obj, kind=GroupVersionKind("nvidia.com", "v1beta1", "DynamoGraphDeployment"))
+    assert verdict.refusal is not None
+    assert verdict.refusal.code == 400
+
+
+def test_a_kind_that_is_not_ours_is_refused():
+    verdict = ask({"apiVersion": "apps/v1", "kind": "Deployment"})
+    assert refused(verdict) == "Deployment of apps/v1 is no kind of ours"
+
+
+def test_at_most_fifty_errors_are_listed():
+    errors = [FieldError(f"spec.a[{number}]", "is wrong") for number in range(60)]
+    lines = refusal_text(errors).splitlines()
+    assert (lines[0], len(lines), lines[-1]) == ("60 errors:", 52, "- and 10 more")
+
+
+def test_warnings_are_as_the_api_server_passes_them_on():
+    assert bounded(["a", "b", "a", "two\nlines"]) == ("a", "b", "two lines")
+    (long,) = bounded(["x" * 1000])
+    assert len(long) == 256
+    many = bounded(f"{number} {'x' * 200}" for number in range(100))
+    assert sum(map(len, many)) <= 4096
+    assert many[-1] == f"and {100 - len(many) + 1} more warnings"
+
+
+def scale(replicas: Any, adapted: tuple[str, ...] | None) -> str:
+    stored = None
+    if adapted is not None:
+        stored = graph()
+        stored["spec"]["components"] += [{"name": name, "scalingAdapter": {}} for name in adapted]
+    return refused(scale_advice(question({"spec": {"replicas": replicas}}, sub_resource="scale"), stored))
+
+
+def test_scaling_a_graph_names_its_adapters():
+    message = scale(3, ("Decode", "Prefill"))
+    assert "kubectl scale dgdsa chat-decode -n team --replicas=3" in message
+    assert "chat-decode, chat-prefill" in message
+
+
+def test_scaling_a_graph_without_adapters_says_how_to_get_one():
+    assert "`scalingAdapter: {}`" in scale(3, ())
+    assert "kubectl get dgdsa -n team" in scale("junk", None)

@@ -1,0 +1,230 @@
+"""The HTTP side without TLS and without a cluster: junk, size, numbers, and failures of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from dynamo_admission import server
+from dynamo_admission.metrics import AdmissionMetrics
+from dynamo_admission.review import World
+from dynamo_admission.server import Server, State
+from dynamo_admission.wire import AdmissionRequest
+from prometheus_client import CollectorRegistry
+
+from .reviewing import NO_TYPES, graph
+
+Client = TestClient[web.Request, web.Application]
+
+
+class Served:
+    """A server under test, and what it counts."""
+
+    def __init__(self, *, max_in_flight: int = 8) -> None:
+        self.registry = CollectorRegistry()
+        self.state = State(World(platform_version="1.2.0"), NO_TYPES)
+        self.looking = asyncio.Event()
+        self.look_on = asyncio.Event()
+        self.app = Server(
+            self.state, AdmissionMetrics(self.registry), self._find_graph, max_in_flight=max_in_flight
+        ).app()
+
+    async def _find_graph(self, _: AdmissionRequest) -> None:
+        self.looking.set()
+        await self.look_on.wait()
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.registry.get_sample_value(name, labels) or 0
+
+
+@pytest.fixture
+def served() -> Served:
+    return Served()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[Client]:
+    async with TestClient(TestServer(served.app)) as client:
+        yield client
+
+
+def review(obj: Any, **fields: Any) -> dict[str, Any]:
+    group, _, version = obj["apiVersion"].partition("/")
+    request = {
+        "uid": "u-1",
+        "kind": {"group": group, "version": version, "kind": obj["kind"]},
+        "operation": "CREATE",
+        "name": "chat",
+        "namespace": "team",
+        "userInfo": {"username": "someone", "groups": ["a"]},
+        "object": obj,
+        "oldObject": None,
+        "options": {"kind": "CreateOptions"},
+        **fields,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def conversion(wanted: str, *objects: Any) -> dict[str, Any]:
+    request = {"uid": "u-1", "desiredAPIVersion": wanted, "objects": list(objects)}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+
+
+async def answered(client: Client, path: str, body: Any) -> dict[str, Any]:
+    async with client.post(path, json=body) as answer:
+        assert answer.status == 200
+        found: dict[str, Any] = await answer.json()
+    assert found["response"]["uid"] == "u-1"
+    return found
+
+
+async def test_a_good_graph_is_patched_and_let_in(client, served):
+    found = await answered(client, "/mutate", review(graph()))
+    assert (found["apiVersion"], found["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response = found["response"]
+    assert (response["allowed"], response["patchType"]) == (True, "JSONPatch")
+    assert json.loads(base64.b64decode(response["patch"]))[0]["op"] == "add"
+    labels = {
+        "webhook": "mutate",
+        "resource_type": "dynamographdeployments",
+        "version": "v1beta1",
+        "operation": "CREATE",
+    }
+    assert served.count("dynamo_operator_webhook_requests_total", **labels, result="allowed") == 1
+
+
+async def test_a_bad_one_is_refused_with_a_status(client, served):
+    response = (await answered(client, "/validate", review(graph(backendFramework="vlm"))))["response"]
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 422
+    assert response["status"]["message"].startswith("spec.backendFramework: ")
+    denied = {"resource_type": "dynamographdeployments", "operation": "CREATE", "reason": "Invalid"}
+    assert served.count("dynamo_operator_webhook_denials_total", **denied) == 1
+
+
+async def test_objects_are_converted(client):
+    found = await answered(client, "/convert", conversion("nvidia.com/v1alpha1", graph(), graph()))
+    assert (found["apiVersion"], found["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
+    assert found["response"]["result"] == {"status": "Success"}
+    assert [obj["apiVersion"] for obj in found["response"]["convertedObjects"]] == ["nvidia.com/v1alpha1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "obj"),
+    [("nvidia.com/v9", graph()), ("nvidia.com/v1beta1", {"apiVersion": "apps/v1", "kind": "Deployment"})],
+)
+async def test_what_cannot_be_converted_is_said(client, wanted, obj):
+    result = (await answered(client, "/convert", conversion(wanted, obj)))["response"]["result"]
+    assert result["status"] == "Failure"
+    assert result["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"{}",
+        b'{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": {}}',
+        b'{"apiVersion": "apps/v1", "kind": "Deployment", "request": {"uid": "1", "kind": {}, "operation": "CREATE"}}',
+        b"\xff\xfe",
+        b'{"request": "\xff"}',
+    ],
+)
+@pytest.mark.parametrize("path", ["/mutate", "/validate", "/scale", "/convert"])
+async def test_junk_is_a_400_with_a_sentence(client, path, body):
+    async with client.post(path, data=body) as answer:
+        text = await answer.text()
+    assert answer.status == 400
+    assert "Traceback" not in text
+    assert text.startswith(
+        ("not a review: ", "not JSON: ", "a AdmissionReview", "an AdmissionReview", "a ConversionReview")
+    )
+
+
+async def test_other_paths_and_methods_are_client_errors(client):
+    async with client.post("/other") as answer:
+        assert answer.status == 404
+    async with client.get("/mutate") as answer:
+        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+
+
+async def test_a_body_that_is_too_large_is_not_read(client, served, monkeypatch):
+    async with client.post("/mutate", data=b"x" * (server.MAX_BODY + 1)) as answer:
+        assert answer.status == 413
+    assert served.count("dynamo_admission_requests_turned_away_total", reason="size") == 1
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate", "/convert"])
+@pytest.mark.parametrize("levels", [300, 900, 5000])
+async def test_what_is_nested_without_end_is_an_answer(client, path, levels):
+    """Objects of the API server may have 10,000 levels; Python gives up before."""
+    obj = graph()
+    obj["spec"]["components"][0]["podTemplate"] = "@"
+    whole = conversion("nvidia.com/v1alpha1", obj) if path == "/convert" else review(obj)
+    body = json.dumps(whole).replace('"@"', '{"a":' * levels + "1" + "}" * levels)
+    async with client.post(path, data=body) as answer:
+        assert answer.status == 200
+        response = (await answer.json())["response"]
+    assert response["uid"] == "u-1"
+    if levels == 5000:
+        assert "nested too deeply" in str(response)
+
+
+async def test_a_failure_of_ours_refuses_and_is_counted(client, served, monkeypatch):
+    def broken(*_: Any) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(server, "review", broken)
+    response = (await answered(client, "/validate", review(graph())))["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, 500)
+    assert "secret" not in response["status"]["message"]
+    labels = {
+        "webhook": "validate",
+        "resource_type": "dynamographdeployments",
+        "version": "v1beta1",
+        "operation": "CREATE",
+    }
+    assert served.count("dynamo_operator_webhook_requests_total", **labels, result="error") == 1
+
+
+async def test_one_request_too_many_is_asked_to_come_again():
+    served = Served(max_in_flight=1)
+    async with TestClient(TestServer(served.app)) as client:
+        scale = review(graph(), subResource="scale", operation="UPDATE")
+        first = asyncio.create_task(answered(client, "/scale", scale))
+        await served.looking.wait()
+        async with client.post("/mutate", json=review(graph())) as answer:
+            assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+        served.look_on.set()
+        assert (await first)["response"]["allowed"] is False
+        assert served.count("dynamo_admission_requests_in_flight") == 0
+        assert (await answered(client, "/mutate", review(graph())))["response"]["allowed"] is True
+
+
+async def test_clients_take_their_next_request_elsewhere_while_we_end(client, served):
+    async with client.post("/mutate", json=review(graph())) as answer:
+        assert answer.headers.get("Connection") != "close"
+    served.state.draining = True
+    async with client.post("/mutate", json=review(graph())) as answer:
+        assert (answer.status, answer.headers["Connection"]) == (200, "close")
+
+
+async def test_a_body_that_does_not_come_ends_in_time(client, served, monkeypatch):
+    monkeypatch.setattr(server, "READ_WITHIN", 0.01)
+    never = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"{"
+        await never.wait()
+
+    async with client.post("/mutate", data=endless()) as answer:
+        assert answer.status == 408
+    assert served.count("dynamo_admission_requests_turned_away_total", reason="slow") == 1
