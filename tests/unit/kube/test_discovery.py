@@ -64,7 +64,7 @@ async def test_install_waits_until_it_is_served(server: Any, steps: Any) -> None
 
 def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
     """A CRD of two versions as it is on the server, its conversion owned by `managers`."""
-    owned = {"f:spec": {"f:group": {}, "f:conversion": {"f:strategy": {}}}}
+    owned: dict[str, Any] = {"f:spec": {"f:group": {}, "f:conversion": {"f:strategy": {}}}}
     found = crd(Established="True")
     found["spec"]["conversion"] = {"strategy": strategy, **webhook}
     found["metadata"] |= {
@@ -75,7 +75,7 @@ def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
 
 
 SERVED = {"resources": [{"name": "foos"}]}
-GIVEN_UP = {"f:spec": {"f:group": {}}}
+GIVEN_UP: dict[str, Any] = {"f:spec": {"f:group": {}}}
 
 
 @pytest.mark.parametrize("before", [None, converted("None")])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -160,13 +163,28 @@ class _Bits:
         return cast("CoreSchema", {"ge": -beyond, "le": beyond - 1, **schema})
 
 
+_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+
+
+def _is_time(value: str) -> str:
+    match = _TIME.fullmatch(value)
+    try:
+        if match:
+            date.fromisoformat(match.group(1))
+            return value
+    except ValueError:
+        pass
+    problem = f"{value[:80]!r} is no time; write it as 2026-11-21T05:00:00Z"
+    raise PydanticCustomError("timestamp", "{problem}", {"problem": problem})
+
+
 # JSON has no coercion: neither has the API server, so "3" is no integer and 1 no boolean.
 Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]
 Int32 = Annotated[int, Strict(), _Bits(32), Field(json_schema_extra={"format": "int32"})]
 Int64 = Annotated[int, Strict(), _Bits(64), Field(json_schema_extra={"format": "int64"})]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
-Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Timestamp = Annotated[str, AfterValidator(_is_time), Field(json_schema_extra={"format": "date-time"})]
 StringMap = dict[str, str]
 
 
