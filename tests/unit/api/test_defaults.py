@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from dynamo_shared.api.defaults import default
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
+from hypothesis import given, settings
+
+from tests.unit.api.validation.junk import broken
 
 STAMP = {OPERATOR_ORIGIN_VERSION: "1.2.0"}
 
@@ -115,3 +118,12 @@ def test_a_platform_that_does_not_know_its_version_stamps_nothing() -> None:
 )
 def test_junk_is_left_as_it_is(junk: dict[str, Any]) -> None:
     assert default(junk, platform_version="1.2.0") is junk
+
+
+@settings(max_examples=500, deadline=None)
+@given(obj=broken())
+def test_defaults_come_once_whatever_the_object_is(obj: dict[str, Any]) -> None:
+    before = copy.deepcopy(obj)
+    filled = default(obj, platform_version="1.2.0")
+    assert obj == before
+    assert default(filled, platform_version="1.3.0") is filled

@@ -14,10 +14,9 @@ from dynamo_shared.api.validation import validate
 from dynamo_shared.api.validation.book import Book, Rule
 from dynamo_shared.api.validation.check import REFUSING, WARNING
 
-from tests.unit.api.validation import cases_changes, cases_component, cases_graph, cases_others
 from tests.unit.api.validation.building import Case
+from tests.unit.api.validation.cases import CASES
 
-CASES = [*cases_graph.CASES, *cases_component.CASES, *cases_changes.CASES, *cases_others.CASES]
 EACH = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 RULES = [rule for book in (*REFUSING, *WARNING) for rule in book.rules]
 

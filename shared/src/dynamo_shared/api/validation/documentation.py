@@ -28,6 +28,12 @@ Replicas of a component with a scaling adapter are changed by its DynamoGraphDep
 only these may: the service accounts of the platform's own services, and any service account with the name
 `planner-serviceaccount`, in any namespace. A request whose user is not known may not.
 """
+_RECIPE = """\
+A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `Book` together with
+its messages; its docstring is its line here. It reads a view (`view.py`), which has each value beside its place in the version
+written, so that it is written once. It skips what it cannot read. Then a case for each version and message in
+`tests/unit/api/validation/cases_*.py` (a test asks for them), and `make generate`.
+"""
 _HEAD = ("Rule", "Kinds", "Versions", "When", "Messages")
 _SHORT = {
     "DynamoGraphDeployment": "DGD",
@@ -46,6 +52,7 @@ def text() -> str:
         f"## Who may change what\n\n{_WHO}",
         f"## Warnings\n\n{_WARNINGS}",
         table(_HEAD, (_row(rule) for book in WARNING for rule in book.rules)),
+        f"## Adding a rule\n\n{_RECIPE}",
     )
 
 

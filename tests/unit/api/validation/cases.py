@@ -1,0 +1,8 @@
+"""All cases of this folder."""
+
+from __future__ import annotations
+
+from tests.unit.api.validation import cases_changes, cases_component, cases_graph, cases_others
+from tests.unit.api.validation.building import Case
+
+CASES: list[Case] = [*cases_graph.CASES, *cases_component.CASES, *cases_changes.CASES, *cases_others.CASES]
