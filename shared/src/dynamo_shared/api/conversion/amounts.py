@@ -21,8 +21,8 @@ def to_resources(given: Any, own: Any) -> dict[str, Any]:
         amounts = {**_from_fields(given.get(side)), **as_text(own.get(side))}
         if amounts:
             resources[side] = amounts
-    claims = own.get("claims") or given.get("claims")
-    if claims and isinstance(claims, list):
+    claims = claims_of(own) or claims_of(given)
+    if claims:
         resources["claims"] = claims
     return resources
 
@@ -42,10 +42,18 @@ def from_resources(given: Any) -> dict[str, Any]:
             fields["custom"] = amounts
         if fields:
             resources[side] = fields
-    claims = given.get("claims")
-    if claims and isinstance(claims, list):
+    claims = claims_of(given)
+    if claims:
         resources["claims"] = claims
     return resources
+
+
+def claims_of(resources: dict[str, Any]) -> list[Any] | None:
+    """Claims of devices, each with the name that Kubernetes wants it to have."""
+    claims = resources.get("claims")
+    if not isinstance(claims, list) or not claims:
+        return None
+    return claims if all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in claims) else None
 
 
 def as_text(amounts: Any) -> dict[str, str]:

@@ -163,14 +163,15 @@ def _memory_size(memory: Any) -> Any:
     if memory.get("disabled") is True:
         return NO_MEMORY
     size = memory.get("size")
-    return size if _sign(size) == 1 else None
+    return str(size) if _sign(size) == 1 else None
 
 
 def _shared_memory(size: Any) -> dict[str, Any] | None:
     sign = _sign(size)
     if sign == 0:
         return {"disabled": True}
-    return {"size": size} if sign == 1 else None
+    # v1alpha1 compares it, and can compare texts only.
+    return {"size": str(size)} if sign == 1 else None
 
 
 def _sign(size: Any) -> int | None:

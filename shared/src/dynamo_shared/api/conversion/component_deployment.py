@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from functools import partial
 from typing import Any
 
 from dynamo_shared.api.conversion import component, status
 from dynamo_shared.api.conversion.lens import Lens, by_place
-from dynamo_shared.api.conversion.pod import filled
+
+#: What both versions take for the name of a component.
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?")
+_NAME_LIMIT = 63
 
 
 def lens_to_beta(object_name: Any) -> Lens:
-    """To v1beta1, for a DCD with this name."""
-    return Lens(to_beta(object_name), to_alpha)
+    """To v1beta1, for a DCD with this name: it is the component's, too, where that has none."""
+    return Lens(partial(to_beta, object_name=object_name), partial(to_alpha, object_name=object_name))
 
 
 def lens_to_alpha(object_name: Any) -> Lens:
-    """To v1alpha1, for a DCD with this name."""
-    return Lens(to_alpha, to_beta(object_name), group=_group, tidy=lambda body: component.is_tidy(body.get("spec")))
+    """To v1alpha1, for a DCD with this name: it is the component's, too, where that has none."""
+    forward, backward = partial(to_alpha, object_name=object_name), partial(to_beta, object_name=object_name)
+    return Lens(forward, backward, group=_group, tidy=lambda body: component.is_tidy(body.get("spec")))
 
 
-def to_beta(object_name: Any) -> Callable[[Any], dict[str, Any]]:
-    """Conversion to v1beta1 of a DCD with this name: it is the component's, where that has none."""
-
-    def convert(body: dict[str, Any]) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        spec = body.get("spec")
-        if isinstance(spec, dict):
-            name = filled(spec.get("serviceName"), str) or filled(object_name, str)
-            result["spec"] = {**({"name": name} if name else {}), **_engine(spec), **component.to_beta(spec)}
-        if isinstance(body.get("status"), dict):
-            result["status"] = status.component_to_beta(body["status"])
-        return result
-
-    return convert
+def to_beta(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
+    """v1beta1 DCD of a v1alpha1 one."""
+    result: dict[str, Any] = {}
+    spec = body.get("spec")
+    if isinstance(spec, dict):
+        name = _name(spec.get("serviceName"), object_name)
+        result["spec"] = {**({"name": name} if name else {}), **_engine(spec), **component.to_beta(spec)}
+    if isinstance(body.get("status"), dict):
+        result["status"] = status.component_to_beta(body["status"])
+    return result
 
 
-def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
+def to_alpha(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
     """v1alpha1 DCD of a v1beta1 one."""
     result: dict[str, Any] = {}
     spec = body.get("spec")
     if isinstance(spec, dict):
-        name = filled(spec.get("name"), str)
+        name = _name(spec.get("name"), object_name)
         result["spec"] = {**({"serviceName": name} if name else {}), **_engine(spec), **component.to_alpha(spec)}
     if isinstance(body.get("status"), dict):
         result["status"] = status.component_to_alpha(body["status"])
@@ -64,3 +65,11 @@ def _engine(spec: dict[str, Any]) -> dict[str, Any]:
 
 def _group(path: list[Any]) -> str:
     return component.by_service_field(path[1:]) if path[0] == "spec" else by_place(path)
+
+
+def _name(*names: Any) -> str | None:
+    """The first that is a component's name."""
+    for name in names:
+        if isinstance(name, str) and len(name) <= _NAME_LIMIT and _NAME.fullmatch(name):
+            return name
+    return None

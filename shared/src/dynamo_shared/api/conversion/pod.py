@@ -20,14 +20,29 @@ def filled(value: Any, kind: type) -> Any:
     return value if isinstance(value, kind) and value else None
 
 
+def texts(value: Any) -> Any:
+    """A map of texts where the value is one and not empty; None otherwise."""
+    return value if filled(value, dict) and all(isinstance(each, str) for each in value.values()) else None
+
+
+def objects(value: Any) -> Any:
+    """A list of objects where the value is one and not empty; None otherwise."""
+    return value if filled(value, list) and all(isinstance(each, dict) for each in value) else None
+
+
+def pod_metadata(given: Any) -> dict[str, Any]:
+    """Labels and annotations of a pod, as far as there are any."""
+    if not isinstance(given, dict):
+        return {}
+    return {name: given[name] for name in ("labels", "annotations") if texts(given.get(name))}
+
+
 def to_template(service: dict[str, Any]) -> dict[str, Any]:
     """Pod template of a v1alpha1 service; empty where nothing in it is about pods."""
     template: dict[str, Any] = {}
-    given = service.get("extraPodMetadata")
-    if isinstance(given, dict):
-        metadata = {name: given[name] for name in ("labels", "annotations") if filled(given.get(name), dict)}
-        if metadata:
-            template["metadata"] = metadata
+    metadata = pod_metadata(service.get("extraPodMetadata"))
+    if metadata:
+        template["metadata"] = metadata
     extra = service.get("extraPodSpec")
     extra = extra if isinstance(extra, dict) else {}
     spec = {name: value for name, value in extra.items() if name not in ("mainContainer", "containers")}
@@ -51,11 +66,9 @@ def from_template(template: Any, service: dict[str, Any]) -> None:
     """Put what a pod template says into a v1alpha1 service."""
     if not isinstance(template, dict):
         return
-    given = template.get("metadata")
-    if isinstance(given, dict):
-        metadata = {name: given[name] for name in ("labels", "annotations") if filled(given.get(name), dict)}
-        if metadata:
-            service["extraPodMetadata"] = metadata
+    metadata = pod_metadata(template.get("metadata"))
+    if metadata:
+        service["extraPodMetadata"] = metadata
     spec = template.get("spec")
     if not isinstance(spec, dict):
         return
@@ -95,8 +108,10 @@ def _from_main(main: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
     rest = dict(main)
     del rest["name"]
     env = filled(rest.pop("env", None), list)
-    if env:
+    if objects(env):
         service["envs"] = env
+    elif env:
+        rest["env"] = env
     env_from = filled(rest.pop("envFrom", None), list)
     if env_from:
         secret = _only_secret(env_from)
@@ -238,7 +253,7 @@ def _from_sidecar(container: dict[str, Any]) -> dict[str, Any] | None:
         container.get("name") != SIDECAR
         or not container.keys() <= _SIDECAR_FIELDS
         or not isinstance(container.get("image"), str)
-        or not all(filled(container[name], list) for name in ("args", "env", "envFrom") if name in container)
+        or not all(objects(container[name]) for name in ("env", "envFrom") if name in container)
     ):
         return None
     sidecar = {"image": container["image"]}
@@ -248,7 +263,8 @@ def _from_sidecar(container: dict[str, Any]) -> dict[str, Any] | None:
             return None
         sidecar["envFromSecret"] = secret
     if "args" in container:
-        if not all(isinstance(each, str) for each in container["args"]):
+        args = filled(container["args"], list)
+        if not args or not all(isinstance(each, str) for each in args):
             return None
         sidecar["args"] = container["args"]
     if "env" in container:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamo_shared.api.conversion.amounts import SIDES, as_text
+from dynamo_shared.api.conversion.amounts import SIDES, as_text, claims_of
 from dynamo_shared.api.conversion.lens import Lens
 from dynamo_shared.api.conversion.pieces import KEYS, Keys
-from dynamo_shared.api.conversion.pod import filled
+from dynamo_shared.api.conversion.pod import filled, objects, texts
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
 
 #: The first container of the job is the profiler, whatever its name.
@@ -98,8 +98,8 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     containers = filled(pod.get("containers"), list) or [None]
     found_in_pod = {
         "resources": _resources(_object(containers[0]).get("resources")),
-        "tolerations": filled(pod.get("tolerations"), list),
-        "nodeSelector": filled(pod.get("nodeSelector"), dict),
+        "tolerations": objects(pod.get("tolerations")),
+        "nodeSelector": texts(pod.get("nodeSelector")),
     }
     profiling.update((name, value) for name, value in found_in_pod.items() if value)
     result = {
@@ -153,9 +153,9 @@ def _job(profiling: dict[str, Any]) -> dict[str, Any] | None:
     resources = _resources(profiling.get("resources"))
     if resources:
         pod["containers"] = [{"name": PROFILER, "resources": resources}]
-    if filled(profiling.get("tolerations"), list):
+    if objects(profiling.get("tolerations")):
         pod["tolerations"] = profiling["tolerations"]
-    if filled(profiling.get("nodeSelector"), dict):
+    if texts(profiling.get("nodeSelector")):
         pod["nodeSelector"] = profiling["nodeSelector"]
     return {"template": {"spec": pod}} if pod else None
 
@@ -163,8 +163,7 @@ def _job(profiling: dict[str, Any]) -> dict[str, Any] | None:
 def _resources(given: Any) -> dict[str, Any]:
     given = _object(given)
     found = {side: as_text(given.get(side)) for side in SIDES}
-    claims = filled(given.get("claims"), list)
-    return {name: value for name, value in {**found, "claims": claims}.items() if value}
+    return {name: value for name, value in {**found, "claims": claims_of(given)}.items() if value}
 
 
 TO_BETA = Lens(to_beta, to_alpha, REQUEST_KEYS)

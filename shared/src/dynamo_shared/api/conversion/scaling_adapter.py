@@ -6,13 +6,12 @@ from typing import Any
 
 from dynamo_shared.api.conversion.lens import Lens
 
+_STATUS = ("replicas", "selector", "lastScaleTime")
+
 
 def to_beta(body: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 adapter of a v1alpha1 one. Its status always counts replicas."""
-    result = _adapter(body, "serviceName", "componentName")
-    if "status" in result:
-        result["status"] = {"replicas": 0, **result["status"]}
-    return result
+    """v1beta1 adapter of a v1alpha1 one."""
+    return _adapter(body, "serviceName", "componentName")
 
 
 def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
@@ -32,8 +31,8 @@ def _adapter(body: dict[str, Any], here: str, there: str) -> dict[str, Any]:
             }
     status = body.get("status")
     if isinstance(status, dict):
-        names = ("replicas", "selector", "lastScaleTime")
-        result["status"] = {name: status[name] for name in names if name in status}
+        # v1beta1 always counts replicas.
+        result["status"] = {"replicas": 0, **{name: status[name] for name in _STATUS if name in status}}
     return result
 
 

@@ -1,0 +1,246 @@
+"""What must hold for every object, whatever is in it: nothing is lost on the way there and back."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+from dynamo_shared.api import resources
+from dynamo_shared.api.conversion import component, convert, graph, request, scaling_adapter
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import Resource
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .strategies import junk, manifests
+
+KINDS = {
+    "dgd": resources.DYNAMO_GRAPH_DEPLOYMENTS,
+    "dcd": resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+    "dgdsa": resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    "dgdr": resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+}
+SIDES = [
+    pytest.param(kind.at(version), kind.at(other), id=f"{name}-{version}")
+    for name, kind in KINDS.items()
+    for version, other in (("v1alpha1", "v1beta1"), ("v1beta1", "v1alpha1"))
+]
+both_ways = pytest.mark.parametrize(("here", "there"), SIDES)
+
+
+def cases(count: int) -> settings:
+    return settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    )
+
+
+def bare(obj: dict[str, Any]) -> dict[str, Any]:
+    """An object without what it keeps for the other version."""
+    metadata = dict(obj["metadata"])
+    annotations = {name: each for name, each in metadata.pop("annotations", {}).items() if name != PRESERVED_FIELDS}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
+
+def components(obj: dict[str, Any]) -> dict[str, str]:
+    """Components of a graph by name, as text."""
+    spec = obj["spec"]
+    named = spec.get("services") or {each["name"]: each for each in spec.get("components", ())}
+    return {name: json.dumps(each, sort_keys=True) for name, each in named.items()}
+
+
+def parts(obj: dict[str, Any]) -> Iterator[tuple[Callable[[dict[str, Any]], Any], Any]]:
+    """Each part of an object that is converted by itself, and how to find it in another object."""
+    for name in components(obj):
+        yield (lambda other, name=name: components(other).get(name)), components(obj)[name]
+    yield frame, frame(obj)
+
+
+def frame(obj: dict[str, Any]) -> dict[str, Any]:
+    spec = {name: each for name, each in obj["spec"].items() if name not in ("services", "components")}
+    return {"spec": spec, "status": obj.get("status")}
+
+
+@both_ways
+@cases(400)
+@given(data=st.data())
+def test_there_and_back(here: Resource, there: Resource, data: st.DataObject) -> None:
+    obj = data.draw(manifests(here))
+    before = copy.deepcopy(obj)
+    other = convert(obj, there.api_version)
+    back = convert(other, here.api_version)
+    assert back == before
+    assert obj == before
+    assert convert(back, there.api_version) == other
+    valid = not schema_errors(obj, embedded=False)
+    assert not valid or not [str(each) for each in schema_errors(other, embedded=False)]
+    rest = {name: each for name, each in obj["metadata"].items() if name != "annotations"}
+    assert {name: each for name, each in other["metadata"].items() if name != "annotations"} == rest
+
+
+@st.composite
+def edited(draw: st.DrawFn, obj: dict[str, Any]) -> dict[str, Any]:
+    """An object of which one field was changed or taken away, or one item of a list moved."""
+    places = list(_places(obj["spec"], ()))
+    if not places:
+        return obj
+    path = draw(st.sampled_from(places))
+    result = copy.deepcopy(obj)
+    node: Any = result["spec"]
+    for step in path[:-1]:
+        node = node[step]
+    value = node[path[-1]]
+    change = draw(st.integers(0, 3))
+    if change == 0:
+        del node[path[-1]]
+    elif isinstance(value, list) and len(value) > 1:
+        value.reverse()
+    elif isinstance(value, bool):
+        node[path[-1]] = not value
+    elif isinstance(value, str):
+        node[path[-1]] = "decode" if value in ("worker", "prefill") else f"{value}x"
+    elif isinstance(value, int | float):
+        node[path[-1]] = value + 1
+    elif isinstance(value, dict) and "name" not in value and path[-1] not in ("services", "podTemplate"):
+        node[path[-1]] = {}
+    return result
+
+
+def _places(node: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if isinstance(node, dict):
+        items: list[tuple[Any, Any]] = list(node.items())
+    else:
+        items = list(enumerate(node)) if isinstance(node, list) else []
+    for key, value in items:
+        if key != "name":
+            yield (*path, key)
+        yield from _places(value, (*path, key))
+
+
+@both_ways
+@cases(300)
+@given(data=st.data())
+def test_an_edit_in_the_other_version_survives(here: Resource, there: Resource, data: st.DataObject) -> None:
+    """Whatever was kept before it: live fields win, and both versions settle at once."""
+    obj = data.draw(manifests(here))
+    before = convert(obj, there.api_version)
+    other = data.draw(edited(before))
+    back = convert(other, here.api_version)
+    again = convert(back, there.api_version)
+    assert bare(again) == bare(other)
+    # What was kept for the others is there, and what is said live shows without the annotation, too.
+    same = components(before).items() & components(other).items()
+    assert components(obj).items() >= {(name, components(back)[name]) for name, _ in same}
+    shown = convert(bare(back), there.api_version)
+    plain = convert(bare(convert(bare(other), here.api_version)), there.api_version)
+    assert all(each in (of(plain), of(other)) for of, each in parts(shown))
+    assert convert(again, here.api_version) == back
+    assert convert(convert(again, here.api_version), there.api_version) == again
+
+
+@both_ways
+@cases(200)
+@given(data=st.data())
+def test_what_either_version_alone_can_say_is_kept_together(
+    here: Resource, there: Resource, data: st.DataObject
+) -> None:
+    """An object with fields of one version only, to which someone adds fields of the other one only."""
+    first = data.draw(manifests(here))
+    other = convert(first, there.api_version)
+    more = data.draw(manifests(there))
+    other = {**other, "spec": _with_more(other["spec"], more["spec"])}
+    back = convert(other, here.api_version)
+    again = convert(back, there.api_version)
+    assert bare(again) == bare(other)
+    assert convert(again, here.api_version) == back
+
+
+def _with_more(spec: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Fields of another specification where this one has none; components by place."""
+    result = {**more, **spec}
+    if isinstance(spec.get("components"), list) and isinstance(more.get("components"), list):
+        result["components"] = [
+            {**addition, **component}
+            for component, addition in zip_longest(
+                spec["components"], more["components"][: len(spec["components"])], fillvalue={}
+            )
+        ]
+    if isinstance(spec.get("services"), dict):
+        additions = list(more.get("services", {}).values())
+        result["services"] = {
+            name: {**addition, **service}
+            for (name, service), addition in zip_longest(
+                spec["services"].items(), additions[: len(spec["services"])], fillvalue={}
+            )
+        }
+    return result
+
+
+@both_ways
+@cases(150)
+@given(data=st.data())
+def test_anything_is_converted(here: Resource, there: Resource, data: st.DataObject) -> None:
+    """No object that JSON can hold makes it fail, nor is anything of one lost."""
+    body = data.draw(st.dictionaries(st.sampled_from(["spec", "status", "data"]), junk | things, max_size=3))
+    obj = {"apiVersion": here.api_version, "kind": here.kind, "metadata": {"name": "x"}, **body}
+    other = convert(obj, there.api_version)
+    assert convert(other, here.api_version) == obj
+    assert other["apiVersion"] == there.api_version
+
+
+FIELDS = [
+    "spec",
+    "status",
+    "services",
+    "components",
+    "name",
+    "podTemplate",
+    "extraPodSpec",
+    "mainContainer",
+    "containers",
+]
+FIELDS += [
+    "profilingConfig",
+    "config",
+    "sla",
+    "overrides",
+    "profilingJob",
+    "template",
+    "resources",
+    "limits",
+    "env",
+    "envs",
+]
+things = st.recursive(
+    st.sampled_from([None, True, 0, "", "main", "prefill"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3),
+    max_leaves=8,
+)
+LENSES = {
+    "component": (component.to_beta, component.to_alpha, KINDS["dcd"], "spec"),
+    "graph": (graph.frame_to_beta, graph.frame_to_alpha, KINDS["dgd"], ""),
+    "adapter": (scaling_adapter.to_beta, scaling_adapter.to_alpha, KINDS["dgdsa"], ""),
+    "request": (request.to_beta, request.to_alpha, KINDS["dgdr"], ""),
+}
+
+
+@pytest.mark.parametrize("name", LENSES)
+@cases(300)
+@given(data=st.data())
+def test_there_back_and_there_is_there(name: str, data: st.DataObject) -> None:
+    """What a lens needs to lose nothing: the second time nothing more is left out."""
+    to_beta, to_alpha, resource, part = LENSES[name]
+    for forward, backward, version in ((to_beta, to_alpha, "v1alpha1"), (to_alpha, to_beta, "v1beta1")):
+        value = data.draw(manifests(resource.at(version)) | things)
+        value = value.get(part, {}) if part and isinstance(value, dict) else value
+        value = component.marked(value) if name == "component" else value
+        value = value if isinstance(value, dict) else {}
+        once = forward(value)
+        assert forward(backward(once)) == once
