@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,9 @@ from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
 from dynamo_shared.bus.streams import STATE
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.kube.discovery import install_crds
-from dynamo_shared.runtime import Service, Settings, running
+from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import progress, services, webhooks
-from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.listening import until_stands
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
 from dynamo_ctl.running import RunningPlatform, announced, claim
@@ -64,23 +62,6 @@ async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeO
             spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
             return {**manifest, "spec": spec}
     return manifest
-
-
-async def serve(chosen: Sequence[Service], settings: Settings) -> None:
-    """Run services until cancelled. CtlError where the admission service is among them and nobody could call it."""
-    if not webhooks.named(settings) and any(service.name == services.ADMISSION for service in chosen):
-        raise CtlError(
-            "admission: where does the API server find it? Set server.webhook.serviceName to its Service, or "
-            "platform.admission.url; to run without it, name the services to run",
-            ExitCode.USAGE,
-        )
-    async with running(chosen, settings) as platform:
-        names = [service.name for service in chosen]
-        log.info("running", services=names, health_port=platform.health_port, metrics_port=platform.metrics_port)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            log.info("stopping", services=names)
 
 
 async def up(settings: Settings, folder: Path, console: Console, *, local: bool) -> None:

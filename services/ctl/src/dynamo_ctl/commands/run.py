@@ -31,9 +31,9 @@ def run(
 
     This is what containers run. It starts no servers and installs no definitions; `dynamoctl up` does.
     """
-    from dynamo_ctl import interrupts, platform, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, serving, settings  # noqa: PLC0415 - quick help
 
     chosen = services.make(names)
     loaded = settings.with_cluster(settings.load(config), kubeconfig, context)
     settings.start_logging(loaded, for_people=False)
-    interrupts.serve(platform.serve(chosen, loaded))
+    interrupts.serve(serving.serve(chosen, loaded))

@@ -1,0 +1,31 @@
+"""Running services in this process and nothing else: what containers do, so it loads nothing that only people need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from dynamo_shared.runtime import Service, Settings, running
+
+from dynamo_ctl import services, webhooks
+from dynamo_ctl.errors import CtlError, ExitCode
+
+log = structlog.get_logger("dynamo.ctl")
+
+
+async def serve(chosen: Sequence[Service], settings: Settings) -> None:
+    """Run services until cancelled. CtlError where the admission service is among them and nobody could call it."""
+    if not webhooks.named(settings) and any(service.name == services.ADMISSION for service in chosen):
+        raise CtlError(
+            "admission: where does the API server find it? Set server.webhook.serviceName to its Service, or "
+            "platform.admission.url; to run without it, name the services to run",
+            ExitCode.USAGE,
+        )
+    async with running(chosen, settings) as platform:
+        names = [service.name for service in chosen]
+        log.info("running", services=names, health_port=platform.health_port, metrics_port=platform.metrics_port)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.info("stopping", services=names)
