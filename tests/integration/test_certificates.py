@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import datetime
 import itertools
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from dynamo_admission.tls import Certificates, Unusable, open_certificates, pki
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
@@ -82,13 +86,33 @@ async def test_a_placeholder_is_filled_and_the_rest_of_it_stays(kube: KubeClient
 
 
 async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, namespace: str) -> None:
-    authority, key = pki.make_authority(time.time(), 3650 * 86400)
-    leaf, leaf_key = pki.make_serving(authority, key, NAMES, time.time(), 365 * 86400)
-    data = {"ca.crt": pki.pem_of(authority), "ca.key": key, "tls.crt": pki.pem_of(leaf), "tls.key": leaf_key}
+    """Its keys are RSA, its names for keys its own, and its Secret has no type and no label of ours."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Dynamo-Webhook-CA")])
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    begin, end = now - datetime.timedelta(hours=1), now + datetime.timedelta(days=3650)
+    authority = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, begin, end)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier(b"its own name of the key"), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    pem = key.private_bytes(*form)
+    leaf, leaf_key = pki.make_serving(authority, pem, NAMES, time.time(), 365 * 86400)
+    data = {"ca.crt": pki.pem_of(authority), "ca.key": pem, "tls.crt": pki.pem_of(leaf), "tls.key": leaf_key}
     await put(kube, namespace, data)
     certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
-    assert certificates.bundle == pki.pem_of(authority)
-    assert certificates.expires == pki.ends(leaf)
+    assert isinstance(certificates, OwnCertificates)
+    assert (certificates.bundle, certificates.serving) == (pki.pem_of(authority), leaf)
+    # Another name is asked for: the next certificate is of that authority, too.
+    more = await open_certificates(settings(namespace, "auto"), kube, (*NAMES, "more.example.org"))
+    assert isinstance(more, OwnCertificates)
+    assert more.bundle == certificates.bundle
+    assert pki.valid_for(more.serving, "more.example.org")
+    async with webhook(kube, namespace, more) as hook:
+        await hook.register(more)
+        await eventually(hook.asked, "the API server trusts it")
 
 
 @pytest.mark.parametrize(

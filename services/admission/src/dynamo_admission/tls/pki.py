@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -41,9 +41,7 @@ def make_serving(
     authority: x509.Certificate, authority_key: bytes, names: Sequence[str], now: float, validity: float
 ) -> tuple[x509.Certificate, bytes]:
     """A serving certificate for DNS names and IP addresses, and its key (PEM). It ends no later than its authority."""
-    signer = key_of(authority_key, "the authority's key")
-    if not isinstance(signer, ec.EllipticCurvePrivateKey):
-        raise Unusable("the authority's key is no elliptic curve key")
+    signer = signing_key_of(authority_key, "the authority's key")
     key = ec.generate_private_key(ec.SECP256R1())
     common = next((name for name in names if len(name) <= _LONGEST_COMMON_NAME), "dynamo-admission")
     certificate = (
@@ -53,7 +51,7 @@ def make_serving(
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(_identifier(authority), critical=False)
         .sign(signer, hashes.SHA256())
     )
     return certificate, _key_pem(key)
@@ -75,6 +73,14 @@ def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
         raise Unusable(f"{what} is encrypted; it must be given without a password") from error
     except (ValueError, UnsupportedAlgorithm):
         raise Unusable(f"{what} holds no private key in PEM form") from None
+
+
+def signing_key_of(pem: bytes, what: str) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
+    """The private key of an authority: ours are of the first kind, the reference's of the second. Unusable as `key_of`."""
+    key = key_of(pem, what)
+    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise Unusable(f"{what} is neither an ECDSA nor an RSA key")
+    return key
 
 
 def belong_together(certificate: x509.Certificate, key: PrivateKeyTypes) -> bool:
@@ -191,6 +197,15 @@ def _general(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
+
+
+def _identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    """As the authority names its key: verifiers compare, and there is more than one way to make the name."""
+    try:
+        named = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())  # type: ignore[arg-type]
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(named)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

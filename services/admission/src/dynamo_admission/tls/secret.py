@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import ROTATE_AUTHORITY
 from dynamo_shared.api.resources import SECRETS, ObjectKey
@@ -87,22 +90,27 @@ class SecretStore:
 
 def parsed(data: dict[str, bytes], where: str) -> State:
     """The usable parts of a Secret's data: a key without its certificate is as good as none, and the other way."""
-    authorities, authority_key = _pair(data, AUTHORITIES, AUTHORITY_KEY, where, signer=-1)
-    serving, serving_key = _pair(data, SERVING, SERVING_KEY, where, signer=0)
+    authorities, authority_key = _pair(data, (AUTHORITIES, AUTHORITY_KEY), where, -1, pki.signing_key_of)
+    serving, serving_key = _pair(data, (SERVING, SERVING_KEY), where, 0, pki.key_of)
     # Authorities vouch for what is served also without a key to sign with.
     return State(authorities, authority_key, serving if serving_key else (), serving_key)
 
 
 def _pair(
-    data: dict[str, bytes], certificates: str, key: str, where: str, *, signer: int
-) -> tuple[tuple[Any, ...], bytes]:
-    """The certificates of one entry, and the key of another where it is that of the certificate at `signer`."""
+    data: dict[str, bytes],
+    entries: tuple[str, str],
+    where: str,
+    owner: int,
+    load: Callable[[bytes, str], PrivateKeyTypes],
+) -> tuple[tuple[x509.Certificate, ...], bytes]:
+    """The certificates of one entry, and the key of another where it is that of the certificate at `owner`."""
+    certificates, key = entries
     if not (data.get(certificates) or data.get(key)):
         return (), b""
-    read: tuple[Any, ...] = ()
+    read: tuple[x509.Certificate, ...] = ()
     try:
         read = pki.certificates_of(data.get(certificates, b""), certificates)
-        if not pki.belong_together(read[signer], pki.key_of(data.get(key, b""), key)):
+        if not pki.belong_together(read[owner], load(data.get(key, b""), key)):
             raise Unusable(f"{key} is not the key of {certificates}")
     except Unusable as error:
         log.warning("part of the Secret is not usable and will be replaced", secret=where, error=str(error))
