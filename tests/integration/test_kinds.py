@@ -267,6 +267,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     (ALPHA_GRAPH, {"pvcs": [{"name": f"c{number}"} for number in range(101)]}),
     (ALPHA_GRAPH, {"topologyConstraint": {"topologyProfile": ""}}),
     (ALPHA_COMPONENT, {"envs": {}}),
+    (ALPHA_COMPONENT, {"sharedMemory": {"size": 1.5}}),
+    (ALPHA_COMPONENT, {"sharedMemory": {"size": True}}),
     ("DynamoGraphDeploymentScalingAdapter-v1alpha1", {"dgdRef": {"name": "g"}, "replicas": 1}),
     ("DynamoGraphDeploymentScalingAdapter-v1beta1", {"dgdRef": {"name": "g", "componentName": "c"}}),
     (

@@ -127,11 +127,14 @@ class _QuantitySchema:
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
         def check(value: Any) -> int | str:
+            if isinstance(value, float):
+                problem = {"value": value}
+                raise PydanticCustomError("quantity", "must be an integer or a text; write '{value}'", problem)
             try:
                 quantity.parse(value)
             except quantity.InvalidQuantity as error:
                 raise PydanticCustomError("quantity", "{reason}", {"reason": str(error)}) from error
-            return value if isinstance(value, int | str) else str(value)
+            return cast("int | str", value)
 
         return core_schema.no_info_plain_validator_function(check)
 
