@@ -63,6 +63,9 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     """
     name = services[0].name if len(services) == 1 else "platform"
     health, metrics = Health(), Metrics()
+    # Before anybody can ask: a process that has yet to connect is not ready.
+    for service in services:
+        health.expect(service.name)
     async with AsyncExitStack() as stack:
         stack.enter_context(tracing(name, settings.platform))
         probe, scrape = settings.server.health_probe, settings.server.metrics
@@ -79,8 +82,6 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         leases = await stack.enter_async_context(leasing(settings, health, metrics))
         context = ServiceContext(settings, kube, bus, health, metrics, leases.ownership, leases.leadership)
         tasks = [asyncio.create_task(_keep(service, context), name=service.name) for service in services]
-        for service in services:
-            health.expect(service.name)
         try:
             yield Running(context, health_port, metrics_port)
         finally:
