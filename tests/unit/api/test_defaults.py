@@ -63,6 +63,20 @@ CASES = [
         ),
         id="image of a request",
     ),
+    pytest.param(
+        _object("DynamoGraphDeploymentRequest", "v1alpha1", {"profilingConfig": {"profilerImage": "", "config": {}}}),
+        _object(
+            "DynamoGraphDeploymentRequest",
+            "v1alpha1",
+            {
+                "profilingConfig": {
+                    "profilerImage": "nvcr.io/nvidia/ai-dynamo/dynamo-planner:1.2.0",
+                    "config": {},
+                }
+            },
+        ),
+        id="empty image of a request",
+    ),
 ]
 
 
@@ -87,6 +101,11 @@ def test_what_has_its_defaults_stays_the_same_object(_given: dict[str, Any], exp
         _object("DynamoComponentDeployment", "v1beta1", {"name": "own"}),
         _object("DynamoComponentDeployment", "v1alpha1", {}),
         _object("DynamoGraphDeploymentRequest", "v1alpha1", {}),
+        _object(
+            "DynamoGraphDeploymentRequest",
+            "v1alpha1",
+            {"profilingConfig": {"profilerImage": ""}, "deploymentOverrides": {"workersImage": "mine:1"}},
+        ),
         _object("DynamoGraphDeploymentRequest", "v1beta1", {"image": "mine:1"}),
         _object("DynamoModel", "v1alpha1", {"modelName": "m"}),
         {**_graph("v1beta1", [{"name": "a"}]), "apiVersion": "example.com/v1beta1"},

@@ -62,6 +62,18 @@ def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
     return _with_spec(obj, "name", name) if _COMPONENT_NAME.fullmatch(name) else obj
 
 
+def _request_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
+    """The field is required, and may be empty; the image of the workers profiles where it is."""
+    spec = obj.get("spec")
+    profiling = spec.get("profilingConfig") if isinstance(spec, dict) else None
+    overrides = spec.get("deploymentOverrides") if isinstance(spec, dict) else None
+    if not isinstance(profiling, dict) or profiling.get("profilerImage") != "" or not platform_version:
+        return obj
+    if isinstance(overrides, dict) and overrides.get("workersImage"):
+        return obj
+    return _with_spec(obj, "profilingConfig", {**profiling, "profilerImage": f"{PROFILER_IMAGE}:{platform_version}"})
+
+
 def _request_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
     spec = obj.get("spec")
     if not isinstance(spec, dict) or spec.get("image") or not platform_version:
@@ -73,6 +85,7 @@ _DEFAULTERS: dict[tuple[str, str], Callable[[KubeObject, str], KubeObject]] = {
     ("DynamoGraphDeployment", "v1alpha1"): _graph_v1alpha1,
     ("DynamoGraphDeployment", "v1beta1"): _graph_v1beta1,
     ("DynamoComponentDeployment", "v1beta1"): _component_v1beta1,
+    ("DynamoGraphDeploymentRequest", "v1alpha1"): _request_v1alpha1,
     ("DynamoGraphDeploymentRequest", "v1beta1"): _request_v1beta1,
 }
 

@@ -14,7 +14,7 @@ from dynamo_shared.api.validation import validate
 from dynamo_shared.api.validation.book import Book, Rule
 from dynamo_shared.api.validation.check import REFUSING, WARNING
 
-from tests.unit.api.validation.building import Case
+from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
 from tests.unit.api.validation.cases import CASES
 
 EACH = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
@@ -35,6 +35,14 @@ def test_what_rules_refuse_is_fine_by_its_schema(case: Case) -> None:
     """So that nothing is reported twice, and no rule is about what cannot be written."""
     if case.obj["apiVersion"].startswith("nvidia.com/"):
         assert schema_errors(case.obj, embedded=False) == []
+
+
+@pytest.mark.parametrize("version", [ALPHA, BETA])
+@pytest.mark.parametrize("spec", [[], "x", {"services": [], "components": {}}])
+def test_what_cannot_be_read_is_left_to_the_schema(version: str, spec: Any) -> None:
+    graph = manifest("DynamoGraphDeployment", version, spec)
+    assert validate(graph, None, PLAIN).errors == ()
+    assert schema_errors(graph) != []
 
 
 def test_cases_have_names_of_their_own() -> None:
