@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dynamo_shared.api.contracts import CONTRACTS
 from dynamo_shared.api.contracts.schema import text
-from dynamo_shared.api.reference import contracts, index, kinds, registries
+from dynamo_shared.api.reference import contracts, ending, index, kinds, registries
 
 FOLDER = Path("docs") / "reference"
 SCHEMAS = Path("proto") / "schemas" / "contracts"
@@ -17,7 +17,7 @@ SCHEMAS = Path("proto") / "schemas" / "contracts"
 
 def outputs(root: Path) -> dict[Path, str]:
     """Every page and every schema of a contract below the root of a checkout, with what should be in it."""
-    pages = {**index.pages(), **kinds.pages(), **registries.pages(), **contracts.pages()}
+    pages = {**index.pages(), **kinds.pages(), **ending.pages(), **registries.pages(), **contracts.pages()}
     return {root / FOLDER / name: content for name, content in pages.items()} | {
         root / SCHEMAS / each.file: text(each.schema()) for each in CONTRACTS
     }

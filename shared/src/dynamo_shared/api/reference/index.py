@@ -34,6 +34,8 @@ def pages() -> dict[str, str]:
 
 _PAGES = (
     ("[Kinds](kinds.md)", "names, versions, scopes, columns and scale of all kinds"),
+    ("[Versions and deprecations](deprecations.md)", "what is served, stored, deprecated, and until when"),
+    ("[Validation rules](../validation.md)", "what is refused beyond types and bounds, and in which words"),
     ("[Contracts](contracts.md)", "documents within objects and variables: planner, profiler, overrides"),
     ("[Labels](labels.md)", "labels that the platform sets or reads"),
     ("[Annotations](annotations.md)", "annotations that the platform sets or reads"),

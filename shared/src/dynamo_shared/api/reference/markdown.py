@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 GENERATED = "<!-- Made by `make generate` from {source}; change it there. -->"
@@ -21,7 +22,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _cell(text: str) -> str:
+    """One line; what stands in angle brackets is a word to replace, not HTML, unless it breaks the line."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join(re.sub(r"<(?!br>)", "&lt;", part) if index % 2 == 0 else part for index, part in enumerate(parts))
 
 
 def code(text: str) -> str:

@@ -1,0 +1,82 @@
+"""docs/policy.md says of versions what the registry and the kinds say, and answers every line of the proposal."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.deprecations import DEPRECATIONS, of
+from dynamo_shared.api.releases import NOTICE_RELEASES
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docs" / "policy.md").read_text()
+Rows = list[list[str]]
+
+
+def rows(heading: str) -> Rows:
+    """Rows of the first table below a heading."""
+    below = TEXT.split(f"{heading}\n", 1)[1]
+    table = re.search(r"((?:^\|.*\n)+)", below, re.MULTILINE)
+    assert table is not None
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[1].splitlines()[2:]]
+
+
+def versions() -> dict[tuple[str, str], str]:
+    """Since when a version of a kind is deprecated, "" where it is not."""
+    return {
+        (definition.kind, version.resource.version): next(
+            (each.since for each in of(definition.kind, version.resource.version) if not each.path), ""
+        )
+        for definition in DEFINITIONS
+        for version in definition.versions
+    }
+
+
+def test_support_windows_are_those_of_the_kinds() -> None:
+    told = {}
+    for version, status, kinds, _ in rows("### Support windows"):
+        for kind in kinds.strip("| ").split(", ") if kinds.strip("| ") != "none yet" else ():
+            since = re.match(r"deprecated since (v[\d.]+)", status.strip())
+            told[kind, version.strip("| ")] = since[1] if since else ""
+    assert told == versions()
+
+
+def test_kinds_that_are_said_to_be_stored_are() -> None:
+    stored = {definition.kind for definition in DEFINITIONS if definition.resource.version == "v1beta1"}
+    (row,) = [row for row in rows("### Support windows") if "stored" in row[1] and "v1beta1" in row[0]]
+    assert set(row[2].split(", ")) == stored
+
+
+def test_the_end_that_is_told_is_the_registrys() -> None:
+    ends = {each.removed_in for each in DEPRECATIONS if not each.path}
+    for row in rows("### Support windows"):
+        if row[1].startswith("deprecated"):
+            assert [f"until {end}" in row[3] for end in ends] == [True]
+
+
+def test_the_notice_that_is_promised_is_what_is_enforced() -> None:
+    assert NOTICE_RELEASES == 2
+    assert "Two releases at least go by" in TEXT
+
+
+@pytest.mark.parametrize(
+    ("heading", "count"),
+    [("### From v1alpha1 to v1beta1", 7), ("### From v1beta1 to v1", 5), ("### Steps of the proposal", 17)],
+)
+def test_every_line_of_the_proposal_says_where_it_stands(heading: str, count: int) -> None:
+    found = rows(heading)
+    assert len(found) == count
+    for line, stands, by in found:
+        assert stands.startswith(("done", "not yet")), line
+        assert by.strip("| "), line
+        if stands.startswith("done") and by.strip("| ") != "as above" and "same test" not in by:
+            assert "](" in by, f"{line}: what shows it?"
+
+
+def test_v1_is_not_claimed_before_it_is_there() -> None:
+    assert all(version != "v1" for _, version in versions())
+    assert ["v1", "to come", "none yet", "long term"] in [
+        [cell.strip("| ") for cell in row] for row in rows("### Support windows")
+    ]
