@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus bench-admission deflake clean
+.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus bench-admission conformance deflake clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +92,9 @@ bench-bus: programs ## Event latency and objects a second through the watcher.
 
 bench-admission: programs ## Latency of validation, defaulting and conversion of a graph of 25 components.
 	@$(BIN)/python -m tests.benchmarks.admission
+
+conformance: programs ## CASES=DIR of recorded cases: our objects against the reference operator's, on a real API server.
+	@$(BIN)/python -m tests.conformance.run $(or $(CASES),../shared/conformance/cases/deployments) $(ARGS)
 
 deflake: programs ## The restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done

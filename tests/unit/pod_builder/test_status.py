@@ -29,7 +29,7 @@ def deployment(name="d", *, wanted=2, updated=2, available=2, total=2, generatio
 @pytest.mark.parametrize(
     ("observed", "ready", "says"),
     [
-        (None, False, "no Deployment yet"),
+        (None, False, "nothing runs its pods yet"),
         (deployment(), True, "2 of 2 replicas available"),
         (deployment(wanted=0, updated=0, available=0, total=0), True, "0 of 0"),
         (deployment(wanted=0, updated=0, available=0, total=1), False, "0 of 0"),
@@ -117,7 +117,7 @@ GRAPH = {"metadata": {"name": "g", "generation": 4}}
             Outcome({"B": [Generation("b", None)], "A": [Generation("a", deployment(available=1))]}),
             "pending",
             "some_resources_are_not_ready",
-            "Resources not ready: A: 1 of 2 replicas available, 2 updated, 2 in all; B: no Deployment yet",
+            "Resources not ready: A: 1 of 2 replicas available, 2 updated, 2 in all; B: nothing runs its pods yet",
         ),
         (
             Outcome({"A": [Generation("a", None, failure=Failure("NameTaken", "it is taken"))], "B": []}),

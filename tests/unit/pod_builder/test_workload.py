@@ -28,7 +28,7 @@ def groups(wanted: int = 2, available: bool = True, **status: Any) -> dict[str, 
         (groups(replicas=3), False, "2 of 2 groups ready, 2 updated, 3 in all"),
         (groups(available=False), False, "2 of 2 groups ready, 2 updated, 2 in all"),
         (groups(0, available=False), True, "0 of 0 groups ready"),
-        (None, False, "no Deployment yet"),
+        (None, False, "nothing runs its pods yet"),
     ],
 )
 def test_groups_are_ready_when_all_of_them_serve(workload, ready, says) -> None:
@@ -52,3 +52,37 @@ def test_replicas_in_a_status() -> None:
         "readyReplicas": 2,
     }
     assert replicas_of(None) is None
+
+
+def of_grove(kind: str, serving: str, wanted: int = 2, **changed: Any) -> dict[str, Any]:
+    status = {"observedGeneration": 3, "replicas": wanted, "updatedReplicas": wanted, serving: wanted, **changed}
+    return {
+        "kind": kind,
+        "metadata": {"name": "g-0-w", "generation": 3},
+        "spec": {"replicas": wanted},
+        "status": {name: value for name, value in status.items() if value is not None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "serving", "unit"),
+    [("PodClique", "readyReplicas", "pods"), ("PodCliqueScalingGroup", "availableReplicas", "groups")],
+)
+def test_what_grove_makes_is_ready_when_all_counts_are_what_is_wanted(kind, serving, unit) -> None:
+    def state(**changed: Any) -> tuple[bool, str]:
+        found = readiness(of_grove(kind, serving, **changed))
+        return found.ready, found.message
+
+    assert state() == (True, f"2 of 2 {unit} ready")
+    assert state(wanted=0) == (True, f"0 of 0 {unit} ready")
+    assert state(**{serving: 1}) == (False, f"1 of 2 {unit} ready, 2 updated, 2 in all")
+    assert state(updatedReplicas=0) == (False, f"2 of 2 {unit} ready, 0 updated, 2 in all")
+    assert state(observedGeneration=2) == (False, f"Grove has not yet seen the present {kind}")
+    assert state(observedGeneration=None) == (False, f"Grove has not yet seen the present {kind}")
+    assert replicas_of(of_grove(kind, serving)) == {
+        "componentKind": kind,
+        "componentNames": ["g-0-w"],
+        "replicas": 2,
+        "updatedReplicas": 2,
+        serving: 2,
+    }

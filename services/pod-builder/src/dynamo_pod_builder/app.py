@@ -12,6 +12,9 @@ from typing import Any
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
     ObjectKey,
     Resource,
     key_of,
@@ -24,7 +27,7 @@ from dynamo_shared.runtime.metrics import Outcome
 from dynamo_shared.runtime.tracing import span
 
 from dynamo_pod_builder import children
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
@@ -40,7 +43,12 @@ KubeObject = dict[str, Any]
 
 NAME = "pod-builder"
 FIELD_MANAGER = "dynamo-pod-builder"
-READS: tuple[Resource, ...] = (DYNAMO_GRAPH_DEPLOYMENTS, *children.OWNED)
+READS: tuple[Resource, ...] = (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    *children.OWNED,
+    POD_CLIQUES,
+    POD_CLIQUE_SCALING_GROUPS,
+)
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
@@ -119,7 +127,7 @@ class _PodBuilder:
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         cause = traceparent()
-        for task in tasks_for(resource, key, old, new):
+        for task in tasks_for(resource, key, old, new, self._graph_of_set):
             if self._ownership.owns(task.key):
                 if cause:
                     self._causes[task] = cause
@@ -128,6 +136,10 @@ class _PodBuilder:
             self._statuses.forget(resource, old)
             if resource == DYNAMO_GRAPH_DEPLOYMENTS and self._ownership.owns(key):
                 self._reporter.gone(old)
+
+    def _graph_of_set(self, key: ObjectKey) -> str:
+        owner = controller_of(self._cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})
+        return owner["name"] if owner else ""
 
     async def _reconcile(self, task: Task) -> Result:
         if not self._ownership.owns(task.key):

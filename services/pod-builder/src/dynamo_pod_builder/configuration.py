@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_shared.api.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, Resource
+from dynamo_shared.api.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, POD_CLIQUE_SETS, Resource
 from dynamo_shared.runtime import Settings
 
 from dynamo_pod_builder.render import RenderConfig
@@ -12,7 +12,7 @@ from dynamo_pod_builder.render import RenderConfig
 
 def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> RenderConfig:
     """The part of the settings that shows in objects, and what the cluster has to make them of."""
-    forced = settings.orchestrators.lws.enabled
+    orchestrators = settings.orchestrators
     return RenderConfig(
         discovery_backend=settings.discovery.backend.value,
         nats_address=settings.infrastructure.nats_address,
@@ -25,5 +25,7 @@ def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> 
         restricted_namespace=settings.namespace.restricted,
         ssh_secret=settings.mpi.ssh_secret_name,
         inference_pools=is_served(INFERENCE_POOLS),
-        leader_worker_sets=is_served(LEADER_WORKER_SETS) and forced is not False,
+        leader_worker_sets=orchestrators.lws.enabled is not False and is_served(LEADER_WORKER_SETS),
+        grove=orchestrators.grove.enabled is not False and is_served(POD_CLIQUE_SETS),
+        grove_termination_delay=orchestrators.grove.termination_delay,
     )

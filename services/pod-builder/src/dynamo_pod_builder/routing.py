@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
     ObjectKey,
     Resource,
 )
@@ -37,8 +40,17 @@ class Task(NamedTuple):
         return f"{self.concern.value} {self.key}"
 
 
-def tasks_for(resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
-    """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where there is none."""
+def tasks_for(
+    resource: Resource,
+    key: ObjectKey,
+    old: KubeObject | None,
+    new: KubeObject | None,
+    graph_of_set: Callable[[ObjectKey], str],
+) -> Iterator[Task]:
+    """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where there is none.
+
+    `graph_of_set` names the graph of a PodCliqueSet, "" where it has none: what Grove makes of a set belongs to the set.
+    """
     if old is not None and new is not None and _only_status_of_ours(resource, old, new):
         # Our own status write comes back to us; only a component's graph wants to know.
         if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
@@ -57,7 +69,12 @@ def tasks_for(resource: Resource, key: ObjectKey, old: KubeObject | None, new: K
         yield from _graph_of(key.namespace, obj)
         return
     owner = controller_of(obj)
-    if owner is None:
+    if resource in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS):
+        if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
+            name = graph_of_set(ObjectKey(key.namespace, owner["name"]))
+            if name:
+                yield Task(Concern.GRAPH, ObjectKey(key.namespace, name))
+    elif owner is None:
         # Shared objects have no owner: whoever uses them, and the namespace's own clean-up, look again.
         yield Task(Concern.NAMESPACE, ObjectKey("", key.namespace))
     elif owner["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind:

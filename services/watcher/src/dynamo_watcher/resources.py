@@ -13,6 +13,9 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     INFERENCE_POOLS,
     LEADER_WORKER_SETS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -54,6 +57,10 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
     Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
     Watched(INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    Watched(POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    # What Grove makes of a set carries Grove's own labels.
+    Watched(POD_CLIQUES, optional=True),
+    Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
     Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
     # A model's Service belongs to no single component.
     Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),

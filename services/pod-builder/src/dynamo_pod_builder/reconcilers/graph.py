@@ -1,4 +1,4 @@
-"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments, and the status of the whole."""
+"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the whole."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SETS,
     SERVICE_ACCOUNTS,
     ObjectKey,
 )
@@ -27,6 +28,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers import grove
 from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
 from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
 from dynamo_pod_builder.ssh_keys import SshKeys
@@ -75,8 +77,9 @@ class GraphReconciler:
 
     async def _make(self, graph: KubeObject) -> _Made:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
+        cliques = grove.order(children(self.cache, POD_CLIQUE_SETS, graph))
         try:
-            wanted = render.graph_children(parse_graph(graph), self.config(), _observed(present))
+            wanted = render.graph_children(parse_graph(graph), self.config(), _observed(present, cliques))
         except InvalidManifest as error:
             return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
@@ -106,10 +109,16 @@ class GraphReconciler:
         rest = [child for child in rollout.wanted if resources.of(child) != SERVICE_ACCOUNTS]
         if any(map(render.needs_ssh_keys, rollout.wanted)):
             await self.keys.ensure(graph["metadata"]["namespace"])
+        on_grove = grove.wanted_set(rollout.wanted)
+        # The other orchestrator's objects go first: names of Services are the same on both ways.
+        for other in children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS if on_grove else POD_CLIQUE_SETS, graph):
+            await self.applier.delete(resources.of(other), other)
         try:
             # Accounts come first: pods of a Deployment whose account is missing are refused, and retried only slowly.
             await _all(ensure(child) for child in accounts)
             await _all(ensure(child) for child in rest)
+            if on_grove is not None:
+                await grove.scale(self.cache, self.applier, on_grove)
             for leftover, replicas in rollout.drain:
                 await self.applier.patch_replicas(DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
             gone = surplus(self.cache, graph, rollout.wanted, keep=rollout.kept)
@@ -128,6 +137,17 @@ class GraphReconciler:
             self.reporter.rollout_completed(graph, rollout.components)
 
     def _outcome(self, graph: KubeObject, made: _Made) -> Outcome:
+        on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
+        parts = grove.generations(self.cache, on_grove) if on_grove is not None else self._generations(graph, made)
+        status = graph.get("status", {})
+        return Outcome(
+            components=parts,
+            failure=made.failure,
+            rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
+            carried={name: status[name] for name in CARRIED if name in status},
+        )
+
+    def _generations(self, graph: KubeObject, made: _Made) -> dict[str, list[Generation]]:
         current = {}
         if made.rollout is not None:
             current = {
@@ -147,13 +167,7 @@ class GraphReconciler:
             is_current = name in current or made.rollout is None
             failure = failure_of(dcd) if dcd is not None else None
             parts.setdefault(component, []).append(Generation(name, workload, is_current, failure))
-        status = graph.get("status", {})
-        return Outcome(
-            components=parts,
-            failure=made.failure,
-            rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
-            carried={name: status[name] for name in CARRIED if name in status},
-        )
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +176,9 @@ class _Made:
     failure: Failure | None = None
 
 
-def _observed(present: Sequence[KubeObject]) -> render.ObservedGraph:
+def _observed(present: Sequence[KubeObject], cliques: tuple[str, ...]) -> render.ObservedGraph:
     backends = {dcd["metadata"]["name"]: dcd["spec"].get("backendFramework", "") for dcd in present}
-    return render.ObservedGraph(backends={name: backend for name, backend in backends.items() if backend})
+    return render.ObservedGraph({name: backend for name, backend in backends.items() if backend}, cliques)
 
 
 def _verdict(status: KubeObject) -> tuple[object, ...]:

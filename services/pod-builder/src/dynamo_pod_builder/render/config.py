@@ -41,6 +41,8 @@ class ObservedGraph:
 
     #: backendFramework of the existing component deployments, by the name of the DCD: the field is immutable.
     backends: Mapping[str, str] = field(default_factory=dict)
+    #: Cliques of the existing PodCliqueSet, in their order, which is kept.
+    cliques: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,9 @@ def graph_children(
         components.append(_component_deployment(graph, namespace, name, spec, owner))
         if component.type is ComponentType.EPP:
             children += _picker(graph, namespace, spec, owner)
-    return children + (pod_clique_set.children(graph, components, config, owner) if grove else components)
+    return children + (
+        pod_clique_set.children(graph, components, config, observed.cliques, owner) if grove else components
+    )
 
 
 def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:

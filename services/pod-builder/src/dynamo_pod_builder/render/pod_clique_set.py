@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.registry import labels
@@ -26,11 +26,19 @@ _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 
 
 def children(
-    graph: DynamoGraphDeployment, components: Sequence[KubeObject], config: RenderConfig, owner: KubeObject
+    graph: DynamoGraphDeployment,
+    components: Sequence[KubeObject],
+    config: RenderConfig,
+    present: Sequence[str],
+    owner: KubeObject,
 ) -> list[KubeObject]:
-    """PodCliqueSet and Services of a graph; `components` are the component deployments that it would have otherwise."""
+    """PodCliqueSet and Services of a graph; `components` are the component deployments that it would have otherwise.
+
+    Cliques that are `present` keep their order: another one would be another graph to Grove.
+    """
     contexts = [context_of(parse_component(each), config, NEW_COMPONENT) for each in components]
-    found = [_pod_clique_set(graph, contexts, config, owner)]
+    rank = {name: number for number, name in enumerate(present)}
+    found = [_pod_clique_set(graph, contexts, config, rank, owner)]
     found += [clique_service(context, owner) for context in contexts if needs_service(context)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
@@ -38,7 +46,11 @@ def children(
 
 
 def _pod_clique_set(
-    graph: DynamoGraphDeployment, contexts: Sequence[PodContext], config: RenderConfig, owner: KubeObject
+    graph: DynamoGraphDeployment,
+    contexts: Sequence[PodContext],
+    config: RenderConfig,
+    rank: Mapping[str, int],
+    owner: KubeObject,
 ) -> KubeObject:
     cliques: list[KubeObject] = []
     groups: list[KubeObject] = []
@@ -52,6 +64,8 @@ def _pod_clique_set(
             parts.append((name, max((each["name"] for each in own), key=len)))
         else:
             parts.append((name,))
+    cliques.sort(key=lambda each: rank.get(each["name"], len(rank)))
+    groups.sort(key=lambda each: rank.get(each["cliqueNames"][0], len(rank)))
     template: KubeObject = {
         "cliqueStartupType": _EXPLICIT if any("startsAfter" in each["spec"] for each in cliques) else _ANY_ORDER,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},

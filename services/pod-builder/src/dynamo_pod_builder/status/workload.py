@@ -1,17 +1,26 @@
-"""How far the object that runs a component's pods is: a Deployment, or a LeaderWorkerSet where replicas span nodes."""
+"""How far the object that runs a component's pods is, whatever orchestrator it belongs to.
+
+A Deployment, or a LeaderWorkerSet where replicas span nodes; with Grove a PodClique, or a PodCliqueScalingGroup.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api.resources import DEPLOYMENTS, LEADER_WORKER_SETS, Resource
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUES,
+    Resource,
+)
 
 from dynamo_pod_builder.status.conditions import find
 
 KubeObject = dict[str, Any]
 
-#: In the order in which they are looked for.
+#: Of component deployments; what Grove makes belongs to whole graphs.
 WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)
 
 
@@ -23,33 +32,48 @@ class Readiness:
     message: str
 
 
+#: What each kind counts as serving, and as what it tells of it.
+_SERVING = {
+    DEPLOYMENTS.kind: "availableReplicas",
+    LEADER_WORKER_SETS.kind: "readyReplicas",
+    POD_CLIQUES.kind: "readyReplicas",
+    POD_CLIQUE_SCALING_GROUPS.kind: "availableReplicas",
+}
+_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+
+
 def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
-    """Replicas that are available, and that are ready; a LeaderWorkerSet tells no difference."""
-    status = (workload or {}).get("status", {})
-    ready = status.get("readyReplicas", 0)
-    return (ready if _spans_nodes(workload) else status.get("availableReplicas", 0)), ready
+    """Replicas that serve, and that are ready; only a Deployment tells a difference."""
+    if workload is None:
+        return 0, 0
+    status, serving = workload.get("status", {}), _SERVING[_kind(workload)]
+    return status.get(serving, 0), status.get("readyReplicas", status.get(serving, 0))
 
 
 def replicas_of(workload: KubeObject | None) -> KubeObject | None:
     """`status.component` of a DCD and `status.components[name]` of a DGD; None before there is a workload."""
     if workload is None:
         return None
-    status = workload.get("status", {})
-    found = {
-        "componentKind": workload.get("kind", DEPLOYMENTS.kind),
+    status, kind = workload.get("status", {}), _kind(workload)
+    told = _COUNTS if kind == DEPLOYMENTS.kind else ("replicas", "updatedReplicas", _SERVING[kind])
+    return {
+        "componentKind": kind,
         "componentNames": [workload["metadata"]["name"]],
-        "replicas": status.get("replicas", 0),
-        "updatedReplicas": status.get("updatedReplicas", 0),
-        "readyReplicas": status.get("readyReplicas", 0),
+        **{count: status.get(count, 0) for count in told},
     }
-    return found if _spans_nodes(workload) else {**found, "availableReplicas": status.get("availableReplicas", 0)}
 
 
 def readiness(workload: KubeObject | None) -> Readiness:
     """Ready means: every wanted replica of the newest template serves and no other is left."""
     if workload is None:
-        return Readiness(False, "no Deployment yet")
-    return _leader_worker_set(workload) if _spans_nodes(workload) else _deployment(workload)
+        return Readiness(False, "nothing runs its pods yet")
+    match _kind(workload):
+        case DEPLOYMENTS.kind:
+            return _deployment(workload)
+        case LEADER_WORKER_SETS.kind:
+            return _leader_worker_set(workload)
+        case kind:
+            return _of_grove(workload, "pods" if kind == POD_CLIQUES.kind else "groups")
 
 
 def _deployment(deployment: KubeObject) -> Readiness:
@@ -82,8 +106,22 @@ def _leader_worker_set(workload: KubeObject) -> Readiness:
     return Readiness(False, f"{ready} of {wanted} groups ready, {updated} updated, {total} in all")
 
 
-def _spans_nodes(workload: KubeObject | None) -> bool:
-    return workload is not None and workload.get("kind") == LEADER_WORKER_SETS.kind
+def _of_grove(workload: KubeObject, unit: str) -> Readiness:
+    """A clique or a scaling group (reference behaviour, section 1.5): all counts are what is wanted, of this spec."""
+    status, metadata = workload.get("status", {}), workload["metadata"]
+    if status.get("observedGeneration") is None or status["observedGeneration"] < metadata.get("generation", 1):
+        return Readiness(False, f"Grove has not yet seen the present {_kind(workload)}")
+    wanted = workload.get("spec", {}).get("replicas", 1)
+    serving, updated, total = (
+        status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
+    )
+    if wanted == 0 or serving == updated == total == wanted:
+        return Readiness(True, f"{wanted} of {wanted} {unit} ready")
+    return Readiness(False, f"{serving} of {wanted} {unit} ready, {updated} updated, {total} in all")
+
+
+def _kind(workload: KubeObject) -> str:
+    return str(workload.get("kind", DEPLOYMENTS.kind))
 
 
 def _is(status: KubeObject, type_: str) -> bool:
