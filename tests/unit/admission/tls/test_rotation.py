@@ -109,10 +109,14 @@ def test_names_that_are_missing_are_added_and_none_is_taken_away(first: State) -
 
 
 def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: State) -> None:
-    # The certificate has ended, the authority is due: the handshakes are refused already.
+    # The certificate has ended, the authority is due: what the API server trusts still signs a last one.
     woken = step(first, 300 * DAY, settled=False)
     assert woken.authorities[:1] == first.authorities
-    assert pki.signed_by(woken.serving[0], woken.authorities[1])
+    assert len(woken.authorities) == 2
+    assert pki.signed_by(woken.serving[0], first.authorities[0])
+    # It ended in the middle of a rotation: the handshakes are refused already.
+    woken = step(step(first, DAY, forced=True), 91 * DAY, settled=False)
+    assert pki.signed_by(woken.serving[0], woken.authorities[-1])
     # All has ended.
     woken = step(first, 400 * DAY, settled=False)
     assert len(woken.authorities) == 1
@@ -128,6 +132,14 @@ def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: State) -> 
 def test_a_certificate_ends_no_later_than_its_authority() -> None:
     state = plan(State(), START, replace(TIMING, serving=2 * TIMING.authority), NAMES, settled=False)
     assert pki.ends(state.serving[0]) == pki.ends(state.authorities[0])
+
+
+def test_a_certificate_outlasts_the_steps_of_its_authority(first: State) -> None:
+    # Both are due at once: the old authority renews the certificate before it hands over.
+    introduced = step(first, 89 * DAY, forced=True)
+    assert pki.signed_by(introduced.serving[0], first.authorities[0])
+    assert pki.ends(introduced.serving[0]) == START + 89 * DAY + TIMING.serving
+    assert step(introduced, 90 * DAY, settled=False) == introduced
 
 
 def test_a_deleted_secret_is_replaced_without_a_gap(first: State) -> None:
@@ -165,4 +177,7 @@ def test_keys_are_not_shown(first: State) -> None:
 def test_short_lived_authorities_have_short_steps() -> None:
     timing = Timing.of(60, 30)
     assert timing.settle + timing.overlap < 60 / 3
+    # Seldom a new authority, often a certificate: a third of its life is left when the authority begins to change.
+    timing = Timing.of(365 * DAY, 30)
+    assert timing.look + timing.announce + timing.settle < 30 / 3
     assert Timing.of(365 * DAY, 90 * DAY) == Timing()

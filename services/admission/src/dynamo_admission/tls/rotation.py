@@ -59,8 +59,7 @@ def plan(
     state = _without_ended(state, now)
     introducing = bool(state.serving and state.authorities) and not _signed_by_last(state)
     if not _can_sign(state) or _due(state.authorities[-1], now) or (forced and not introducing):
-        authority, key = pki.make_authority(now, timing.authority)
-        state = replace(state, authorities=(*state.authorities, authority), authority_key=key)
+        state = _introduce(state, now, timing, names)
         settled = False
     if not _servable(state, now):
         # What is served is refused by everybody already: no reason to wait for the bundle.
@@ -120,6 +119,14 @@ def _signed_by_last(state: State) -> bool:
 def _due(certificate: x509.Certificate, now: float) -> bool:
     made = pki.issued(certificate)
     return now >= made + RENEWED_AFTER * (pki.ends(certificate) - made)
+
+
+def _introduce(state: State, now: float, timing: Timing, names: Sequence[str]) -> State:
+    if _can_sign(state) and (not _servable(state, now) or _due(state.serving[0], now)):
+        # The last that the present authority signs: it has to last until the next one is trusted.
+        state = _issue(state, now, timing, names)
+    authority, key = pki.make_authority(now, timing.authority)
+    return replace(state, authorities=(*state.authorities, authority), authority_key=key)
 
 
 def _issue(state: State, now: float, timing: Timing, names: Sequence[str]) -> State:

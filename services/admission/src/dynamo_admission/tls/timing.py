@@ -29,13 +29,16 @@ class Timing:
 
     @classmethod
     def of(cls, authority: float, serving: float) -> Self:
-        """The usual steps, shorter where authorities live so short that the steps would not fit."""
-        usual = cls()
+        """The usual steps, shorter where certificates live so short that the steps would not fit.
+
+        A certificate is renewed when a third of its life is left, and that is to outlast the steps of its authority.
+        """
+        usual, life = cls(), min(authority, 2 * serving)
         return cls(
             authority=authority,
             serving=serving,
-            look=min(usual.look, authority / 120),
-            announce=min(usual.announce, authority / 30),
-            settle=min(usual.settle, authority / 12),
-            overlap=min(usual.overlap, authority / 12),
+            look=min(usual.look, life / 120),
+            announce=min(usual.announce, life / 30),
+            settle=min(usual.settle, life / 12),
+            overlap=min(usual.overlap, life / 12),
         )
