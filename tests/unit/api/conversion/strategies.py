@@ -6,12 +6,12 @@ Where a Kubernetes type is embedded, realistic parts of pods come, with now and 
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from dynamo_shared.api.crds.build import schema_of
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.api.rules import twin
+from dynamo_shared.api.rules import Rule, twin
 from hypothesis import strategies as st
 
 Strategy = st.SearchStrategy[Any]
@@ -215,9 +215,12 @@ def manifests(resource: Resource) -> Strategy:
 def _values(schema: dict[str, Any], field: str) -> Strategy:
     strategy = _plain(schema, field)
     for validation in schema.get("x-kubernetes-validations", ()):
-        rule = twin(validation["rule"])
-        strategy = strategy.filter(lambda value, rule=rule: not list(rule.violations(value)))
+        strategy = strategy.filter(partial(_keeps, twin(validation["rule"])))
     return strategy
+
+
+def _keeps(rule: Rule, value: Any) -> bool:
+    return not list(rule.violations(value))
 
 
 def _plain(schema: dict[str, Any], field: str) -> Strategy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,8 +59,12 @@ def components(obj: dict[str, Any]) -> dict[str, str]:
 def parts(obj: dict[str, Any]) -> Iterator[tuple[Callable[[dict[str, Any]], Any], Any]]:
     """Each part of an object that is converted by itself, and how to find it in another object."""
     for name in components(obj):
-        yield (lambda other, name=name: components(other).get(name)), components(obj)[name]
+        yield partial(_component, name), components(obj)[name]
     yield frame, frame(obj)
+
+
+def _component(name: str, obj: dict[str, Any]) -> str | None:
+    return components(obj).get(name)
 
 
 def frame(obj: dict[str, Any]) -> dict[str, Any]:
@@ -165,20 +169,17 @@ def test_what_either_version_alone_can_say_is_kept_together(
 def _with_more(spec: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Fields of another specification where this one has none; components by place."""
     result = {**more, **spec}
-    if isinstance(spec.get("components"), list) and isinstance(more.get("components"), list):
+    if isinstance(spec.get("components"), list):
+        additions = more.get("components", [])
         result["components"] = [
-            {**addition, **component}
-            for component, addition in zip_longest(
-                spec["components"], more["components"][: len(spec["components"])], fillvalue={}
-            )
+            {**(additions[place] if place < len(additions) else {}), **each}
+            for place, each in enumerate(spec["components"])
         ]
     if isinstance(spec.get("services"), dict):
         additions = list(more.get("services", {}).values())
         result["services"] = {
-            name: {**addition, **service}
-            for (name, service), addition in zip_longest(
-                spec["services"].items(), additions[: len(spec["services"])], fillvalue={}
-            )
+            name: {**(additions[place] if place < len(additions) else {}), **each}
+            for place, (name, each) in enumerate(spec["services"].items())
         }
     return result
 

@@ -3,8 +3,7 @@
 The recording has component deployments: a component with what the graph adds to each of them. That is taken off.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: it would bind the name of a module of ours.
 import copy
 import json
 from pathlib import Path

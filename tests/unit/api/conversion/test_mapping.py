@@ -1,0 +1,394 @@
+"""What a field of one version is in the other one, and what is kept of what it cannot say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import NotConvertible, convert
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+Object = dict[str, Any]
+
+
+def graph(**services: Object) -> Object:
+    return {
+        "apiVersion": ALPHA,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g"},
+        "spec": {"services": services},
+    }
+
+
+def kept(obj: Object) -> Object:
+    found: Object = json.loads(obj["metadata"].get("annotations", {}).get(PRESERVED_FIELDS, "{}"))
+    return found
+
+
+def component_of(**service: Any) -> tuple[Object, list[Any]]:
+    """The component that a service becomes, and what is kept of it."""
+    made = convert(graph(Worker=service), BETA)
+    (component,) = made["spec"]["components"]
+    assert component.pop("name") == "Worker"
+    return component, kept(made).get("components", {}).get("Worker", [])
+
+
+def main(**fields: Any) -> Object:
+    return {"podTemplate": {"spec": {"containers": [{"name": "main", **fields}]}}}
+
+
+SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
+    ("type", {"componentType": "planner"}, {"type": "planner"}),
+    ("sub-type", {"componentType": "worker", "subComponentType": "decode"}, {"type": "decode"}),
+    ("replicas", {"replicas": 0}, {"replicas": 0}),
+    ("nodes", {"multinode": {"nodeCount": 4}}, {"multinode": {"nodeCount": 4}}),
+    ("model", {"modelRef": {"name": "m", "revision": "r"}}, {"modelRef": {"name": "m", "revision": "r"}}),
+    ("shared namespace", {"globalDynamoNamespace": True}, {"globalDynamoNamespace": True}),
+    ("pack domain", {"topologyConstraint": {"packDomain": "rack"}}, {"topologyConstraint": {"packDomain": "rack"}}),
+    ("memory", {"sharedMemory": {"size": "8Gi"}}, {"sharedMemorySize": "8Gi"}),
+    ("no memory", {"sharedMemory": {"disabled": True}}, {"sharedMemorySize": "0"}),
+    ("adapter", {"scalingAdapter": {"enabled": True}}, {"scalingAdapter": {}}),
+    (
+        "compilation cache",
+        {"volumeMounts": [{"name": "c", "mountPoint": "/c", "useAsCompilationCache": True}]},
+        {"compilationCache": {"pvcName": "c", "mountPath": "/c"}},
+    ),
+    (
+        "mounts",
+        {"volumeMounts": [{"name": "m", "mountPoint": "/m", "useAsCompilationCache": False}]},
+        main(volumeMounts=[{"name": "m", "mountPath": "/m"}]),
+    ),
+    (
+        "resources",
+        {
+            "resources": {
+                "limits": {"cpu": "1", "memory": "1Gi", "gpu": "2", "custom": {"rdma/ib": "1"}},
+                "requests": {"gpu": "2"},
+                "claims": [{"name": "c"}],
+            }
+        },
+        main(
+            resources={
+                "limits": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2", "rdma/ib": "1"},
+                "requests": {"nvidia.com/gpu": "2"},
+                "claims": [{"name": "c"}],
+            }
+        ),
+    ),
+    ("variables", {"envs": [{"name": "A", "value": "1"}]}, main(env=[{"name": "A", "value": "1"}])),
+    ("secret", {"envFromSecret": "s"}, main(envFrom=[{"secretRef": {"name": "s"}}])),
+    ("liveness", {"livenessProbe": {"periodSeconds": 3}}, main(livenessProbe={"periodSeconds": 3})),
+    ("readiness", {"readinessProbe": {"periodSeconds": 3}}, main(readinessProbe={"periodSeconds": 3})),
+    (
+        "main container",
+        {"extraPodSpec": {"mainContainer": {"image": "i", "startupProbe": {}, "args": []}}},
+        main(image="i", startupProbe={}, args=[]),
+    ),
+    (
+        "pod",
+        {"extraPodSpec": {"tolerations": [{"key": "k"}], "containers": [{"name": "log"}]}},
+        {"podTemplate": {"spec": {"tolerations": [{"key": "k"}], "containers": [{"name": "log"}]}}},
+    ),
+    (
+        "pod metadata",
+        {"extraPodMetadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
+        {"podTemplate": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}},
+    ),
+    (
+        "front end beside the engine",
+        {"frontendSidecar": {"image": "i", "args": ["x"], "envs": [{"name": "A"}], "envFromSecret": "s"}},
+        {
+            "frontendSidecar": "sidecar-frontend",
+            "podTemplate": {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "sidecar-frontend",
+                            "image": "i",
+                            "args": ["x"],
+                            "env": [{"name": "A"}],
+                            "envFrom": [{"secretRef": {"name": "s"}}],
+                        }
+                    ]
+                }
+            },
+        },
+    ),
+    (
+        "memory service",
+        {"gpuMemoryService": {"enabled": True, "mode": "interPod", "deviceClassName": "d"}},
+        {"experimental": {"gpuMemoryService": {"mode": "InterPod", "deviceClassName": "d"}}},
+    ),
+    (
+        "failover",
+        {"failover": {"enabled": True, "mode": "intraPod", "numShadows": 1}},
+        {"experimental": {"failover": {"mode": "IntraPod", "numShadows": 1}}},
+    ),
+    (
+        "checkpoint",
+        {"checkpoint": {"enabled": True, "mode": "Manual", "checkpointRef": "c"}},
+        {"experimental": {"checkpoint": {"mode": "Manual", "checkpointRef": "c"}}},
+    ),
+    (
+        "picker",
+        {"componentType": "epp", "eppConfig": {"configMapRef": {"key": "k", "name": "n"}}},
+        {"type": "epp", "eppConfig": {"configMapRef": {"key": "k", "name": "n"}}},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("service", "component"), [each[1:] for each in SAID_BY_BOTH], ids=[e[0] for e in SAID_BY_BOTH]
+)
+def test_what_both_say_needs_no_annotation(service: Object, component: Object) -> None:
+    made, residue = component_of(**service)
+    assert made == component
+    assert residue == []
+    written = {
+        "apiVersion": BETA,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g"},
+        "spec": {"components": [{"name": "Worker", **component}]},
+    }
+    assert convert(written, ALPHA) == graph(Worker=service)
+
+
+ONLY_ALPHA: list[Object] = [
+    {"dynamoNamespace": "n"},
+    {"autoscaling": {"enabled": True, "minReplicas": 1, "maxReplicas": 3}},
+    {"ingress": {"enabled": True, "host": "h"}},
+    {"annotations": {"a": "b"}},
+    {"labels": {"a": "b"}},
+    {"serviceName": "s"},
+    {"componentType": "default"},
+    {"subComponentType": "decode"},
+    {"scalingAdapter": {"enabled": False}},
+    {"gpuMemoryService": {"enabled": False}},
+    {"failover": {"enabled": False}},
+    {"checkpoint": {"enabled": False}},
+    {"extraPodMetadata": {"labels": {}}},
+    {"extraPodSpec": {"mainContainer": {}}},
+    {"resources": {"limits": {"cpu": "much"}}},
+    {"sharedMemory": {"size": "0"}},
+    {"volumeMounts": [{"name": "m"}]},
+    {"eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}}},
+]
+
+
+@pytest.mark.parametrize("service", ONLY_ALPHA, ids=lambda service: next(iter(service)))
+def test_what_v1beta1_cannot_say_is_kept(service: Object) -> None:
+    made, residue = component_of(**service)
+    assert made == {}
+    assert residue
+    obj = graph(Worker=service)
+    assert convert(convert(obj, BETA), ALPHA) == obj
+
+
+def test_main_container_goes_over_the_fields_of_the_service() -> None:
+    """As the reference does it: variables are merged by name, resources by amount, other lists replaced."""
+    made, _ = component_of(
+        envs=[{"name": "A", "value": "1"}, {"name": "B", "value": "1"}],
+        envFromSecret="s",
+        resources={"limits": {"gpu": "1", "memory": "1Gi"}},
+        livenessProbe={"httpGet": {"path": "/a", "port": 1}, "periodSeconds": 3},
+        readinessProbe={"httpGet": {"path": "/a", "port": 1}, "periodSeconds": 3},
+        volumeMounts=[{"name": "m", "mountPoint": "/m"}],
+        extraPodSpec={
+            "mainContainer": {
+                "name": "other",
+                "env": [{"name": "B", "value": "2"}, {"name": "C"}],
+                "envFrom": [{"configMapRef": {"name": "c"}}],
+                "resources": {"limits": {"nvidia.com/gpu": 2}, "claims": [{"name": "x"}]},
+                "livenessProbe": {"httpGet": {"path": "/b"}},
+                "readinessProbe": {"exec": {"command": ["true"]}},
+                "volumeMounts": [{"name": "n", "mountPath": "/n", "readOnly": True}],
+            }
+        },
+    )
+    assert made == main(
+        env=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C"}],
+        envFrom=[{"configMapRef": {"name": "c"}}],
+        resources={"limits": {"nvidia.com/gpu": "2", "memory": "1Gi"}, "claims": [{"name": "x"}]},
+        livenessProbe={"httpGet": {"path": "/b", "port": 1}, "periodSeconds": 3},
+        readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 3},
+        volumeMounts=[{"name": "n", "mountPath": "/n", "readOnly": True}],
+    )
+
+
+def test_defaults_are_written_as_the_server_writes_them() -> None:
+    made, _ = component_of(
+        gpuMemoryService={"enabled": True},
+        failover={"enabled": True},
+        checkpoint={"enabled": True, "checkpointRef": "c"},
+    )
+    assert made["experimental"] == {
+        "gpuMemoryService": {"mode": "IntraPod", "deviceClassName": "gpu.nvidia.com"},
+        "failover": {"mode": "IntraPod", "numShadows": 1},
+        "checkpoint": {"mode": "Auto", "checkpointRef": "c"},
+    }
+
+
+def test_gpus_of_another_kind() -> None:
+    made, residue = component_of(resources={"limits": {"gpu": "1", "gpuType": "amd.com/gpu"}})
+    assert made == main(resources={"limits": {"amd.com/gpu": "1"}})
+    assert residue
+
+
+def test_components_come_sorted_unless_an_order_is_kept() -> None:
+    obj = graph(b={}, A={}, a={})
+    made = convert(obj, BETA)
+    assert [each["name"] for each in made["spec"]["components"]] == ["A", "a", "b"]
+    assert PRESERVED_FIELDS not in made["metadata"].get("annotations", {})
+    made["spec"]["components"].reverse()
+    back = convert(made, ALPHA)
+    assert kept(back)["order"] == ["b", "a", "A"]
+    back["spec"]["services"] = {name: each for name, each in back["spec"]["services"].items() if name != "a"} | {
+        "c": {}
+    }
+    assert [each["name"] for each in convert(back, BETA)["spec"]["components"]] == ["b", "A", "c"]
+
+
+def test_components_that_come_and_go_leave_what_is_kept_of_the_others() -> None:
+    obj = graph(a={"dynamoNamespace": "x"}, b={"ingress": {"enabled": True}}, c={"labels": {"l": "v"}})
+    made = convert(obj, BETA)
+    made["spec"]["components"] = [{"name": "new", "replicas": 2}, *made["spec"]["components"][1:]]
+    services = convert(made, ALPHA)["spec"]["services"]
+    assert services == {"new": {"replicas": 2}, "b": {"ingress": {"enabled": True}}, "c": {"labels": {"l": "v"}}}
+
+
+def test_live_fields_win() -> None:
+    obj = graph(
+        a={
+            "componentType": "default",
+            "ingress": {"enabled": True},
+            "scalingAdapter": {"enabled": False},
+            "extraPodSpec": {"mainContainer": {"env": [{"name": "A", "value": "old"}], "image": "i"}},
+        }
+    )
+    made = convert(obj, BETA)
+    (component,) = made["spec"]["components"]
+    component |= {"type": "worker", "scalingAdapter": {}}
+    component["podTemplate"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "new"}]
+    service = convert(made, ALPHA)["spec"]["services"]["a"]
+    assert service == {
+        "componentType": "worker",
+        "ingress": {"enabled": True},
+        "scalingAdapter": {"enabled": True},
+        "envs": [{"name": "A", "value": "new"}],
+        "extraPodSpec": {"mainContainer": {"image": "i"}},
+    }
+
+
+def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
+    component = {
+        "name": "w",
+        "frontendSidecar": "mine",
+        "podTemplate": {"spec": {"containers": [{"name": "mine", "image": "i", "ports": []}, {"name": "main"}]}},
+    }
+    obj = {
+        "apiVersion": BETA,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g"},
+        "spec": {"components": [component]},
+    }
+    back = convert(obj, ALPHA)
+    assert back["spec"]["services"]["w"]["extraPodSpec"]["containers"] == [{"name": "mine", "image": "i", "ports": []}]
+    assert convert(back, BETA) == obj
+    back["spec"]["services"]["w"] = {"replicas": 1}
+    assert convert(back, BETA)["spec"]["components"] == [{"name": "w", "replicas": 1}], (
+        "no name of a container that is gone"
+    )
+
+
+def test_graph_and_status() -> None:
+    obj = graph()
+    obj["spec"] |= {
+        "envs": [{"name": "A"}],
+        "topologyConstraint": {"topologyProfile": "t", "packDomain": "rack"},
+        "pvcs": [{"name": "p", "create": False}],
+        "backendFramework": "vllm",
+    }
+    counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1}
+    obj["status"] = {
+        "state": "successful",
+        "services": {
+            "a": {**counts, "componentName": "x", "componentNames": ["x", "y"]},
+            "b": {**counts, "componentName": "z"},
+        },
+        "rollingUpdate": {"phase": "Completed", "updatedServices": ["a"]},
+    }
+    made = convert(obj, BETA)
+    assert made["spec"] == {
+        "components": [],
+        "env": [{"name": "A"}],
+        "topologyConstraint": {"clusterTopologyName": "t", "packDomain": "rack"},
+        "backendFramework": "vllm",
+    }
+    assert made["status"] == {
+        "state": "successful",
+        "components": {"a": {**counts, "componentNames": ["x", "y"]}, "b": {**counts, "componentNames": ["z"]}},
+        "rollingUpdate": {"phase": "Completed", "updatedComponents": ["a"]},
+    }
+    assert [piece[0] for piece in kept(made)["fields"]] == [
+        ["spec", "pvcs"],
+        ["status", "services", "b", "componentNames"],
+    ]
+    assert convert(made, ALPHA) == obj
+
+
+@pytest.mark.parametrize(("service_name", "name"), [("Worker", "Worker"), ("", "dcd"), (None, "dcd")])
+def test_a_component_on_its_own_has_a_name(service_name: str | None, name: str) -> None:
+    spec: Object = {"backendFramework": "sglang", "replicas": 2}
+    if service_name is not None:
+        spec["serviceName"] = service_name
+    status = {"conditions": [], "podSelector": {"a": "b"}, "service": {"componentName": "d", "componentNames": ["d"]}}
+    obj = {
+        "apiVersion": ALPHA,
+        "kind": "DynamoComponentDeployment",
+        "metadata": {"name": "dcd"},
+        "spec": spec,
+        "status": status,
+    }
+    made = convert(obj, BETA)
+    assert made["spec"] == {"name": name, "backendFramework": "sglang", "replicas": 2}
+    assert made["status"] == {"conditions": [], "component": {"componentNames": ["d"]}}
+    assert convert(made, ALPHA) == obj
+
+
+def test_an_adapter_needs_no_annotation() -> None:
+    obj = {
+        "apiVersion": ALPHA,
+        "kind": "DynamoGraphDeploymentScalingAdapter",
+        "metadata": {"name": "a"},
+        "spec": {"replicas": 2, "dgdRef": {"name": "g", "serviceName": "Decode"}},
+        "status": {"replicas": 2, "selector": "a=b", "lastScaleTime": "2026-05-01T10:00:00Z"},
+    }
+    made = convert(obj, BETA)
+    assert made["spec"]["dgdRef"] == {"name": "g", "componentName": "Decode"}
+    assert made["status"] == obj["status"]
+    assert "annotations" not in made["metadata"]
+    assert convert(made, ALPHA) == obj
+
+
+@pytest.mark.parametrize(
+    ("obj", "to"),
+    [
+        ({"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoModel"}, BETA),
+        ({"apiVersion": ALPHA, "kind": "DynamoGraphDeployment"}, "nvidia.com/v1"),
+        ({"apiVersion": "apps/v1beta1", "kind": "DynamoGraphDeployment"}, BETA),
+        ({"apiVersion": ALPHA, "kind": ["?"]}, BETA),
+        ({}, BETA),
+    ],
+)
+def test_what_has_no_conversion_is_said(obj: Object, to: str) -> None:
+    with pytest.raises(NotConvertible, match=f"has no conversion from .* to {to}"):
+        convert(obj, to)
+
+
+def test_the_same_version_is_the_same_object() -> None:
+    obj = graph()
+    assert convert(obj, ALPHA) is obj
+    model = {"apiVersion": ALPHA, "kind": "DynamoModel"}
+    assert convert(model, ALPHA) is model
