@@ -28,6 +28,9 @@ class Deprecation:
 
     `path` is in inventory form (`spec.services{}.autoscaling`), "" for all of `kinds` in `version`. `replacement` is a
     phrase that says what to write instead. `silent` is a value that a server fills in, which is no use of the field.
+
+    Names and documents have entries, too: `kinds` is then their sort as a release's file has it (`labels`, `settings`,
+    `events`), `path` the name or field, and `version` that of the document, or "".
     """
 
     kinds: tuple[str, ...]

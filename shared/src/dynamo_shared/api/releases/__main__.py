@@ -46,7 +46,9 @@ def _show(root: Path) -> int:
 def _check(root: Path) -> int:
     past, version = releases(root), version_of(root)
     if not past:
-        _say("no release so far, so nothing is promised: `python -m dynamo_shared.api.releases freeze` writes the first one")
+        _say(
+            "no release so far, so nothing is promised: `python -m dynamo_shared.api.releases freeze` writes the first one"
+        )
         return 0
     broken = list(violations(compare(past[-1], today(root, version)), past, version))
     for problem in broken:

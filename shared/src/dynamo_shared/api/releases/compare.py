@@ -9,6 +9,11 @@ from typing import Any
 from dynamo_shared.api.releases.fields import BOUNDS, Fact
 from dynamo_shared.api.releases.snapshot import Snapshot
 
+_NAMES = ("labels", "annotations", "environment")
+_DOCUMENTS = ("contracts", "events", "commands", "state", "envelope")
+SORTS = (*_NAMES, "ports", *_DOCUMENTS, "settings")
+"""What there is beside kinds."""
+
 _RAISED = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 #: Facts of which any change is felt, also that they are there now and were not.
 _FIXED = {
@@ -44,13 +49,9 @@ def compare(last: Snapshot, today: Snapshot) -> list[Change]:
     """Every difference, in the order of the older surface; what is new comes last in each part."""
     return [
         *_kinds(last["kinds"], today["kinds"]),
-        *(change for section in ("labels", "annotations", "environment") for change in _names(section, last, today)),
+        *(change for section in _NAMES for change in _names(section, last, today)),
         *_ports(last["ports"], today["ports"]),
-        *(
-            change
-            for section in ("contracts", "events", "commands", "state", "envelope")
-            for change in _documents(section, last[section], today[section])
-        ),
+        *(change for section in _DOCUMENTS for change in _documents(section, last[section], today[section])),
         *fields("settings", "", last["settings"], today["settings"]),
     ]
 
