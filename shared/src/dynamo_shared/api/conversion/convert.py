@@ -38,11 +38,11 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
         raise NotConvertible(f"{kind} has no conversion from {current} to {api_version}")
     given = obj.get("metadata")
     metadata: dict[str, Any] = given if isinstance(given, dict) else {}
-    annotations = envelope.read(metadata, target)
+    annotations = envelope.read(metadata, source, target)
     body = {name: value for name, value in obj.items() if name not in _HEAD}
     body, kept = converter(body, metadata, annotations.kept, target)
     head: dict[str, Any] = {"apiVersion": api_version, "kind": kind}
-    metadata = envelope.write(metadata, annotations, kept, source)
+    metadata = envelope.write(metadata, annotations, kept, source, target)
     if "metadata" in obj or metadata:
         head["metadata"] = metadata if metadata or isinstance(given, dict) else given
     return {**head, **body}

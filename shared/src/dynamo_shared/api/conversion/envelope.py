@@ -45,17 +45,16 @@ class Annotations:
 
     kept: Kept
     others: dict[str, Any]
-    #: The annotation's value where it is somebody else's, and whether it stood there openly.
-    foreign: str | None = None
-    open: bool = False
+    #: The annotation's value where it is somebody else's, with the version in which it stands there openly.
+    foreign: dict[str, Any] | None = None
     #: The map itself, where it was there and empty, or was no map.
     was: Any = _ABSENT
     #: The same of the object that this one was made of.
     before: Any = _ABSENT
 
 
-def read(metadata: dict[str, Any], version: str) -> Annotations:
-    """Annotations of an object that shall become one of `version`."""
+def read(metadata: dict[str, Any], version: str, target: str) -> Annotations:
+    """Annotations of an object of `version` that shall become one of `target`."""
     annotations = metadata.get("annotations", _ABSENT)
     if not isinstance(annotations, dict) or not annotations:
         return Annotations(Kept(), {}, was=annotations)
@@ -63,24 +62,27 @@ def read(metadata: dict[str, Any], version: str) -> Annotations:
     if text is _ABSENT:
         return Annotations(Kept(), annotations)
     others = {name: value for name, value in annotations.items() if name != PRESERVED_FIELDS}
-    envelope = _decoded(text, version)
+    envelope = _decoded(text, target)
     if envelope is None:
-        return Annotations(Kept(), others, foreign=text, open=True)
+        return Annotations(Kept(), others, foreign={"in": version, "value": text})
     kept = Kept(envelope.get("fields", []), envelope.get("components", {}), envelope.get("order"))
     return Annotations(kept, others, envelope.get("foreign"), before=envelope.get("annotations", _ABSENT))
 
 
-def write(metadata: dict[str, Any], source: Annotations, kept: Kept, version: str) -> dict[str, Any]:
-    """Metadata of an object that was one of `version`, with what it keeps for that; the rest is untouched."""
+def write(metadata: dict[str, Any], source: Annotations, kept: Kept, version: str, target: str) -> dict[str, Any]:
+    """Metadata of an object that was one of `version` and is one of `target`, with what it keeps for the former."""
     if source.was is not _ABSENT and not kept:
         return metadata
     annotations = source.others
     foreign = source.foreign
-    if foreign is not None and not source.open and not kept and _decoded(foreign, version) is None:
-        annotations = {**annotations, PRESERVED_FIELDS: foreign}
+    if foreign is not None and foreign.get("in") == target and not kept:
+        annotations = {**annotations, PRESERVED_FIELDS: foreign.get("value")}
     elif kept or foreign is not None:
         text = _encoded(kept, source, version)
-        room = MAX_BYTES - sum(len(name.encode()) + len(str(each).encode()) for name, each in annotations.items())
+        room = MAX_BYTES - sum(
+            len(name.encode("utf-8", "replace")) + len(str(each).encode("utf-8", "replace"))
+            for name, each in annotations.items()
+        )
         if len(PRESERVED_FIELDS) + len(text) > room:
             text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
         annotations = {**annotations, PRESERVED_FIELDS: text}
@@ -123,6 +125,7 @@ def _decoded(text: Any, version: str) -> dict[str, Any] | None:
         or not all(piece[0] for piece in fields)
         or not isinstance(components, dict)
         or not all(map(well_formed, components.values()))
+        or not isinstance(envelope.get("foreign", {}), dict)
         or not (order is None or (isinstance(order, list) and all(isinstance(name, str) for name in order)))
     ):
         return None

@@ -36,8 +36,8 @@ def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, An
     for name, each in parts.components.items():
         pieces = kept.components.get(name, [])
         if target == BETA:
-            # A component is an object, whatever a piece says.
-            pieces = [piece for piece in pieces if piece[0]]
+            # A component is an object with this name, whatever a piece says.
+            pieces = [piece for piece in pieces if piece[0] not in ([], ["name"])]
             result, residue = carry(component.TO_BETA, each, pieces)
             made[name] = component.unmarked(result)
         else:

@@ -1,0 +1,134 @@
+"""The one annotation: when it is there, what else may stand in its place, and that it stays within bounds."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.conversion.envelope import MAX_BYTES
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+Object = dict[str, Any]
+ABSENT: Any = object()
+
+
+def graph(annotations: Any = ABSENT, **service: Any) -> Object:
+    metadata: Object = {"name": "g", "labels": {"l": "v"}, "managedFields": [{"manager": "m"}]}
+    if annotations is not ABSENT:
+        metadata["annotations"] = annotations
+    spec = {"services": {"a": service}}
+    return {"apiVersion": ALPHA, "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("annotations", [ABSENT, {}, {"a": "b"}, None], ids=["absent", "empty", "some", "null"])
+@pytest.mark.parametrize("service", [{"replicas": 1}, {"dynamoNamespace": "n"}], ids=["plain", "with residue"])
+def test_metadata_comes_back_exactly(annotations: Any, service: Object) -> None:
+    obj = graph(annotations, **service)
+    before = copy.deepcopy(obj)
+    made = convert(obj, BETA)
+    assert (PRESERVED_FIELDS in (made["metadata"].get("annotations") or {})) == ("dynamoNamespace" in service)
+    assert convert(made, ALPHA) == before == obj
+    for field in ("name", "labels", "managedFields"):
+        assert made["metadata"][field] == obj["metadata"][field]
+
+
+def test_it_tells_its_form_and_the_version_that_it_is_for() -> None:
+    made = convert(graph(dynamoNamespace="n"), BETA)
+    text = made["metadata"]["annotations"][PRESERVED_FIELDS]
+    assert text == '{"components":{"a":[[["dynamoNamespace"],"n"]]},"for":"v1alpha1","version":1}'
+
+
+FOREIGN = [
+    "",
+    "anything",
+    "{",
+    "[]",
+    "null",
+    '{"version":2,"for":"v1beta1"}',
+    '{"version":1,"for":"v1alpha1","fields":[[["spec","pvcs"],[]]]}',
+    '{"version":1,"for":"v1beta1","fields":[[[],"x"]]}',
+    '{"version":1,"for":"v1beta1","fields":[[["spec",1.5],"x"]]}',
+    '{"version":1,"for":"v1beta1","fields":[[["spec"],"x",1]]}',
+    '{"version":1,"for":"v1beta1","components":[]}',
+    '{"version":1,"for":"v1beta1","order":[1]}',
+    "zlib:",
+    "zlib:AAAA",
+    "zlib:ö",
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", FOREIGN, ids=lambda text: text[:40] or "empty")
+@pytest.mark.parametrize("service", [{"replicas": 1}, {"dynamoNamespace": "n"}], ids=["plain", "with residue"])
+def test_what_somebody_else_wrote_there_comes_back(text: str, service: Object) -> None:
+    obj = graph({PRESERVED_FIELDS: text, "a": "b"}, **service)
+    made = convert(obj, BETA)
+    assert convert(made, ALPHA) == obj
+    made["spec"]["components"][0]["podTemplate"] = {"metadata": {"finalizers": ["f"]}}
+    back = convert(made, ALPHA)
+    assert convert(back, BETA) == made
+    assert convert(convert(back, BETA), ALPHA) == back
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [[["spec"], "x"]],
+        [[["spec"]]],
+        [[["spec", "components"], "x"]],
+        [[["spec", "components"], [{"name": "a", "replicas": 7}]]],
+        [[["status", "deep", "deeper"], 1], [["metadata", "name"], "other"]],
+        [[["spec", {"name": "a"}, 3], 1], [["spec", "components"], "name", ["a", "a"]]],
+    ],
+)
+@pytest.mark.parametrize("pieces", [[[[], "x"]], [[["replicas"], 5], [["name"], "b"]], [[["type", "x", 0]]]])
+def test_made_up_pieces_change_nothing_that_is_live(fields: list[Any], pieces: list[Any]) -> None:
+    text = json.dumps({"version": 1, "for": "v1beta1", "fields": fields, "components": {"a": pieces, "b": pieces}})
+    made = convert(graph({PRESERVED_FIELDS: text}, replicas=1), BETA)
+    assert made["metadata"]["name"] == "g"
+    assert made["spec"]["components"][0]["replicas"] == 1
+    assert len(made["spec"]["components"]) == 1
+    assert convert(made, ALPHA)["spec"] == {"services": {"a": {"replicas": 1}}}
+
+
+def test_the_annotations_of_the_reference_stay_where_they_are() -> None:
+    notes = {
+        "nvidia.com/dgd-spec": '{"version":1,"spec":{},"rawJSON":""}',
+        "nvidia.com/dgdr-config-map-ref": '{"name":"c","key":"disagg.yaml"}',
+        "nvidia.com/dgdr-output-pvc": "p",
+    }
+    for made in (convert(graph(notes, replicas=1), BETA), convert(graph(notes, dynamoNamespace="n"), BETA)):
+        assert made["metadata"]["annotations"].items() >= notes.items()
+
+
+def test_much_is_packed_so_that_the_server_takes_it() -> None:
+    """Annotations may have 256 KiB together."""
+    labels = {f"label-{number:05}": "value" * 5 for number in range(9_000)}
+    obj = graph({"a": "b"}, labels=labels)
+    assert len(json.dumps(labels)) > MAX_BYTES
+    made = convert(obj, BETA)
+    annotations = made["metadata"]["annotations"]
+    assert annotations[PRESERVED_FIELDS].startswith("zlib:")
+    assert sum(len(name) + len(text) for name, text in annotations.items()) < MAX_BYTES
+    assert convert(made, ALPHA) == obj
+
+
+def test_a_packed_value_that_unpacks_to_too_much_is_not_read() -> None:
+    import base64
+    import zlib
+
+    bomb = '{"version":1,"for":"v1beta1","order":["' + "a" * (8 << 20) + '"]}'
+    text = "zlib:" + base64.b64encode(zlib.compress(bomb.encode())).decode()
+    obj = graph({PRESERVED_FIELDS: text}, replicas=1)
+    assert convert(convert(obj, BETA), ALPHA) == obj
+
+
+def test_many_pieces_that_do_not_fit_cost_little() -> None:
+    pieces = [[["podTemplate", "spec", f"field{number}"], number] for number in range(3_000)] + [[["replicas"], 2]]
+    text = json.dumps({"version": 1, "for": "v1beta1", "components": {"a": pieces}})
+    made = convert(graph({PRESERVED_FIELDS: text}, replicas=1, extraPodSpec={"odd": 1}), BETA)
+    assert made["spec"]["components"][0]["replicas"] == 1

@@ -1,0 +1,196 @@
+"""Deployment requests: the profiler's settings, its pod, and what became of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+Object = dict[str, Any]
+
+
+def alpha(config: Object | None = None, status: Object | None = None, **spec: Any) -> Object:
+    profiling = {"profilerImage": "p", **spec.pop("profilingConfig", {})}
+    if config is not None:
+        profiling["config"] = config
+    given = {"model": "m", "backend": "vllm", "autoApply": False, "useMocker": False, "enableGpuDiscovery": True}
+    obj: Object = {
+        "apiVersion": ALPHA,
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "r"},
+        "spec": {**given, **spec, "profilingConfig": profiling},
+    }
+    return obj if status is None else {**obj, "status": status}
+
+
+def beta(status: Object | None = None, **spec: Any) -> Object:
+    given = {"model": "m", "backend": "vllm", "autoApply": False, "image": "p"}
+    obj: Object = {
+        "apiVersion": BETA,
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "r"},
+        "spec": {**given, **spec},
+    }
+    return obj if status is None else {**obj, "status": status}
+
+
+SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
+    ("least", alpha(), beta()),
+    ("mocker", alpha(useMocker=True), beta(features={"mocker": {"enabled": True}})),
+    ("planner", alpha({"planner": {"a": 1}}), beta(features={"planner": {"a": 1}})),
+    (
+        "aims",
+        alpha({"sla": {"ttft": 200, "itl": 20.5, "optimizationType": "latency", "isl": 3000, "osl": 150}}),
+        beta(sla={"ttft": 200, "itl": 20.5, "optimizationType": "latency"}, workload={"isl": 3000, "osl": 150}),
+    ),
+    (
+        "model cache",
+        alpha({"deployment": {"modelCache": {"pvcName": "c", "modelPathInPvc": "a/b", "pvcMountPath": "/models"}}}),
+        beta(modelCache={"pvcName": "c", "pvcModelPath": "a/b", "pvcMountPath": "/models"}),
+    ),
+    (
+        "profiler's pod",
+        alpha(
+            profilingConfig={
+                "resources": {"limits": {"cpu": "4"}, "requests": {"memory": "8Gi"}, "claims": [{"name": "c"}]},
+                "tolerations": [{"key": "k"}],
+                "nodeSelector": {"a": "b"},
+            }
+        ),
+        beta(
+            overrides={
+                "profilingJob": {
+                    "template": {
+                        "spec": {
+                            "containers": [
+                                {
+                                    "name": "profiler",
+                                    "resources": {
+                                        "limits": {"cpu": "4"},
+                                        "requests": {"memory": "8Gi"},
+                                        "claims": [{"name": "c"}],
+                                    },
+                                }
+                            ],
+                            "tolerations": [{"key": "k"}],
+                            "nodeSelector": {"a": "b"},
+                        }
+                    }
+                }
+            }
+        ),
+    ),
+    ("result", alpha(status={"state": "Failed"}), beta({"phase": "Failed"})),
+    (
+        "deployed",
+        alpha(
+            status={
+                "state": "Ready",
+                "deployment": {"name": "g", "created": True, "state": "successful"},
+                "generatedDeployment": {"kind": "DynamoGraphDeployment"},
+                "observedGeneration": 2,
+            }
+        ),
+        beta(
+            {
+                "phase": "Deployed",
+                "dgdName": "g",
+                "profilingResults": {"selectedConfig": {"kind": "DynamoGraphDeployment"}},
+                "observedGeneration": 2,
+            }
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), [each[1:] for each in SAID_BY_BOTH], ids=[each[0] for each in SAID_BY_BOTH])
+def test_what_both_say_needs_no_annotation(old: Object, new: Object) -> None:
+    assert convert(old, BETA) == new
+    assert convert(new, ALPHA) == old
+
+
+@pytest.mark.parametrize(
+    ("state", "created", "phase"),
+    [
+        ("Initializing", False, "Pending"),
+        ("Pending", False, "Pending"),
+        ("Profiling", False, "Profiling"),
+        ("Deploying", True, "Deploying"),
+        ("Ready", False, "Ready"),
+        ("Ready", True, "Deployed"),
+        ("DeploymentDeleted", True, "Ready"),
+        ("Failed", False, "Failed"),
+        ("", False, "Pending"),
+    ],
+)
+def test_states_and_phases(state: str, created: bool, phase: str) -> None:
+    obj = alpha(status={"state": state, "deployment": {"name": "g", "created": created, "state": "pending"}})
+    made = convert(obj, BETA)
+    assert made["status"]["phase"] == phase
+    assert convert(made, ALPHA) == obj
+    made["status"]["phase"] = "Failed"
+    assert convert(made, ALPHA)["status"]["state"] == "Failed"
+
+
+def test_what_only_v1alpha1_says_goes_into_the_one_annotation() -> None:
+    obj = alpha(
+        {"engine": {"max_context_length": 8192}, "sla": {"ttft": "soon"}},
+        status={"state": "Ready", "backend": "vllm", "profilingResults": "configmap/x"},
+        enableGpuDiscovery=False,
+        profilingConfig={"configMapRef": {"name": "c", "key": "disagg.yaml"}, "outputPVC": "p"},
+        deploymentOverrides={"name": "n", "workersImage": "w"},
+    )
+    made = convert(obj, BETA)
+    assert made["spec"] == beta()["spec"]
+    assert made["status"] == {"phase": "Ready"}
+    assert list(made["metadata"]["annotations"]) == [PRESERVED_FIELDS]
+    assert convert(made, ALPHA) == obj
+
+
+def test_what_only_v1beta1_says_goes_into_the_one_annotation() -> None:
+    job = {
+        "backoffLimit": 2,
+        "template": {"spec": {"containers": [{"name": "mine", "env": [{"name": "A"}]}, {"name": "more"}]}},
+    }
+    obj = beta(
+        {"phase": "Profiling", "profilingPhase": "Done", "profilingJobName": "j", "deploymentInfo": {"replicas": 1}},
+        hardware={"gpuSku": "h100_sxm", "vramMb": 80000.5},
+        searchStrategy="thorough",
+        overrides={"dgd": {"spec": {}}, "profilingJob": job},
+        sla={"e2eLatency": 100},
+        workload={"isl": 4000, "osl": 1000, "concurrency": 2},
+    )
+    made = convert(obj, ALPHA)
+    assert made["spec"]["profilingConfig"] == {"profilerImage": "p", "config": {"sla": {"isl": 4000, "osl": 1000}}}
+    assert convert(made, BETA) == obj
+    # What is added in v1alpha1 meets what was kept: one container is the profiler's.
+    made["spec"]["profilingConfig"]["resources"] = {"limits": {"cpu": "1"}}
+    there = convert(made, BETA)["spec"]["overrides"]
+    assert there["dgd"] == {"spec": {}}
+    assert there["profilingJob"]["backoffLimit"] == 2
+    assert there["profilingJob"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
+
+
+def test_the_image_is_the_profilers_else_the_workers() -> None:
+    obj = alpha(deploymentOverrides={"workersImage": "w"}, profilingConfig={"profilerImage": ""})
+    made = convert(obj, BETA)
+    assert made["spec"]["image"] == "w"
+    assert convert(made, ALPHA) == obj
+    made["spec"]["image"] = "new"
+    back = convert(made, ALPHA)["spec"]
+    assert back["profilingConfig"]["profilerImage"] == "new"
+    assert back["deploymentOverrides"] == {"workersImage": "w"}
+
+
+def test_defaults_differ_between_versions() -> None:
+    """What is not said is applied in v1beta1 and is not in v1alpha1, so the other one says it."""
+    spec = {"model": "m", "backend": "auto"}
+    old = {"apiVersion": ALPHA, "kind": "DynamoGraphDeploymentRequest", "metadata": {}, "spec": spec}
+    assert convert(old, BETA)["spec"]["autoApply"] is False
+    new = {**old, "apiVersion": BETA}
+    assert convert(new, ALPHA)["spec"]["autoApply"] is True
+    assert json.loads(convert(new, ALPHA)["metadata"]["annotations"][PRESERVED_FIELDS])["for"] == "v1beta1"
