@@ -1,4 +1,4 @@
-# One image for every service: the command says which one runs (`run watcher`, `run pod-builder`, `run all`).
+# One image for every service: the command says which one runs (`run admission`, `run watcher`, `run pod-builder`, `run all`).
 
 FROM python:3.13-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
@@ -23,6 +23,6 @@ COPY --from=build /app /app
 ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1
 # No home and nothing to write to: settings come as a file and as variables, logs go to standard error.
 USER 65532:65532
-EXPOSE 8080 8081
+EXPOSE 8080 8081 9443
 ENTRYPOINT ["dynamoctl"]
 CMD ["run", "all"]

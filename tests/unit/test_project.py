@@ -133,7 +133,9 @@ def test_the_compose_files_settings_are_settings(tmp_path: Path) -> None:
     file.write_text(compose["configs"]["platform"]["content"])
     settings = load_settings(file)
     assert settings.platform.nats.servers == ("nats://nats:4222",)
-    nodes = yaml.safe_load(compose["configs"]["nodes"]["content"])["items"]
+    assert settings.platform.admission.url == "https://admission:9443"
+    items = yaml.safe_load(compose["configs"]["nodes"]["content"])["items"]
+    nodes = [item for item in items if item["kind"] == "Node"]
     assert {node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes} == {"8"}
 
 
