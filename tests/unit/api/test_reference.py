@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
+import yaml
 from dynamo_ctl import generate as ctl
 from dynamo_ctl.services import SERVICES
 from dynamo_shared.api import generating, reference
@@ -102,6 +105,21 @@ def test_metrics_of_every_service_are_listed_with_their_names_on_the_wire() -> N
     assert defined
     listed = {name.removesuffix("_total") for name in re.findall(r"^\| `(dynamo_\w+)`", text, re.MULTILINE)}
     assert {name.removesuffix("_total") for name in defined} <= listed
+
+
+def test_the_settings_have_a_schema_that_takes_the_example_of_their_page() -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(runtime.schema()))
+    validator.check_schema(validator.schema)
+    (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "configuration.md").read_text(), re.DOTALL)
+    validator.validate(yaml.safe_load(example))
+    for settings, fine in [
+        ({"platform": {"resync": "1h30m"}}, True),
+        ({"platform": {"resync": 90}}, True),
+        ({"platform": {"resync": "soon"}}, False),
+        ({"platform": {"resynk": 90}}, False),
+        ({"logging": {"level": "loud"}}, False),
+    ]:
+        assert validator.is_valid(settings) is fine, settings
 
 
 def test_types_and_limits_are_told_in_words() -> None:

@@ -13,6 +13,8 @@ from dynamo_shared.api.deprecations import Deprecation
 from dynamo_shared.api.releases import Change, Snapshot, breaking, compare, today, violations
 from dynamo_shared.api.releases.__main__ import main
 from dynamo_shared.api.releases.history import file_of, text
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = today(ROOT, "0.3.0")
@@ -32,8 +34,8 @@ def edited(edit: Edit) -> Snapshot:
     return snapshot
 
 
-def without(snapshot: Snapshot, path: str) -> None:
-    found = fields(snapshot)
+def without(snapshot: Snapshot, path: str, kind: str = GRAPH, version: str = "v1beta1") -> None:
+    found = fields(snapshot, kind, version)
     for each in [name for name in found if name == path or name.startswith((f"{path}.", f"{path}[", f"{path}{{"))]:
         del found[each]
 
@@ -129,6 +131,23 @@ def test_a_change_is_told_once_and_classified(edit: Edit, said: str, felt: bool)
     assert len({change.path for change in changes}) == 1, [str(change) for change in changes]
     assert said in str(changes[0])
     assert changes[0].breaking is felt
+
+
+EVERY_FIELD = [
+    (kind, version, path)
+    for kind, each in NOW["kinds"].items()
+    for version, there in each["versions"].items()
+    for path in there["fields"]
+    if path and not path.endswith(("[]", "{}"))
+]
+
+
+@settings(deadline=None, max_examples=200)
+@given(field=st.sampled_from(EVERY_FIELD))
+def test_no_field_of_any_version_goes_unnoticed(field: tuple[str, str, str]) -> None:
+    kind, version, path = field
+    (change,) = compare(NOW, edited(lambda snapshot: without(snapshot, path, kind, version)))
+    assert (change.subject, change.version, change.path, change.breaking) == (kind, version, path, True)
 
 
 def test_a_name_that_evolves_may_go() -> None:

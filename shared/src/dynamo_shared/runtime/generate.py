@@ -36,6 +36,9 @@ platform:
     servers: [nats://127.0.0.1:4222]
 ```
 
+Editors that know YAML schemas help with
+[OperatorConfiguration.json](../../proto/schemas/configuration/OperatorConfiguration.json).
+
 <!-- Made by `make generate` from shared/src/dynamo_shared/runtime/settings; change it there. -->
 
 | field | default | what for | variable |

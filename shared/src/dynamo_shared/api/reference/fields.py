@@ -44,7 +44,9 @@ def _below(node: Schema, path: str, definitions: Schema) -> Iterator[SchemaField
 def _field(node: Schema, path: str, required: bool, definitions: Schema) -> Iterator[SchemaField]:
     resolved, nullable = _resolved(node, definitions)
     yield SchemaField(path, resolved, required, nullable)
-    yield from _below(resolved, path, definitions)
+    # What is below an older name is below today's, too.
+    if not resolved.get("deprecated"):
+        yield from _below(resolved, path, definitions)
 
 
 def _resolved(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
