@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
@@ -69,6 +71,20 @@ def test_every_make_target_is_explained_and_phony() -> None:
 def test_continuous_integration_runs_what_the_readme_says_then_the_checks() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
     assert commands == ["make test", "make check"]
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_says_the_same_in_the_old_version(file: Path) -> None:
+    new, old = yaml.safe_load(file.read_text()), yaml.safe_load((file.parent / "v1alpha1" / file.name).read_text())
+    assert old["apiVersion"] == "nvidia.com/v1alpha1"
+    load_manifests(yaml.safe_dump(old))
+    converted = convert(old, new["apiVersion"])
+    by_name = operator.itemgetter("name")
+    # A map has no order.
+    assert sorted(converted["spec"].pop("components"), key=by_name) == sorted(
+        new["spec"].pop("components"), key=by_name
+    )
+    assert converted == new
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
