@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.deprecations import Deprecation
-from dynamo_shared.api.releases import Change, Snapshot, breaking, compare, today, violations
+from dynamo_shared.api.releases import Change, Snapshot, breaking, compare, releases, today, violations
 from dynamo_shared.api.releases.__main__ import main
 from dynamo_shared.api.releases.history import file_of, text
 from hypothesis import given, settings
@@ -257,7 +257,8 @@ def test_a_field_removed_since_the_last_release_fails_the_check(
     capsys.readouterr()
     assert run(checkout, "check") == 1
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [f"{GRAPH} v1beta1 spec.gone", "labels nvidia.com/gone"]
+    assert [line.split(":")[0] for line in lines[:-1]] == [f"{GRAPH} v1beta1 spec.gone", "labels nvidia.com/gone"]
+    assert "freeze --again" in lines[-1], "the file is of the version that is being worked on"
     assert run(checkout, "show") == 0
     assert f"breaking: {GRAPH} v1beta1 spec.gone: the field is gone" in capsys.readouterr().out
 
@@ -293,4 +294,5 @@ def test_only_a_checkout_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_this_checkout_keeps_what_its_last_release_promised() -> None:
+    assert releases(ROOT), "there is a release to keep to"
     assert run(ROOT, "check") == 0

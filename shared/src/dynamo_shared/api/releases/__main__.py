@@ -53,6 +53,10 @@ def _check(root: Path) -> int:
     broken = list(violations(compare(past[-1], today(root, version)), past, version))
     for problem in broken:
         _say(problem)
+    if broken and past[-1]["release"] == version:
+        _say(
+            f"Where nobody has {version} yet: `python -m dynamo_shared.api.releases freeze --again` writes its file anew."
+        )
     return 1 if broken else 0
 
 
