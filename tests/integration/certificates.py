@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 from dynamo_admission.tls import Certificates
-from dynamo_shared.api.resources import CONFIG_MAPS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
+from dynamo_shared.api.resources import CONFIG_MAPS, SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.endpoints import serving
@@ -142,3 +143,34 @@ def settings(namespace: str, mode: str, folder: Path | None = None, **admission:
         server["certDir"] = str(folder)
     document = {"server": {"webhook": server}, "platform": {"admission": {"namespace": namespace, **admission}}}
     return Settings.model_validate(document)
+
+
+@asynccontextmanager
+async def kubelet(kube: KubeClient, key: ObjectKey, folder: Path) -> AsyncIterator[None]:
+    """Mounts the Secret once it is there, and again when it changes."""
+    mounted: str | None = None
+
+    async def sync() -> bool:
+        nonlocal mounted
+        try:
+            found = await kube.get(SECRETS, key)
+        except NotFound:
+            return False
+        if found["metadata"]["resourceVersion"] != mounted and found["data"].get("tls.crt"):
+            mount(folder, found["data"])
+            mounted = found["metadata"]["resourceVersion"]
+        return mounted is not None
+
+    async def go_on() -> None:
+        while True:
+            await sync()
+            await asyncio.sleep(0.1)
+
+    await eventually(sync, "cert-manager fills the Secret", 60)
+    syncing = asyncio.create_task(go_on())
+    try:
+        yield
+    finally:
+        syncing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await syncing

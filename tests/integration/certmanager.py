@@ -13,6 +13,8 @@ from dynamo_shared.kube import KubeClient, KubeObject
 
 from .platform import eventually
 
+#: Where it was not built before the tests, it is built now. Seconds.
+BUILT_WITHIN = 900
 GROUP = "cert-manager.io"
 CERTIFICATES = Resource(GROUP, "v1", "certificates", "Certificate")
 ISSUERS = Resource(GROUP, "v1", "issuers", "Issuer")

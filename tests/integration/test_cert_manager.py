@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from dynamo_admission.tls import open_certificates
 from dynamo_admission.tls.given import GivenCertificates
 from dynamo_ctl.localcluster import ControlPlane, Programs, ProgramUnavailableError
-from dynamo_shared.api.resources import SECRETS, ObjectKey
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import KubeClient
 
-from .certificates import NAMES, SECRET, calling, mount, settings, webhook
-from .certmanager import CERTIFICATES, ISSUERS, cert_manager, certificate, issuer, renew
+from .certificates import NAMES, SECRET, calling, kubelet, settings, webhook
+from .certmanager import BUILT_WITHIN, CERTIFICATES, ISSUERS, cert_manager, certificate, issuer, renew
 from .platform import eventually
-
-#: Where it was not built before the tests, it is built now.
-BUILT_WITHIN = 900
 
 
 @pytest.fixture
@@ -33,37 +28,6 @@ async def running(
         pytest.skip(str(error))
     async with cert_manager(program, control_plane.kubeconfig, kube, tmp_path / "cert-manager.log"):
         yield
-
-
-@asynccontextmanager
-async def kubelet(kube: KubeClient, key: ObjectKey, folder: Path) -> AsyncIterator[None]:
-    """Mounts the Secret once it is there, and again when it changes."""
-    mounted: str | None = None
-
-    async def sync() -> bool:
-        nonlocal mounted
-        try:
-            found = await kube.get(SECRETS, key)
-        except NotFound:
-            return False
-        if found["metadata"]["resourceVersion"] != mounted and found["data"].get("tls.crt"):
-            mount(folder, found["data"])
-            mounted = found["metadata"]["resourceVersion"]
-        return mounted is not None
-
-    async def go_on() -> None:
-        while True:
-            await sync()
-            await asyncio.sleep(0.1)
-
-    await eventually(sync, "cert-manager fills the Secret", 60)
-    syncing = asyncio.create_task(go_on())
-    try:
-        yield
-    finally:
-        syncing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await syncing
 
 
 @pytest.mark.timeout(BUILT_WITHIN + 180)

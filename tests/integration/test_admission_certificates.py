@@ -1,0 +1,153 @@
+"""The whole admission service while its certificates change: webhooks and conversion answer, and it stays ready."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster import ControlPlane, Programs, ProgramUnavailableError
+from dynamo_ctl.webhooks import NAMESPACE
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    NAMESPACES,
+    SECRETS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    ObjectKey,
+)
+from dynamo_shared.kube import AlreadyExists, KubeClient
+
+from .admission import Admission, admission_platform, bare_control_plane
+from .certificates import NAMES, SECRET, kubelet
+from .certmanager import BUILT_WITHIN, CERTIFICATES, ISSUERS, cert_manager, certificate, issuer, renew
+from .platform import eventually
+
+KEY = ObjectKey(NAMESPACE, SECRET)
+ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
+CONFIGURATION = ObjectKey("", "dynamo-admission")
+#: Twelfths of this are the steps of a rotation.
+QUICK: dict[str, Any] = {"PLATFORM__ADMISSION__CA_VALIDITY": "60s", "PLATFORM__ADMISSION__CERTIFICATE_VALIDITY": "30s"}
+
+
+@pytest.fixture(scope="module")
+async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
+    async with bare_control_plane(programs) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def client(plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client:
+        try:
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            await client.create(NAMESPACES, namespace)
+        except AlreadyExists:
+            pass
+        yield client
+
+
+@asynccontextmanager
+async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]:
+    """Graphs are written in the old version, which is default, review and conversion, while the block runs."""
+    ended = asyncio.Event()
+    assert admission.running is not None
+    health = admission.running.context.health
+
+    async def write() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            name = f"graph-{number}"
+            await kube.create(
+                ALPHA,
+                {
+                    "apiVersion": ALPHA.api_version,
+                    "kind": ALPHA.kind,
+                    "metadata": {"namespace": "default", "name": name},
+                    "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
+                },
+            )
+            assert health.ready, health.report()
+            await kube.delete(ALPHA, ObjectKey("default", name))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(write())
+        yield
+        ended.set()
+
+
+async def registered(kube: KubeClient) -> set[bytes]:
+    """The bundles of all clients: webhooks of both configurations, and the conversion of a CRD."""
+    clients = []
+    for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+        clients += [each["clientConfig"] for each in (await kube.get(resource, CONFIGURATION))["webhooks"]]
+    crd = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", DYNAMO_GRAPH_DEPLOYMENTS.id))
+    clients.append(crd["spec"]["conversion"]["webhook"]["clientConfig"])
+    return {base64.b64decode(client.get("caBundle") or "") for client in clients}
+
+
+async def served(admission: Admission) -> str:
+    """The certificate that a new connection is shown, PEM."""
+    return (await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", admission.port))).strip()
+
+
+async def test_a_new_authority_while_graphs_are_written(plane: ControlPlane, client: KubeClient) -> None:
+    async with admission_platform(plane, **QUICK) as admission:
+        (first,) = await registered(client)
+
+        async def rotated() -> bool:
+            bundles = await registered(client)
+            (bundle,) = bundles if len(bundles) == 1 else (first,)
+            return first not in bundles and bundle.count(b"BEGIN") == 1
+
+        async with writing(client, admission):
+            patch = {"metadata": {"annotations": {"nvidia.com/rotate-authority": "now"}}}
+            await client.merge_patch(SECRETS, KEY, patch)
+            await eventually(rotated, "another authority, alone, everywhere", 60)
+
+
+@pytest.mark.timeout(BUILT_WITHIN + 240)
+async def test_cert_manager_while_graphs_are_written(
+    programs: Programs, plane: ControlPlane, client: KubeClient, tmp_path: Path
+) -> None:
+    try:
+        program = await programs.obtain("cert-manager")
+    except ProgramUnavailableError as error:
+        pytest.skip(str(error))
+    mounted = tmp_path / "mounted"
+    given: dict[str, Any] = {
+        "SERVER__WEBHOOK__CERT_PROVISION_MODE": "cert-manager",
+        "SERVER__WEBHOOK__CERT_DIR": str(mounted),
+    }
+    async with cert_manager(program, plane.kubeconfig, client, tmp_path / "cert-manager.log"):
+        await client.create(ISSUERS, issuer(NAMESPACE, "root", selfSigned={}))
+        root = certificate(NAMESPACE, "authority", "root", isCA=True, commonName="the cluster's", duration="8760h")
+        await client.create(CERTIFICATES, root)
+        await client.create(ISSUERS, issuer(NAMESPACE, "cluster", ca={"secretName": "authority"}))
+        serving = certificate(NAMESPACE, "webhook", "cluster", ipAddresses=[NAMES[0]], duration="2160h")
+        await client.create(CERTIFICATES, serving)
+        key = ObjectKey(NAMESPACE, "webhook")
+        async with (
+            kubelet(client, key, mounted),
+            admission_platform(plane, PLATFORM__ADMISSION__CERTIFICATE="webhook", **given, **QUICK) as admission,
+        ):
+            authority = (mounted / "ca.crt").read_bytes()
+            assert await registered(client) == {authority}, "by cainjector, everywhere"
+            before = await served(admission)
+            async with writing(client, admission):
+                await renew(client, key)
+
+                async def renewed() -> bool:
+                    found = await client.get(SECRETS, key)
+                    made = base64.b64decode(found["data"]["tls.crt"]).decode()
+                    return before not in made and (await served(admission)) in made
+
+                await eventually(renewed, "cert-manager renews, and what it made is served", 60)
+            assert await registered(client) == {authority}
