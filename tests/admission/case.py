@@ -1,0 +1,77 @@
+"""The cases: bad manifests, each with the exact words in which it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dynamo_shared.api.validation import Facts
+from dynamo_shared.api.yaml_text import documents
+
+KubeObject = dict[str, Any]
+Cluster = Literal["full", "bare", "restricted"]
+
+CASES = Path(__file__).with_name("cases")
+ADMIN = "admin"
+#: What the ClusterTopology of the full cluster has, from broad to narrow.
+TOPOLOGIES = {"rack-first": ("zone", "block", "rack")}
+#: What the platform knows of each cluster: Kubernetes alone; one with everything; the same, where it looks after a
+#: single namespace, and may not look at nodes.
+FACTS: Mapping[Cluster, Facts] = {
+    "bare": Facts(user=ADMIN, grove=False, inference_pools=False),
+    "full": Facts(user=ADMIN, grove=True, inference_pools=True, topologies=TOPOLOGIES),
+    "restricted": Facts(
+        user=ADMIN,
+        grove=True,
+        inference_pools=True,
+        topologies=TOPOLOGIES,
+        cluster_wide=False,
+        gpu_discovery=False,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One file. `before` is what an update finds, and `status` what the platform had told about it.
+
+    `message` is the refusal as a user of the API server reads it. Where the API server itself refuses, before it asks
+    anybody, `offline` is what we say of the same manifest without it, in `dynamoctl render`.
+    """
+
+    name: str
+    breaks: str
+    message: str
+    manifest: KubeObject = field(default_factory=dict)
+    before: KubeObject | None = None
+    status: KubeObject | None = None
+    scale: int | None = None
+    cluster: Cluster = "full"
+    user: str = ADMIN
+    offline: str | None = None
+
+    @property
+    def subject(self) -> KubeObject:
+        """The object that is written, or scaled."""
+        return self.manifest or self.before or {}
+
+    @property
+    def standing(self) -> KubeObject | None:
+        """What an update finds, with its status."""
+        if self.before is None or self.status is None:
+            return self.before
+        return {**self.before, "status": self.status}
+
+
+def load() -> list[Case]:
+    """All cases, by cluster in the order of FACTS, then by name."""
+    cases = [_case(path) for path in sorted(CASES.rglob("*.yaml"))]
+    order = list(FACTS)
+    return sorted(cases, key=lambda case: order.index(case.cluster))
+
+
+def _case(path: Path) -> Case:
+    (found,) = documents(path.read_text(encoding="utf-8"))
+    return Case(name=str(path.relative_to(CASES).with_suffix("")), **found)

@@ -1,0 +1,128 @@
+"""The cluster that cases are sent to: what it serves beside our kinds, and requests as kubectl makes them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
+from dynamo_shared.kube.config import load
+
+from .case import TOPOLOGIES
+
+KubeObject = dict[str, Any]
+
+WITHIN = 60.0
+TOPOLOGY = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)
+POOL = Resource("inference.networking.k8s.io", "v1", "inferencepools", "InferencePool")
+
+
+class ApiServer:
+    """Requests as kubectl makes them, as any user: status code and answer come back, whatever they are."""
+
+    def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
+        self._session = session
+        self._server = server
+
+    async def ask(
+        self, method: str, path: str, body: KubeObject | None = None, user: str = ""
+    ) -> tuple[int, KubeObject]:
+        """One request; a body's unknown fields are refused, as kubectl asks for it."""
+        async with self._session.request(
+            method,
+            f"{self._server}{path}",
+            params={"fieldValidation": "Strict"} if body is not None else None,
+            data=msgspec.json.encode(body) if body is not None else None,
+            headers={"Content-Type": "application/json", **({"Impersonate-User": user} if user else {})},
+        ) as answer:
+            return answer.status, msgspec.json.decode(await answer.read(), type=dict[str, Any])
+
+
+@asynccontextmanager
+async def api_server(kubeconfig: Path) -> AsyncIterator[ApiServer]:
+    """The API server of a kubeconfig."""
+    connection = await load(kubeconfig)
+    connector = aiohttp.TCPConnector(ssl=connection.tls or False)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
+        yield ApiServer(session, connection.server)
+
+
+async def equip(kube: KubeClient) -> None:
+    """Install what the rules ask a cluster for: Grove with a ClusterTopology, and InferencePools."""
+    for resource in (TOPOLOGY, POOL):
+        with contextlib.suppress(AlreadyExists):
+            await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(resource))
+    for name, domains in TOPOLOGIES.items():
+        topology = {
+            "apiVersion": TOPOLOGY.api_version,
+            "kind": TOPOLOGY.kind,
+            "metadata": {"name": name},
+            "spec": {"levels": [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]},
+        }
+        await until(partial(_created, kube, topology), "ClusterTopologies are served")
+
+
+async def withdraw(kube: KubeClient) -> None:
+    """Take all webhook configurations away, which a replica leaves behind when it ends."""
+    for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+        for found in (await kube.list(resource)).items:
+            await kube.delete(resource, ObjectKey("", found["metadata"]["name"]))
+
+
+async def until(look: Callable[[], Awaitable[bool]], what: str, within: float = WITHIN) -> None:
+    """Return when `look` answers yes; AssertionError where it does not in so many seconds."""
+    try:
+        async with asyncio.timeout(within):
+            while not await look():
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"not within {within:g} s: {what}") from None
+
+
+async def _created(kube: KubeClient, topology: KubeObject) -> bool:
+    try:
+        await kube.create(TOPOLOGY, topology)
+    except AlreadyExists:
+        return True
+    except NotFound:
+        return False
+    return True
+
+
+def _definition(resource: Resource) -> KubeObject:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": anything},
+    }
+    return {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
+        "metadata": {
+            "name": f"{resource.plural}.{resource.group}",
+            # The API server wants to know who agreed to a group of Kubernetes' own domain.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {"plural": resource.plural, "kind": resource.kind, "listKind": f"{resource.kind}List"},
+            "versions": [version],
+        },
+    }

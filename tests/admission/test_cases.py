@@ -1,0 +1,180 @@
+"""Every bad manifest of `cases/`, sent to a real API server as kubectl would: refused in exactly its words, and not stored."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_shared.api.crds.build import definition_of
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.kube import KubeClient
+
+from tests.integration.admission import admission_platform
+
+from .case import CASES, Case, Cluster, load
+from .cluster import ApiServer, equip, until, withdraw
+from .conftest import NAMESPACE
+
+KubeObject = dict[str, Any]
+
+LOADED = load()
+RESTRICTED = {"NAMESPACE__RESTRICTED": NAMESPACE, "GPU__DISCOVERY_ENABLED": "false"}
+#: Accepted where the cluster has everything.
+PROBE: KubeObject = {
+    "apiVersion": "nvidia.com/v1beta1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "topologyConstraint": {"clusterTopologyName": "rack-first", "packDomain": "rack"},
+        "components": [
+            {"name": "Picker", "type": "epp", "eppConfig": {"configMapRef": {"name": "picker", "key": "config.yaml"}}}
+        ],
+    },
+}
+
+
+class Clusters:
+    """The webhooks at work on one cluster after the other, in the order of FACTS: each has what the one before had."""
+
+    def __init__(self, control_plane: ControlPlane, kube: KubeClient, server: ApiServer) -> None:
+        self._control_plane = control_plane
+        self._kube = kube
+        self._server = server
+        self._present: Cluster | None = None
+        self._stop = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+
+    async def become(self, wanted: Cluster) -> None:
+        """Return when requests are judged as on this cluster."""
+        if wanted == self._present:
+            return
+        await self.end()
+        if wanted != "bare":
+            await equip(self._kube)
+        self._stop = asyncio.Event()
+        ready = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(wanted, ready, self._stop))
+        waiting = asyncio.create_task(ready.wait())
+        await asyncio.wait([self._serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if not ready.is_set():
+            waiting.cancel()
+            await self._serving
+        if wanted != "bare":
+            await until(lambda: _accepts(self._server, PROBE), "the service knows what the cluster serves")
+        self._present = wanted
+
+    async def end(self) -> None:
+        """Stop the service, and let the API server ask nobody."""
+        if self._serving is not None:
+            self._stop.set()
+            await self._serving
+            await withdraw(self._kube)
+        self._serving, self._present = None, None
+
+    async def _serve(self, wanted: Cluster, ready: asyncio.Event, stop: asyncio.Event) -> None:
+        extra: dict[str, Any] = RESTRICTED if wanted == "restricted" else {}
+        async with admission_platform(self._control_plane, **extra):
+            ready.set()
+            await stop.wait()
+
+
+@pytest.fixture(scope="session")
+async def clusters(control_plane: ControlPlane, kube: KubeClient, server: ApiServer) -> AsyncIterator[Clusters]:
+    """Webhooks, on the cluster that a case asks for."""
+    found = Clusters(control_plane, kube, server)
+    yield found
+    await found.end()
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in LOADED])
+async def test_bad_manifest_is_refused_in_its_words(clusters: Clusters, case: Case, server: ApiServer) -> None:
+    await clusters.become(case.cluster)
+    path = _path(case.subject)
+    name = case.subject["metadata"].get("name", "")
+    standing = await _stand(case, server) if case.before is not None else None
+    try:
+        status, answer = await _send(case, server, standing)
+        assert _words(answer) == case.message
+        assert 400 <= status < 500
+        found, after = await server.ask("GET", f"{path}/{name}")
+        if standing is None:
+            assert found == 404 or not name
+        else:
+            assert (found, after["spec"]) == (200, standing["spec"])
+    finally:
+        if name:
+            await server.ask("DELETE", f"{path}/{name}")
+
+
+def test_there_are_cases_enough() -> None:
+    """And no two of them look at the same thing."""
+    assert len(LOADED) >= 150
+    assert len({path.stem for path in CASES.rglob("*.yaml")}) > 100
+    sent = [(case.manifest, case.before, case.status, case.scale, case.user, case.cluster) for case in LOADED]
+    assert [case.name for number, case in enumerate(LOADED) if sent[number] in sent[:number]] == []
+
+
+async def _stand(case: Case, server: ApiServer) -> KubeObject:
+    """What an update finds, with the status that the platform would have told."""
+    before = _in_namespace(case.before or {})
+    path, name = _path(before), before["metadata"]["name"]
+    status, made = await server.ask("POST", path, before)
+    assert status == 201, made.get("message")
+    if case.status is not None:
+        status, made = await server.ask("PUT", f"{path}/{name}/status", {**made, "status": case.status})
+        assert status == 200, made.get("message")
+    return made
+
+
+async def _send(case: Case, server: ApiServer, standing: KubeObject | None) -> tuple[int, KubeObject]:
+    path, name = _path(case.subject), case.subject["metadata"].get("name", "")
+    if case.scale is not None:
+        scale = {
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"replicas": case.scale},
+        }
+        return await server.ask("PUT", f"{path}/{name}/scale", scale, case.user)
+    manifest = _in_namespace(case.manifest)
+    if standing is None:
+        return await server.ask("POST", path, manifest, case.user)
+    # As kubectl does: the metadata that is, with the spec that is wanted.
+    metadata = {**standing["metadata"], **manifest["metadata"]}
+    return await server.ask("PUT", f"{path}/{name}", {**manifest, "metadata": metadata}, case.user)
+
+
+async def _accepts(server: ApiServer, manifest: KubeObject) -> bool:
+    status, _ = await server.ask("POST", f"{_path(manifest)}", _in_namespace(manifest))
+    if status == 201:
+        await server.ask("DELETE", f"{_path(manifest)}/{manifest['metadata']['name']}")
+    return status == 201
+
+
+def _words(answer: KubeObject) -> str:
+    """The refusal without what the API server puts before it."""
+    message = str(answer.get("message", ""))
+    prefix, found, words = message.partition(" denied the request: ")
+    return words if found and prefix.startswith("admission webhook ") else message
+
+
+def _path(manifest: KubeObject) -> str:
+    return _resource(manifest).path(NAMESPACE)
+
+
+def _resource(manifest: KubeObject) -> Resource:
+    _, _, version = manifest["apiVersion"].partition("/")
+    for each in definition_of(manifest["kind"]).versions:
+        if each.resource.version == version:
+            return each.resource
+    raise AssertionError(f"no such kind: {manifest['kind']} {version}")
+
+
+def _in_namespace(manifest: KubeObject) -> KubeObject:
+    placed = copy.deepcopy(manifest)
+    placed["metadata"]["namespace"] = NAMESPACE
+    return placed

@@ -1,0 +1,90 @@
+"""The bad manifests of tests/admission/cases without a server: a change of words is found in a second.
+
+Objects come as the API server writes them, with sorted keys. What it refuses by itself has `offline`, our own words for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_admission.review import Webhook, World, review, scale_advice
+from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.validation.check import REFUSING
+
+from tests.admission.case import FACTS, Case, load
+
+KubeObject = dict[str, Any]
+
+LOADED = load()
+NAMESPACE = "cases"
+PUBLISHED = Path(__file__).parent.parent / "api" / "embedded" / "published.json"
+
+
+@pytest.fixture(scope="session")
+def checker() -> Checker:
+    """A checker of the types that the API server published."""
+    return Checker.from_documents(json.loads(PUBLISHED.read_text()))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in LOADED])
+def test_bad_manifest_is_refused_in_its_words(case: Case, checker: Checker) -> None:
+    world = World(FACTS[case.cluster])
+    if case.scale is None:
+        verdict = review(
+            _request(case, _as_sent(case.manifest), _as_sent(case.standing)), Webhook.MUTATE, world, checker
+        )
+    else:
+        graph = _as_sent(case.before)
+        assert graph is not None
+        scale = {"kind": "Scale", "spec": {"replicas": case.scale}}
+        verdict = scale_advice(_request(case, scale, scale), convert(graph, "nvidia.com/v1beta1"))
+    assert verdict.refusal is not None
+    assert verdict.refusal.message == (case.message if case.offline is None else case.offline)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_every_rule_is_broken_by_a_case_of_every_version_that_has_it(version: str) -> None:
+    words = "\n".join(
+        case.offline or case.message for case in LOADED if case.subject["apiVersion"] == f"nvidia.com/{version}"
+    )
+    rules = [rule for book in REFUSING for rule in book.rules if version in rule.versions]
+    assert [f"{rule.name}: {says}" for rule in rules for says in rule.says if not _pattern(says).search(words)] == []
+
+
+def _pattern(says: str) -> re.Pattern[str]:
+    """A message with whatever its placeholders may hold."""
+    return re.compile(".*".join(re.escape(part) for part in re.split(r"\{[a-z_]+\}", says)))
+
+
+def _request(case: Case, obj: KubeObject | None, old: KubeObject | None) -> AdmissionRequest:
+    subject = case.subject
+    group, _, version = subject["apiVersion"].partition("/")
+    return AdmissionRequest(
+        uid="u",
+        kind=GroupVersionKind(group, version, subject["kind"]),
+        operation="CREATE" if old is None else "UPDATE",
+        name=subject["metadata"].get("name", ""),
+        namespace=NAMESPACE,
+        user_info=UserInfo(case.user),
+        object=obj if old is None or case.scale is not None else {**(obj or {}), **_status(old)},
+        old_object=old,
+    )
+
+
+def _status(old: KubeObject) -> KubeObject:
+    """What an update keeps of its own accord: a status is written elsewhere."""
+    return {"status": old["status"]} if "status" in old else {}
+
+
+def _as_sent(manifest: KubeObject | None) -> KubeObject | None:
+    if manifest is None:
+        return None
+    placed = {**manifest, "metadata": {**manifest["metadata"], "namespace": NAMESPACE}}
+    sent: KubeObject = json.loads(json.dumps(placed, sort_keys=True))
+    return sent
