@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from dynamo_ctl.localcluster import ChecksumMismatchError, Programs, ProgramUnavailableError
+from dynamo_ctl.localcluster.__main__ import fetch
 from dynamo_ctl.localcluster.cache import ProgramCache, default_cache_root
 from dynamo_ctl.localcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program, parse_version
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
@@ -169,3 +170,20 @@ def test_only_the_wanted_programs_are_obtained() -> None:
     bare = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
     assert bare.programs == ("etcd", "kube-apiserver")
     assert set(ControlPlaneOptions().programs) == set(NEEDED) - {"kubectl", "nats-server"}
+
+
+async def test_what_is_optional_may_be_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class ButOne:
+        async def find(self, program: Program, progress: Progress) -> Path:
+            if program.name == without:
+                raise NotHereError("no Go")
+            return tmp_path / program.name
+
+    programs = Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[])
+    without = "cert-manager"
+    assert set(await programs.obtain_all()) == set(NEEDED)
+    assert await fetch(programs) == 0
+    assert "cert-manager: left out, as are the tests that take it: cert-manager (" in capsys.readouterr().out
+    without = "etcd"
+    with pytest.raises(ProgramUnavailableError):
+        await fetch(Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[]))

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     programs = Programs(LineProgress())
     try:
         if parsed.command == "fetch":
-            return asyncio.run(_fetch(programs))
+            return asyncio.run(fetch(programs))
         options = ControlPlaneOptions(
             directory=parsed.dir,
             kwok_nodes=parsed.kwok_nodes,
