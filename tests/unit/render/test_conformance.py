@@ -55,8 +55,6 @@ BETTER = {
     # A probe that only tunes the default is laid over it; the reference passes it on with nothing to ask.
     "examples-deployments-gke-vllm-disagg",
     "examples-deployments-gke-vllm-v1beta1-disagg",
-    # `componentType: default` is not known to v1beta1, where it stands in an annotation.
-    "examples-global-planner-global-planner-mocker-test",
 }
 
 FILES = [path for folder in PROFILES for path in sorted((CASES / folder).glob("*.json"))]

@@ -20,7 +20,7 @@ import msgspec
 from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS, Resource
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
@@ -75,6 +75,9 @@ class Applier:
                 return self._remembered(resource, Change.CREATED, await self._kube.create(resource, wanted))
             except AlreadyExists:
                 observed = await self._kube.get(resource, key)
+        if resource == PERSISTENT_VOLUME_CLAIMS:
+            # Data outlives what asked for it: a claim that is there, whoever made it, is taken as it is.
+            return self._remembered(resource, Change.UNCHANGED, observed)
         if not is_ours(desired, observed):
             raise NameTaken(resource, observed)
         if _has_all(wanted, observed):

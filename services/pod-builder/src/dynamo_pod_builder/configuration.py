@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_shared.api.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, POD_CLIQUE_SETS, Resource
+from dynamo_shared.api.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, POD_CLIQUE_SETS, VIRTUAL_SERVICES, Resource
 from dynamo_shared.runtime import Settings
 
-from dynamo_pod_builder.render import RenderConfig
+from dynamo_pod_builder.render import IngressDefaults, RenderConfig
 
 
 def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> RenderConfig:
@@ -24,6 +24,13 @@ def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> 
         operator_version=settings.platform.version,
         restricted_namespace=settings.namespace.restricted,
         ssh_secret=settings.mpi.ssh_secret_name,
+        ingress=IngressDefaults(
+            class_name=settings.ingress.controller_class_name,
+            virtual_service_gateway=settings.ingress.virtual_service_gateway,
+            tls_secret=settings.ingress.controller_tls_secret_name,
+            host_suffix=settings.ingress.host_suffix,
+        ),
+        virtual_services=is_served(VIRTUAL_SERVICES),
         inference_pools=is_served(INFERENCE_POOLS),
         leader_worker_sets=orchestrators.lws.enabled is not False and is_served(LEADER_WORKER_SETS),
         grove=orchestrators.grove.enabled is not False and is_served(POD_CLIQUE_SETS),

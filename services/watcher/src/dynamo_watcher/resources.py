@@ -12,7 +12,9 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     INFERENCE_POOLS,
+    INGRESSES,
     LEADER_WORKER_SETS,
+    PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
@@ -20,6 +22,7 @@ from dynamo_shared.api.resources import (
     ROLES,
     SERVICE_ACCOUNTS,
     SERVICES,
+    VIRTUAL_SERVICES,
     Resource,
 )
 
@@ -61,6 +64,9 @@ WATCHED: tuple[Watched, ...] = (
     # What Grove makes of a set carries Grove's own labels.
     Watched(POD_CLIQUES, optional=True),
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
+    Watched(INGRESSES, OF_A_COMPONENT),
+    Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
+    Watched(PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
     Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
     # A model's Service belongs to no single component.
     Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),

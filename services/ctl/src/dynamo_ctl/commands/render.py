@@ -20,19 +20,27 @@ def render(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of graphs that name none.")
     ] = "default",
+    grove: Annotated[
+        bool, typer.Option("--grove", help="As on a cluster with Grove; without it as with LeaderWorkerSet.")
+    ] = False,
     config: Config = None,
 ) -> None:
     """Print the Kubernetes objects that DynamoGraphDeployments become, without any server.
 
-    The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the resource definitions are installed.
+    Manifests may be of either API version. The output is YAML that `kubectl apply --dry-run=server -f -` takes, where the
+    resource definitions are installed.
     """
     from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
+    from dynamo_shared.api.resources import POD_CLIQUE_SETS  # noqa: PLC0415
 
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings  # noqa: PLC0415
     from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
 
-    rules = render_config(settings.load(config))
+    chosen = settings.load(config)
+    # A cluster would tell what it has; without one, it has all but Grove, which changes what every graph becomes.
+    on_grove = grove or chosen.orchestrators.grove.enabled is True
+    rules = render_config(chosen, lambda resource: on_grove or resource.group != POD_CLIQUE_SETS.group)
     made: list[tuple[str, list[offline.KubeObject]]] = []
     wrong: list[str] = []
     for file in texts.expand(files):

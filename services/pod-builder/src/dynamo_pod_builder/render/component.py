@@ -13,6 +13,7 @@ from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, R
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.deployment import deployment
 from dynamo_pod_builder.render.features import check_component
+from dynamo_pod_builder.render.ingress import ways_in
 from dynamo_pod_builder.render.leader_worker_set import leader_worker_set
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import discovery_access
@@ -41,6 +42,7 @@ def component_children(
     children.append(workload(context, own, owner))
     if needs_service(context):
         children.append(component_service(context, own, owner))
+        children += ways_in(context, own, owner)
     if component.spec.model_ref is not None:
         children.append(model_service(component.spec.model_ref.name, context.namespace, owner))
     return children

@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class IngressDefaults:
+    """How frontends are reached from outside where nothing else is said; empty: they are not."""
+
+    class_name: str = ""
+    virtual_service_gateway: str = ""
+    tls_secret: str = ""
+    host_suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RenderConfig:
     """Settings that show up in rendered objects; hashable, so that what follows from it alone is computed once."""
 
@@ -31,6 +41,9 @@ class RenderConfig:
     #: Whether graphs become PodCliqueSets, and how long Grove lets a gang be incomplete. Seconds; 0: as Grove has it.
     grove: bool = False
     grove_termination_delay: float = 900.0
+    ingress: IngressDefaults = IngressDefaults()
+    #: Whether VirtualServices can be made.
+    virtual_services: bool = False
     #: Whether InferencePools can be made; without one nothing would ever ask an endpoint picker.
     inference_pools: bool = False
 

@@ -14,6 +14,7 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.discovery import Discovery, discovery_of
 from dynamo_pod_builder.render.placement import ALONE, Placement
+from dynamo_pod_builder.render.v1alpha1 import NOTHING, OfComponent, of_component
 
 KubeObject = dict[str, Any]
 
@@ -44,6 +45,7 @@ class PodContext:
     discovery: Discovery
     worker_hash: str
     service_account: str
+    alpha: OfComponent = NOTHING
     placement: Placement = ALONE
 
     @property
@@ -68,15 +70,16 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
     graph = metadata.labels.get(labels.GRAPH_DEPLOYMENT_NAME) or _owning_graph(component)
     template = spec.pod_template or {}
     template_metadata = template.get("metadata") or {}
-    template_labels = template_metadata.get("labels") or {}
-    template_annotations = template_metadata.get("annotations") or {}
+    alpha = of_component(component)
+    template_labels = {**alpha.labels, **(template_metadata.get("labels") or {})}
+    template_annotations = {**alpha.annotations, **(template_metadata.get("annotations") or {})}
     return PodContext(
         spec=spec,
         config=config,
         name=metadata.name,
         namespace=namespace,
         component=spec.name or metadata.name,
-        type=observed.legacy_type or (spec.type.value if spec.type else ""),
+        type=observed.legacy_type or (spec.type.value if spec.type else alpha.type),
         graph=graph or metadata.name,
         of_graph=bool(graph),
         dynamo_namespace=names.dynamo_namespace(
@@ -88,6 +91,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         discovery=discovery_of(template_annotations, config),
         worker_hash=template_labels.get(labels.WORKER_HASH, ""),
         service_account=observed.service_account,
+        alpha=alpha,
     )
 
 

@@ -22,6 +22,8 @@ from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import cluster_role_access, discovery_access
 from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
+from dynamo_pod_builder.render.v1alpha1 import handed_down, of_graph
+from dynamo_pod_builder.render.volume_claims import volume_claims
 
 KubeObject = dict[str, Any]
 
@@ -45,7 +47,8 @@ def graph_children(
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
 
-    children: list[KubeObject] = []
+    alpha = of_graph(graph)
+    children = volume_claims(graph.metadata.name, namespace, alpha.claims, owner)
     components: list[KubeObject] = []
     if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
         children += discovery_access(graph.metadata.name, namespace, owner)
@@ -60,7 +63,8 @@ def graph_children(
         backend = observed.backends.get(name) or engine
         if backend:
             spec["backendFramework"] = backend
-        components.append(_component_deployment(graph, namespace, name, spec, owner))
+        made = _component_deployment(graph, namespace, name, spec, owner)
+        components.append(handed_down(made, alpha.services.get(component.name)))
         if component.type is ComponentType.EPP:
             children += _picker(graph, namespace, spec, owner)
     return children + (

@@ -14,6 +14,7 @@ from dynamo_pod_builder.render import names, placement
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
+from dynamo_pod_builder.render.ingress import ways_in
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels
 from dynamo_pod_builder.render.placement import ALONE, Placement
 from dynamo_pod_builder.render.pod import pod_spec
@@ -40,6 +41,7 @@ def children(
     rank = {name: number for number, name in enumerate(present)}
     found = [_pod_clique_set(graph, contexts, config, rank, owner)]
     found += [clique_service(context, owner) for context in contexts if needs_service(context)]
+    found += [way for context in contexts for way in ways_in(context, {}, owner)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return found + [model_service(model, namespace, owner) for model in sorted(models)]

@@ -1,0 +1,74 @@
+"""The way in from outside: an Ingress, or a VirtualService of Istio, before a frontend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_shared.api.registry import ports
+from dynamo_shared.api.resources import INGRESSES, VIRTUAL_SERVICES
+from dynamo_shared.api.v1beta1 import ComponentType
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.config import IngressDefaults
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.metadata import object_labels, object_metadata
+
+KubeObject = dict[str, Any]
+
+DEFAULT_SUFFIX = "local"
+
+
+def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
+    """Ingress or VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does."""
+    defaults = context.config.ingress
+    wish = context.alpha.ingress or _of_installation(context, defaults)
+    if not wish.get("enabled") or not wish.get("host"):
+        return []
+    marks = {**object_labels(context, own_labels), **(wish.get("labels") or {})}
+    name = names.service(context.name)
+    metadata = object_metadata(name, context.namespace, marks, {**(wish.get("annotations") or {})}, owner)
+    host = _host(wish, defaults)
+    gateway = wish.get("virtualServiceGateway") or defaults.virtual_service_gateway
+    if gateway and (wish.get("useVirtualService") or context.alpha.ingress is None):
+        return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
+    class_name = wish.get("ingressControllerClassName") or defaults.class_name
+    secret = (wish.get("tls") or {}).get("secretName") or defaults.tls_secret
+    return [_ingress(metadata, host, class_name, name, secret)] if class_name else []
+
+
+def _of_installation(context: PodContext, defaults: IngressDefaults) -> KubeObject:
+    wanted = bool(defaults.class_name or defaults.virtual_service_gateway)
+    if not (wanted and context.of_graph and context.spec.type is ComponentType.FRONTEND):
+        return {}
+    return {"enabled": True, "host": context.graph}
+
+
+def _host(wish: KubeObject, defaults: IngressDefaults) -> str:
+    suffix = wish.get("hostSuffix") or defaults.host_suffix or DEFAULT_SUFFIX
+    return f"{wish.get('hostPrefix') or ''}{wish['host']}.{suffix}"
+
+
+def _ingress(metadata: KubeObject, host: str, class_name: str, service: str, secret: str) -> KubeObject:
+    backend = {"service": {"name": service, "port": {"number": ports.HTTP.number}}}
+    spec: KubeObject = {
+        "ingressClassName": class_name,
+        "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
+    }
+    if secret:
+        spec["tls"] = [{"hosts": [host], "secretName": secret}]
+    return {"apiVersion": INGRESSES.api_version, "kind": INGRESSES.kind, "metadata": metadata, "spec": spec}
+
+
+def _virtual_service(metadata: KubeObject, host: str, gateway: str, service: str) -> KubeObject:
+    destination = {"host": service, "port": {"number": ports.HTTP.number}}
+    return {
+        "apiVersion": VIRTUAL_SERVICES.api_version,
+        "kind": VIRTUAL_SERVICES.kind,
+        "metadata": metadata,
+        "spec": {
+            "hosts": [host],
+            "gateways": [gateway],
+            "http": [{"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}],
+        },
+    }

@@ -1,0 +1,78 @@
+"""What only v1alpha1 can say of a component: kept by conversion in an annotation, and acted on all the same.
+
+A graph's services hand it down to their component deployments in the same annotation, so that a component deployment
+which somebody wrote in v1alpha1 is no special case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoGraphDeployment, to_dict
+
+KubeObject = dict[str, Any]
+
+ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
+#: Fields of a service that are acted on and have no place in v1beta1.
+_HANDED_DOWN = ("annotations", "labels", "ingress", "componentType")
+
+
+@dataclass(frozen=True, slots=True)
+class OfComponent:
+    """What v1alpha1 says of one component beyond v1beta1."""
+
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ingress: KubeObject | None = None
+    #: A component type that v1beta1 does not know, such as `default`; "" otherwise.
+    type: str = ""
+
+
+NOTHING = OfComponent()
+
+
+@dataclass(frozen=True, slots=True)
+class OfGraph:
+    """What v1alpha1 says of a graph beyond v1beta1."""
+
+    claims: tuple[KubeObject, ...] = ()
+    services: Mapping[str, KubeObject] = field(default_factory=dict)
+
+
+def of_graph(graph: DynamoGraphDeployment) -> OfGraph:
+    """What a graph was told as v1alpha1; nothing where it never was one, or said nothing more."""
+    if PRESERVED_FIELDS not in graph.metadata.annotations:
+        return OfGraph()
+    spec = convert(to_dict(graph), ALPHA).get("spec", {})
+    return OfGraph(tuple(spec.get("pvcs") or ()), spec.get("services") or {})
+
+
+def of_component(component: DynamoComponentDeployment) -> OfComponent:
+    """What a component deployment was told as v1alpha1."""
+    if PRESERVED_FIELDS not in component.metadata.annotations:
+        return NOTHING
+    spec = convert(to_dict(component), ALPHA).get("spec", {})
+    written = spec.get("componentType") or ""
+    return OfComponent(
+        spec.get("annotations") or {},
+        spec.get("labels") or {},
+        spec.get("ingress"),
+        written if component.spec.type is None and written not in set(ComponentType) else "",
+    )
+
+
+def handed_down(component: KubeObject, service: KubeObject | None) -> KubeObject:
+    """A component deployment with what its graph's service says beyond v1beta1, in the annotation of conversion."""
+    told = {name: service[name] for name in _HANDED_DOWN if service and name in service}
+    if not told:
+        return component
+    old = convert(component, ALPHA)
+    missing = {name: value for name, value in told.items() if old["spec"].get(name) != value}
+    if not missing:
+        return component
+    return convert({**old, "spec": {**old["spec"], **missing}}, DYNAMO_COMPONENT_DEPLOYMENTS.api_version)

@@ -1,0 +1,34 @@
+"""PersistentVolumeClaims that a graph asks for, as v1alpha1 lets it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
+
+from dynamo_pod_builder.render.metadata import object_metadata
+
+KubeObject = dict[str, Any]
+
+
+def volume_claims(graph: str, namespace: str, wishes: Iterable[KubeObject], owner: KubeObject) -> list[KubeObject]:
+    """Claims that are to be made; the others are there, or their pods wait for them."""
+    return [_claim(graph, namespace, wish, owner) for wish in wishes if wish.get("create")]
+
+
+def _claim(graph: str, namespace: str, wish: KubeObject, owner: KubeObject) -> KubeObject:
+    spec: KubeObject = {
+        "accessModes": [wish["volumeAccessMode"]],
+        "resources": {"requests": {"storage": str(wish["size"])}},
+    }
+    if wish.get("storageClass"):
+        spec["storageClassName"] = wish["storageClass"]
+    marks = {labels.GRAPH_DEPLOYMENT_NAME: graph}
+    return {
+        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
+        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        "metadata": object_metadata(wish["name"], namespace, marks, {}, owner),
+        "spec": spec,
+    }

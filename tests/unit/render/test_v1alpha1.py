@@ -1,0 +1,123 @@
+"""What only v1alpha1 can say is acted on, whether a graph says it or a component deployment of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import parse_component, parse_graph
+
+KubeObject = dict[str, Any]
+
+BETA = "nvidia.com/v1beta1"
+CONFIG = render.RenderConfig(operator_version="1.2.0")
+MAIN = {"mainContainer": {"image": "i", "command": ["python3", "-m", "dynamo.frontend"]}}
+
+
+def graph(service: KubeObject, **spec: Any) -> KubeObject:
+    alpha = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "n", "uid": "u"},
+        "spec": {"services": {"Frontend": {"extraPodSpec": MAIN, "componentType": "frontend", **service}}, **spec},
+    }
+    return convert(alpha, BETA)
+
+
+def made(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, KubeObject]:
+    """All objects of a graph, by `Kind/name`."""
+    children = render.graph_children(parse_graph(obj), config)
+    for child in list(children):
+        if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+            stored = {**child, "metadata": {**child["metadata"], "uid": "c"}}
+            children += render.component_children(parse_component(stored), config)
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in children}
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_labels_and_annotations_of_a_service_reach_its_pods(grove) -> None:
+    service = {
+        "labels": {"team": "a", "both": "service"},
+        "annotations": {"note": "b"},
+        "extraPodMetadata": {"labels": {"both": "pod"}},
+    }
+    found = made(graph(service), replace(CONFIG, grove=grove))
+    if grove:
+        pod = found["PodCliqueSet/g"]["spec"]["template"]["cliques"][0]
+    else:
+        pod = found["Deployment/g-frontend"]["spec"]["template"]["metadata"]
+    assert {"team": "a", "both": "pod"}.items() <= pod["labels"].items()
+    assert pod["annotations"]["note"] == "b"
+
+
+def test_annotations_of_a_service_decide_what_pod_annotations_decide() -> None:
+    found = made(graph({"annotations": {"nvidia.com/deployment-strategy": "Recreate"}}))
+    assert found["Deployment/g-frontend"]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_a_component_type_that_v1beta1_does_not_know() -> None:
+    found = made(graph({"componentType": "default"}))
+    template = found["Deployment/g-frontend"]["spec"]["template"]
+    assert template["metadata"]["labels"]["nvidia.com/dynamo-component-type"] == "default"
+    selector = found["Service/g-frontend"]["spec"]["selector"]
+    assert selector["nvidia.com/dynamo-component-type"] == "default"
+
+
+def test_a_component_deployment_that_needs_no_annotation_has_none() -> None:
+    component = made(graph({"replicas": 2}))["DynamoComponentDeployment/g-frontend"]
+    assert "annotations" not in component["metadata"]
+
+
+def test_an_ingress() -> None:
+    wish = {
+        "enabled": True,
+        "host": "chat",
+        "hostPrefix": "a-",
+        "hostSuffix": "example.com",
+        "ingressControllerClassName": "nginx",
+        "annotations": {"x": "y"},
+        "labels": {"l": "m"},
+        "tls": {"secretName": "cert"},
+    }
+    found = made(graph({"ingress": wish}))["Ingress/g-frontend"]
+    host = "a-chat.example.com"
+    assert found["metadata"]["annotations"] == {"x": "y"}
+    assert found["metadata"]["labels"]["l"] == "m"
+    assert found["spec"]["ingressClassName"] == "nginx"
+    assert found["spec"]["tls"] == [{"hosts": [host], "secretName": "cert"}]
+    (rule,) = found["spec"]["rules"]
+    assert rule["host"] == host
+    assert rule["http"]["paths"][0]["backend"] == {"service": {"name": "g-frontend", "port": {"number": 8000}}}
+
+
+def test_the_installation_may_expose_every_frontend() -> None:
+    config = replace(CONFIG, ingress=render.IngressDefaults(class_name="nginx", host_suffix="example.com"))
+    assert made(graph({}), config)["Ingress/g-frontend"]["spec"]["rules"][0]["host"] == "g.example.com"
+    assert "Ingress/g-frontend" not in made(graph({"ingress": {"enabled": False}}), config)
+    assert "Ingress/g-frontend" not in made(graph({}))
+
+
+def test_a_gateway_makes_a_virtual_service_where_there_are_any() -> None:
+    config = replace(CONFIG, ingress=render.IngressDefaults(virtual_service_gateway="istio/gate"))
+    assert not any(name.startswith("VirtualService") for name in made(graph({}), config))
+    found = made(graph({}), replace(config, virtual_services=True))["VirtualService/g-frontend"]
+    assert found["spec"]["gateways"] == ["istio/gate"]
+    assert found["spec"]["hosts"] == ["g.local"]
+
+
+def test_claims() -> None:
+    wishes = [
+        {"name": "models", "create": True, "size": "10Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteMany"},
+        {"name": "there"},
+    ]
+    found = made(graph({}, pvcs=wishes))
+    assert [name for name in found if name.startswith("PersistentVolumeClaim")] == ["PersistentVolumeClaim/models"]
+    assert found["PersistentVolumeClaim/models"]["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "10Gi"}},
+        "storageClassName": "fast",
+    }
