@@ -8,7 +8,7 @@ from dynamo_shared.bus import BusUnavailableError
 from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
 from dynamo_shared.runtime.settings import InvalidSettings
 
-NAMES = ("demo", "up", "run", "render", "get", "events", "crds")
+NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "crds")
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,10 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
         (["nothing"], "dynamoctl: No such command 'nothing'; see dynamoctl --help"),
         (["get", "pods"], "'pods' is not one of 'dgd', 'dcd', 'all'; see dynamoctl get --help"),
         (["render"], "dynamoctl render: Missing argument"),
-        (["run", "scheduler"], "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder"),
+        (
+            ["run", "scheduler"],
+            "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder",
+        ),
         (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
         (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
     ],

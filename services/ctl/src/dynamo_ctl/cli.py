@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dynamo_ctl.commands.convert import convert
 from dynamo_ctl.commands.crds import crds
 from dynamo_ctl.commands.demo import demo
 from dynamo_ctl.commands.events import events
@@ -39,6 +40,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (up, "The whole platform on this machine, against a cluster."),
     (run, "Services in the foreground, as containers run them."),
     (render, "What manifests become, without any server."),
+    (convert, "Manifests in another API version, without any server."),
     (get, "Graphs and their components."),
     (events, "Events of the platform, stored and new."),
     (crds, "Resource definitions: print or install them."),

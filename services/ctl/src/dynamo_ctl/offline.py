@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_pod_builder import render
+from dynamo_shared.api import v1alpha1
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
@@ -17,10 +18,17 @@ from dynamo_shared.api.v1beta1 import (
     DynamoGraphDeployment,
     parse_component,
     parse_graph,
-    to_dict,
 )
 
+from dynamo_ctl.converting import in_version
+
 KubeObject = dict[str, Any]
+_Rendered = (
+    DynamoGraphDeployment
+    | DynamoComponentDeployment
+    | v1alpha1.DynamoGraphDeployment
+    | v1alpha1.DynamoComponentDeployment
+)
 UID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -44,23 +52,26 @@ def objects_of(text: str, namespace: str, config: render.RenderConfig) -> list[K
     made: list[KubeObject] = []
     reasons: list[str] = []
     for manifest in manifests:
-        if not isinstance(manifest, DynamoGraphDeployment | DynamoComponentDeployment):
+        if not isinstance(manifest, _Rendered):
             continue
+        title = f"{manifest.kind} {manifest.metadata.name}"
         try:
             made += [_clean(obj) for obj in _descendants(manifest, namespace, config)]
         except render.RenderError as error:
-            reasons.append(f"{manifest.kind} {manifest.metadata.name}: {error}")
+            reasons.append(f"{title}: {error}")
+        except InvalidManifest as error:
+            # What v1alpha1 takes and v1beta1 does not, such as a service whose name no component can have.
+            reasons += [f"{title}: in v1beta1, {each}" for each in error.errors]
     if reasons:
         raise NotRenderable(reasons)
     return made
 
 
-def _descendants(
-    manifest: DynamoGraphDeployment | DynamoComponentDeployment, namespace: str, config: render.RenderConfig
-) -> Iterator[KubeObject]:
-    owner = to_dict(manifest)
-    owner["metadata"] = {"namespace": namespace, **owner["metadata"], "uid": UID, "generation": 1}
-    if isinstance(manifest, DynamoComponentDeployment):
+def _descendants(manifest: _Rendered, namespace: str, config: render.RenderConfig) -> Iterator[KubeObject]:
+    written = in_version(manifest, DYNAMO_COMPONENT_DEPLOYMENTS.version)
+    metadata = {"namespace": namespace, **written["metadata"], "uid": UID, "generation": 1}
+    owner = {**written, "metadata": metadata}
+    if owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         yield from render.component_children(parse_component(owner), config)
         return
     for child in render.graph_children(parse_graph(owner), config):

@@ -1,7 +1,8 @@
-"""Objects of our kinds from one version to another, without loss: `convert` is all that others need."""
+"""Objects of our kinds from one version to another, without loss: `convert` is all that most others need."""
 
 from __future__ import annotations
 
 from dynamo_shared.api.conversion.convert import KINDS, NotConvertible, convert
+from dynamo_shared.api.conversion.kept import kept_fields
 
-__all__ = ["KINDS", "NotConvertible", "convert"]
+__all__ = ["KINDS", "NotConvertible", "convert", "kept_fields"]

@@ -1,0 +1,51 @@
+"""`dynamoctl convert`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.errors import CtlError
+
+
+class Version(StrEnum):
+    """Versions that kinds have more than one of."""
+
+    V1ALPHA1 = "v1alpha1"
+    V1BETA1 = "v1beta1"
+
+
+def convert(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Manifests, or folders of them; - is standard input.")
+    ],
+    to: Annotated[Version, typer.Option("--to", help="Version to write.")] = Version.V1BETA1,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Drop what the version cannot say, instead of keeping it in an annotation.")
+    ] = False,
+) -> None:
+    """Print manifests in another API version, as the conversion webhook would, without any server.
+
+    What the version cannot say is kept in an annotation, and named on standard error. Other kinds are passed through.
+    """
+    from dynamo_ctl import converting  # noqa: PLC0415 - quick help
+    from dynamo_ctl import files as texts  # noqa: PLC0415
+    from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
+
+    made: list[converting.Converted] = []
+    wrong: list[str] = []
+    for file in texts.expand(files):
+        try:
+            made += converting.objects_in(texts.read(file), to.value, forget=forget)
+        except converting.NotConverted as error:
+            wrong += [f"{texts.title(file)}: {reason}" for reason in error.reasons]
+    if wrong:
+        raise CtlError("\n".join(wrong))
+    typer.echo(to_yaml(*(each.obj for each in made)), nl=False)
+    for each in made:
+        if each.left_out:
+            verb = "leaves out" if forget else "keeps in an annotation"
+            typer.echo(f"{each.title} {verb}, since {to.value} has no field: {', '.join(each.left_out)}", err=True)

@@ -1,0 +1,65 @@
+"""Manifests in another version, without any server: what the conversion webhook makes of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.conversion import KINDS, convert, kept_fields
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.manifest import Manifest, load_manifests
+from dynamo_shared.api.model import KubeObject, to_dict
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import GROUP
+
+
+class NotConverted(ValueError):
+    """A text is not converted; `reasons` holds one line for each mistake."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
+
+
+class Converted(NamedTuple):
+    """A document, and the paths of what the version it is in now cannot say."""
+
+    obj: KubeObject
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Kind and name, for messages."""
+        return f"{self.obj.get('kind')} {self.obj.get('metadata', {}).get('name', '')}".strip()
+
+
+def objects_in(text: str, version: str, *, forget: bool = False) -> list[Converted]:
+    """All documents of a text; those of kinds that have `version`, in it, defaults written out. Raises NotConverted.
+
+    With `forget`, what that version cannot say is left out for good.
+    """
+    try:
+        return [_converted(manifest, version, forget=forget) for manifest in load_manifests(text)]
+    except InvalidManifest as error:
+        raise NotConverted([str(each) for each in error.errors]) from error
+
+
+def in_version(manifest: Manifest, version: str) -> KubeObject:
+    """An object of ours in a version; as it is where its kind has no other."""
+    obj = to_dict(manifest)
+    return convert(obj, f"{GROUP}/{version}") if obj["kind"] in KINDS else obj
+
+
+def _converted(manifest: Manifest | KubeObject, version: str, *, forget: bool) -> Converted:
+    if isinstance(manifest, dict):
+        return Converted(manifest)
+    before, obj = to_dict(manifest), in_version(manifest, version)
+    if obj["apiVersion"] == before["apiVersion"]:
+        return Converted(obj)
+    left_out = kept_fields(obj)
+    return Converted(_without_kept(obj) if forget else obj, left_out)
+
+
+def _without_kept(obj: KubeObject) -> KubeObject:
+    metadata: dict[str, Any] = {**obj["metadata"]}
+    annotations = {name: each for name, each in metadata.pop("annotations", {}).items() if name != PRESERVED_FIELDS}
+    return {**obj, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}
