@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_shared.api.resources import INFERENCE_POOLS, LEADER_WORKER_SETS, POD_CLIQUE_SETS, VIRTUAL_SERVICES, Resource
+from dynamo_shared.api.resources import (
+    INFERENCE_POOLS,
+    LEADER_WORKER_SETS,
+    POD_CLIQUE_SETS,
+    RESOURCE_CLAIM_TEMPLATES,
+    VIRTUAL_SERVICES,
+    Resource,
+)
 from dynamo_shared.runtime import Settings
 
 from dynamo_pod_builder.render import IngressDefaults, RenderConfig
@@ -31,6 +38,7 @@ def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> 
             host_suffix=settings.ingress.host_suffix,
         ),
         virtual_services=is_served(VIRTUAL_SERVICES),
+        device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),
         inference_pools=is_served(INFERENCE_POOLS),
         leader_worker_sets=orchestrators.lws.enabled is not False and is_served(LEADER_WORKER_SETS),
         grove=orchestrators.grove.enabled is not False and is_served(POD_CLIQUE_SETS),

@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
+    RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -63,6 +64,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     # What Grove makes of a set carries Grove's own labels.
     Watched(POD_CLIQUES, optional=True),
+    # Carries no label of ours, as the reference makes it.
+    Watched(RESOURCE_CLAIM_TEMPLATES, optional=True),
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
     Watched(INGRESSES, OF_A_COMPONENT),
     Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),

@@ -44,6 +44,8 @@ class RenderConfig:
     ingress: IngressDefaults = IngressDefaults()
     #: Whether VirtualServices can be made.
     virtual_services: bool = False
+    #: Whether GPUs can be claimed for containers to share them: Dynamic Resource Allocation.
+    device_claims: bool = False
     #: Whether InferencePools can be made; without one nothing would ever ask an endpoint picker.
     inference_pools: bool = False
 
