@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-async def _fetch(programs: Programs) -> int:
+async def fetch(programs: Programs) -> int:
+    """Obtain every program, and print where it is; what is optional may be missing."""
     for name, program in PROGRAMS.items():
         try:
             print(f"{name}: {await programs.obtain(name)}", flush=True)
