@@ -28,7 +28,7 @@ def alpha(config: Object | None = None, status: Object | None = None, **spec: An
 
 
 def beta(status: Object | None = None, **spec: Any) -> Object:
-    given = {"model": "m", "backend": "vllm", "autoApply": False, "image": "p"}
+    given = {"model": "m", "backend": "vllm", "autoApply": False, "image": "p", "searchStrategy": "rapid"}
     obj: Object = {
         "apiVersion": BETA,
         "kind": "DynamoGraphDeploymentRequest",

@@ -16,6 +16,8 @@ PROFILER = "profiler"
 MOUNT_PATH = "/opt/model-cache"
 LENGTHS = (("isl", 4000), ("osl", 1000))
 BACKENDS = frozenset({"auto", "vllm", "sglang", "trtllm"})
+#: v1beta1's default, which v1alpha1 has no field for.
+STRATEGY = "rapid"
 GOALS = frozenset({"latency", "throughput"})
 #: v1alpha1's name for a field of the model cache, and v1beta1's.
 _CACHE = (("pvcName", "pvcName"), ("modelPathInPvc", "pvcModelPath"), ("pvcMountPath", "pvcMountPath"))
@@ -50,6 +52,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "backend": _backend(spec.get("backend")),
         "autoApply": spec.get("autoApply", False),
+        "searchStrategy": STRATEGY,
     }
     if "model" in spec:
         result["model"] = spec["model"]
