@@ -140,7 +140,7 @@ def _findings(
 ) -> tuple[list[FieldError], Sequence[str]]:
     """Every error, each once: of the schema, of what is embedded, of the rules; and the warnings."""
     found = validate(obj, old, facts)
-    errors = [*schema_errors(obj), *checker.errors(obj), *found.errors]
+    errors = [*schema_errors(obj, embedded=False), *checker.errors(obj), *found.errors]
     return list({(error.path, error.message): error for error in errors}.values()), found.warnings
 
 
