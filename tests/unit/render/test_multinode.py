@@ -186,3 +186,16 @@ def test_no_orchestrator_is_said() -> None:
 )
 def test_gpus_of_a_container(resources, expected) -> None:
     assert gpus.count({"resources": resources}) == expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "message"),
+    [
+        ("worker", "backendFramework: is not set"),
+        ("frontend", "multinode: a component of type frontend runs no engine"),
+    ],
+)
+def test_pods_that_nobody_would_tell_of_each_other_are_refused(type_, message) -> None:
+    obj = component("custom", [], type=type_)
+    with pytest.raises(render.RenderError, match=message):
+        pods(obj)

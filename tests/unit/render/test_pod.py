@@ -204,8 +204,8 @@ def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
     assert [mount["mountPath"] for mount in front["volumeMounts"]] == ["/elsewhere", "/models"]
     found = variables(front)
     assert found["DYN_COMPONENT"] == "frontend"
-    # As recorded: variables of the graph reach main containers only, and generations are told apart by workers only.
-    assert "OF_THE_GRAPH" not in found
+    assert found["OF_THE_GRAPH"] == "1"
+    # As recorded: generations are told apart by workers only.
     assert "DYN_NAMESPACE_WORKER_SUFFIX" not in found
     assert spec["containers"][1] == {"name": "first", "image": "i", "resources": {}}
 
@@ -258,3 +258,16 @@ def test_a_probe_that_asks_nothing_needs_a_default() -> None:
     )
     with pytest.raises(render.RenderError, match=r"containers\[main\].startupProbe: does not say what to ask"):
         main(component("c", None, main={"startupProbe": {"initialDelaySeconds": 180}}))
+
+
+def test_a_probe_that_is_null_is_no_probe() -> None:
+    # Through the type, as the pod-builder reads it: nulls that say nothing are gone by then, this one is not.
+    found = main(component("worker", main={"livenessProbe": None, "lifecycle": None}))
+    assert "livenessProbe" not in found
+    assert "lifecycle" not in found
+    assert {"readinessProbe", "startupProbe"} <= found.keys()
+
+
+def test_a_sidecars_null_probe_is_left_out() -> None:
+    spec = pod(component(sidecars=[{"name": "side", "image": "i", "livenessProbe": None}]))
+    assert spec["containers"][1] == {"name": "side", "image": "i", "resources": {}}

@@ -66,8 +66,15 @@ def to_dict(model: ApiModel) -> KubeObject:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+#: Where null says something: no probe, not even the one that the platform would give the container.
+MEANT_NULLS = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
+
+
 def drop_nulls(value: Any) -> Any:
-    """The same value without null fields, as the API server prunes them; the very object where there are none."""
+    """The same value without null fields that say nothing; the very object where there are none.
+
+    The API server prunes all of them, but within embedded objects, where those that are meant survive.
+    """
     return _pruned(value) if _has_nulls(value) else value
 
 
@@ -75,18 +82,20 @@ def _has_nulls(value: Any) -> bool:
     pending = [value]
     while pending:
         current = pending.pop()
-        items = current.values() if isinstance(current, dict) else current
-        for item in items if isinstance(current, dict | list) else ():
-            if item is None and isinstance(current, dict):
-                return True
-            if isinstance(item, dict | list):
-                pending.append(item)
+        if isinstance(current, dict):
+            for key, item in current.items():
+                if item is None and key not in MEANT_NULLS:
+                    return True
+                if isinstance(item, dict | list):
+                    pending.append(item)
+        elif isinstance(current, list):
+            pending += [item for item in current if isinstance(item, dict | list)]
     return False
 
 
 def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if item is not None}
+        return {key: _pruned(item) for key, item in value.items() if item is not None or key in MEANT_NULLS}
     if isinstance(value, list):
         return [_pruned(item) for item in value]
     return value

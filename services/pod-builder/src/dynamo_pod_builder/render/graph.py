@@ -129,7 +129,7 @@ def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list
 
 def _component_spec(component: Component, graph: DynamoGraphDeployment, marks: dict[str, str]) -> KubeObject:
     spec = to_dict(component)
-    template = graph_template(spec.get("podTemplate") or {}, graph, marks)
+    template = graph_template(spec.get("podTemplate") or {}, graph, marks, component.frontend_sidecar)
     if component.type is ComponentType.PLANNER:
         template = {
             **template,

@@ -34,6 +34,10 @@ def merge_container(base: KubeObject, override: Mapping[str, Any]) -> KubeObject
     """As `merge`, with probes by their own rule (`merge_probe`). `env` is the caller's to merge."""
     merged = merge({key: value for key, value in base.items() if key not in PROBES}, override)
     for probe in PROBES:
+        if probe in override and override[probe] is None:
+            # Written as null: not even the default.
+            del merged[probe]
+            continue
         result = merge_probe(base.get(probe), override.get(probe))
         if result:
             merged[probe] = result

@@ -55,12 +55,19 @@ def pod_spec(context: PodContext) -> KubeObject:
     backend.update_pod(pod, context)
     for part in ("containers", "initContainers"):
         if part in pod:
-            # Kubernetes writes resources out, also where they are none, and Grove keeps what it is given.
-            pod[part] = [each if "resources" in each else {**each, "resources": {}} for each in pod[part]]
+            pod[part] = [_as_kubernetes_writes(each) for each in pod[part]]
     pod["volumes"] = volumes.in_mount_order(pod.get("volumes", []), main.get("volumeMounts", []))
     if not pod["volumes"]:
         del pod["volumes"]
     return pod
+
+
+def _as_kubernetes_writes(container: KubeObject) -> KubeObject:
+    """With resources, also where they are none, and without nulls: Grove keeps what it is given."""
+    if "resources" in container and all(container.get(probe, True) is not None for probe in PROBES):
+        return container
+    kept = {key: value for key, value in container.items() if key not in PROBES or value is not None}
+    return {**kept, "resources": kept.get("resources") or {}}
 
 
 def _container(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObject:

@@ -19,8 +19,11 @@ KubeObject = dict[str, Any]
 
 
 def needs_service(context: PodContext) -> bool:
-    """Frontends always have one; with Kubernetes discovery all components do, since it reads their EndpointSlices."""
-    return context.discovery.kubernetes or context.spec.type is ComponentType.FRONTEND
+    """With Kubernetes discovery all components have one, since it reads their EndpointSlices.
+
+    Frontends always do, and endpoint pickers, whom the InferencePool names.
+    """
+    return context.discovery.kubernetes or context.spec.type in (ComponentType.FRONTEND, ComponentType.EPP)
 
 
 def component_service(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:

@@ -41,13 +41,18 @@ def graph_annotations(graph: DynamoGraphDeployment, config: RenderConfig) -> dic
     return marks
 
 
-def graph_template(template: KubeObject, graph: DynamoGraphDeployment, marks: Mapping[str, str]) -> KubeObject:
-    """A component's pod template with the graph's annotations, labels and variables beneath its own."""
+def graph_template(
+    template: KubeObject, graph: DynamoGraphDeployment, marks: Mapping[str, str], sidecar: str | None = None
+) -> KubeObject:
+    """A component's pod template with the graph's annotations, labels and variables beneath its own.
+
+    Variables reach the containers that run Dynamo: main, and the frontend beside it, where `sidecar` names one.
+    """
     metadata = template.get("metadata") or {}
     return {
         **template,
         **_metadata(metadata, {**marks, **(metadata.get("annotations") or {})}, graph.spec.labels),
-        **_spec(_as_stored(template.get("spec") or {}), graph.spec.env),
+        **_spec(_as_stored(template.get("spec") or {}), graph.spec.env, sidecar),
     }
 
 
@@ -73,12 +78,12 @@ def _metadata(metadata: KubeObject, notes: dict[str, str], graph_labels: Mapping
     return {"metadata": merged} if merged else {}
 
 
-def _spec(spec: KubeObject, graph_env: list[KubeObject]) -> KubeObject:
+def _spec(spec: KubeObject, graph_env: list[KubeObject], sidecar: str | None) -> KubeObject:
     if not graph_env:
         return {"spec": spec} if spec else {}
     containers = spec.get("containers") or []
     merged = [
-        {**each, "env": merge_env(graph_env, each.get("env") or ())} if each["name"] == MAIN else each
+        {**each, "env": merge_env(graph_env, each.get("env") or ())} if each["name"] in (MAIN, sidecar) else each
         for each in containers
     ]
     if all(each["name"] != MAIN for each in merged):

@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dynamo_pod_builder.render.backends.base import Backend
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.errors import RenderError
+
+KubeObject = dict[str, Any]
 
 
 class Noop(Backend):
     """Leaves pods as they are."""
+
+    def update_container(self, container: KubeObject, context: PodContext) -> None:  # noqa: ARG002 - of the interface
+        """RenderError where a replica spans nodes: nobody would tell its pods of each other."""
+        if context.placement.group is None:
+            return
+        if context.is_worker:
+            raise RenderError(
+                context.component,
+                "backendFramework",
+                f"is not set and the command starts no engine that is known, so {context.placement.nodes} nodes of one "
+                "replica cannot be told of each other",
+                "set backendFramework to vllm, sglang or trtllm",
+            )
+        raise RenderError(
+            context.component,
+            "multinode",
+            f"a component of type {context.type or 'none'} runs no engine that could use several nodes",
+            "set type to worker, prefill or decode, or leave multinode out",
+        )
