@@ -127,8 +127,19 @@ def test_a_packed_value_that_unpacks_to_too_much_is_not_read() -> None:
     assert convert(convert(obj, BETA), ALPHA) == obj
 
 
-def test_many_pieces_that_do_not_fit_cost_little() -> None:
-    pieces = [[["podTemplate", "spec", f"field{number}"], number] for number in range(3_000)] + [[["replicas"], 2]]
+def test_many_differences_become_few_pieces() -> None:
+    shared = [{"name": f"A{number}", "value": "1"} for number in range(600)]
+    own = [{"name": f"B{number}", "value": "1"} for number in range(600)]
+    obj = graph(envs=shared, extraPodSpec={"mainContainer": {"env": own}}, dynamoNamespace="n")
+    made = convert(obj, BETA)
+    pieces = json.loads(made["metadata"]["annotations"][PRESERVED_FIELDS])["components"]["a"]
+    assert [piece[0] for piece in pieces] == [["dynamoNamespace"], ["envs"], ["extraPodSpec"]]
+    assert convert(made, ALPHA) == obj
+
+
+@pytest.mark.parametrize("count", [400, 20_000])
+def test_made_up_pieces_cannot_burn_time(count: int) -> None:
+    pieces = [[["podTemplate", "spec", f"field{number}"], number] for number in range(count)] + [[["replicas"], 2]]
     text = json.dumps({"version": 1, "for": "v1beta1", "components": {"a": pieces}})
     made = convert(graph({PRESERVED_FIELDS: text}, replicas=1, extraPodSpec={"odd": 1}), BETA)
     assert made["spec"]["components"][0]["replicas"] == 1

@@ -11,6 +11,8 @@ from typing import Any
 
 Pieces = list[list[Any]]
 Keys = Mapping[str, tuple[str, ...]]
+#: Objects and lists that were made here and so may be changed in place, by identity.
+Copies = dict[int, Any]
 
 #: Names of lists and what tells their items apart; () for lists where the place does. Other lists are one value.
 KEYS: Keys = {
@@ -22,6 +24,8 @@ KEYS: Keys = {
     "volumeMounts": ("mountPath", "mountPoint"),
     "conditions": ("type",),
 }
+#: Pieces of one value; where more are needed they are taken nearer to the root.
+MAX_PIECES = 500
 _GONE: Any = object()
 
 
@@ -31,21 +35,26 @@ def difference(base: Any, wanted: Any, keys: Keys = KEYS) -> Pieces:
         return []
     comparison = _Comparison(keys)
     comparison.compare(base, wanted, [])
-    return comparison.found
+    found, depth = comparison.found, 6
+    while len(found) > MAX_PIECES and depth:
+        found = _coarser(found, wanted, depth)
+        depth -= 1
+    return found
 
 
 def put(base: Any, pieces: Pieces) -> Any:
     """`base` with pieces; those whose place is gone are passed over. What is changed is copied first."""
+    copies: Copies = {}
     for piece in pieces:
-        changed = _put(base, piece, 0)
+        changed = _put(base, piece, 0, copies)
         if changed is not _GONE:
             base = changed
     return base
 
 
 def well_formed(pieces: Any) -> bool:
-    """Whether a value that was read somewhere is a list of pieces."""
-    return isinstance(pieces, list) and all(_is_piece(piece) for piece in pieces)
+    """Whether a value that was read somewhere is a list of pieces, and none that is made to burn time."""
+    return isinstance(pieces, list) and len(pieces) <= MAX_PIECES and all(_is_piece(piece) for piece in pieces)
 
 
 def _is_piece(piece: Any) -> bool:
@@ -116,7 +125,31 @@ def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
     return named if len(named) == len(items) else None
 
 
-def _put(node: Any, piece: list[Any], depth: int) -> Any:
+def _coarser(pieces: Pieces, wanted: Any, depth: int) -> Pieces:
+    """Pieces that say the same with paths of at most this many steps."""
+    found: Pieces = []
+    seen: set[str] = set()
+    for piece in pieces:
+        path = piece[0]
+        if len(path) < depth or (len(path) == depth and len(piece) == 2):
+            found.append(piece)
+        elif (name := repr(path[:depth])) not in seen:
+            seen.add(name)
+            value = _at(wanted, path[:depth])
+            found.append([path[:depth]] if value is _GONE else [path[:depth], value])
+    return found
+
+
+def _at(node: Any, path: list[Any]) -> Any:
+    for step in path:
+        at = _place(node, step)
+        if at is None or at == -1:
+            return _GONE
+        node = node[at]
+    return node
+
+
+def _put(node: Any, piece: list[Any], depth: int, copies: Copies) -> Any:
     """The node with the piece below it; _GONE where it has no place there."""
     path = piece[0]
     if depth == len(path):
@@ -132,10 +165,10 @@ def _put(node: Any, piece: list[Any], depth: int) -> Any:
     if last and len(piece) == 1:
         changed = _GONE
     else:
-        changed = _put(there, piece, depth + 1)
+        changed = _put(there, piece, depth + 1, copies)
         if changed is _GONE:
             return _GONE
-    return _with(node, step, at, changed)
+    return _with(node, step, at, changed, copies)
 
 
 def _place(node: Any, step: Any) -> Any:
@@ -155,22 +188,17 @@ def _place(node: Any, step: Any) -> Any:
     return -1
 
 
-def _with(node: Any, step: Any, at: Any, value: Any) -> Any:
-    if isinstance(node, dict):
-        changed = dict(node)
-        if value is _GONE:
-            del changed[at]
-        else:
-            changed[step] = value
-        return changed
-    items = list(node)
+def _with(node: Any, step: Any, at: Any, value: Any, copies: Copies) -> Any:
+    if id(node) not in copies:
+        node = node.copy()
+        copies[id(node)] = node
     if value is _GONE:
-        del items[at]
-    elif at == -1:
-        items.append(value)
+        del node[at]
+    elif at == -1 and isinstance(node, list):
+        node.append(value)
     else:
-        items[at] = value
-    return items
+        node[step if at == -1 else at] = value
+    return node
 
 
 def _leaf(node: Any, piece: list[Any]) -> Any:
