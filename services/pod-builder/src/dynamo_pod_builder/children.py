@@ -8,7 +8,9 @@ from typing import Any
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
+    DESTINATION_RULES,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -40,6 +42,8 @@ OWNED: tuple[Resource, ...] = (
     PERSISTENT_VOLUME_CLAIMS,
     INGRESSES,
     VIRTUAL_SERVICES,
+    HTTP_ROUTES,
+    DESTINATION_RULES,
     SERVICES,
     SERVICE_ACCOUNTS,
     ROLES,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dynamo_shared.api.resources import (
+    DESTINATION_RULES,
+    HTTP_ROUTES,
     INFERENCE_POOLS,
     LEADER_WORKER_SETS,
     POD_CLIQUE_SETS,
@@ -14,7 +16,9 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime import Settings
 
-from dynamo_pod_builder.render import IngressDefaults, RenderConfig
+from dynamo_pod_builder.render import GatewayDefaults, IngressDefaults, Mesh, RenderConfig
+
+ISTIO = "istio"
 
 
 def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> RenderConfig:
@@ -36,6 +40,14 @@ def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> 
             virtual_service_gateway=settings.ingress.virtual_service_gateway,
             tls_secret=settings.ingress.controller_tls_secret_name,
             host_suffix=settings.ingress.host_suffix,
+        ),
+        gateway=GatewayDefaults(
+            settings.platform.gateway.name, settings.platform.gateway.namespace, routes=is_served(HTTP_ROUTES)
+        ),
+        mesh=Mesh(
+            destination_rules=settings.service_mesh.provider == ISTIO and is_served(DESTINATION_RULES),
+            tls_mode=settings.service_mesh.istio.tls_mode,
+            insecure_skip_verify=settings.service_mesh.istio.insecure_skip_verify,
         ),
         virtual_services=is_served(VIRTUAL_SERVICES),
         device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),

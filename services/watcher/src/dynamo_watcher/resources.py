@@ -9,8 +9,10 @@ from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DESTINATION_RULES,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
     LEADER_WORKER_SETS,
@@ -69,6 +71,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
     Watched(INGRESSES, OF_A_COMPONENT),
     Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
+    Watched(HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    Watched(DESTINATION_RULES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
     Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
     # A model's Service belongs to no single component.

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from dynamo_pod_builder.render.component import component_children, is_shared
-from dynamo_pod_builder.render.config import IngressDefaults, ObservedComponent, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.config import (
+    GatewayDefaults,
+    IngressDefaults,
+    Mesh,
+    ObservedComponent,
+    ObservedGraph,
+    RenderConfig,
+)
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import needs_ssh_keys
 from dynamo_pod_builder.render.graph import graph_children, worker_hash
@@ -11,7 +18,9 @@ from dynamo_pod_builder.render.metadata import MANAGED_BY
 
 __all__ = [
     "MANAGED_BY",
+    "GatewayDefaults",
     "IngressDefaults",
+    "Mesh",
     "NotDeployable",
     "ObservedComponent",
     "ObservedGraph",

@@ -17,6 +17,24 @@ class IngressDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayDefaults:
+    """The Gateway that graphs attach their HTTPRoute to; none without a name, or where the cluster has no `routes`."""
+
+    name: str = ""
+    namespace: str = ""
+    routes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """How a service mesh talks to endpoint pickers; `destination_rules` where it is Istio and is installed."""
+
+    destination_rules: bool = False
+    tls_mode: str = "SIMPLE"
+    insecure_skip_verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class RenderConfig:
     """Settings that show up in rendered objects; hashable, so that what follows from it alone is computed once."""
 
@@ -42,6 +60,8 @@ class RenderConfig:
     grove: bool = False
     grove_termination_delay: float = 900.0
     ingress: IngressDefaults = IngressDefaults()
+    gateway: GatewayDefaults = GatewayDefaults()
+    mesh: Mesh = Mesh()
     #: Whether VirtualServices can be made.
     virtual_services: bool = False
     #: Whether GPUs can be claimed for containers to share them: Dynamic Resource Allocation.

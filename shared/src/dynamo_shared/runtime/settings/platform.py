@@ -68,6 +68,13 @@ class Kubernetes(Section):
     namespaces: tuple[str, ...] = Field((), description="Namespaces that are watched; all where empty.")
 
 
+class Gateway(Section):
+    """The gateway of the Gateway API through which graphs are reached from outside."""
+
+    name: str = Field("", description="Gateway that each graph's HTTPRoute is attached to; empty: no routes.")
+    namespace: str = Field("", description="Its namespace; the graph's own where empty.")
+
+
 class Tracing(Section):
     """OpenTelemetry traces."""
 
@@ -99,7 +106,7 @@ class Admission(Section):
     max_in_flight: int = Field(64, ge=1, le=1024, description="Requests at once; more are asked to come again.")
     refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are looked at.")
     check: Duration = Field(30.0, ge=0.05, description="How often the registration is looked at, and set right.")
-    drain: Duration = Field(5.0, le=20, description="How long an ending replica still serves, not being ready.")
+    drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")
 
 
 class Platform(Section):
@@ -116,6 +123,7 @@ class Platform(Section):
     replica_id: str = Field("", description="Name of this process among them; made of the host's where unset.")
     workers: int = Field(16, ge=1, le=256, description="Objects that one service works on at once.")
     resync: Duration = Field(600.0, ge=10, description="How often everything is looked at again.")
+    gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     admission: Admission = Admission()
 

@@ -1,0 +1,77 @@
+"""Ways in through a gateway: the HTTPRoute of a graph, and how a mesh talks to its endpoint picker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels, ports
+from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS
+from dynamo_shared.api.v1beta1 import ComponentType, DynamoGraphDeployment
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.config import RenderConfig
+from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
+from dynamo_pod_builder.render.metadata import object_metadata
+
+KubeObject = dict[str, Any]
+
+
+def gateway_children(graph: DynamoGraphDeployment, config: RenderConfig, owner: KubeObject) -> list[KubeObject]:
+    """HTTPRoute and DestinationRule of a graph, where the installation wants them and the cluster knows them."""
+    picker = _named(graph, ComponentType.EPP)
+    children: list[KubeObject] = []
+    if config.gateway.name and config.gateway.routes and (backend := _backend(graph, picker)):
+        children.append(_route(graph, config, backend, owner))
+    if picker and config.mesh.destination_rules:
+        children.append(_destination_rule(graph, config, picker, owner))
+    return children
+
+
+def _named(graph: DynamoGraphDeployment, component_type: ComponentType) -> str:
+    return next((each.name for each in graph.spec.components if each.type is component_type), "")
+
+
+def _backend(graph: DynamoGraphDeployment, picker: str) -> KubeObject | None:
+    """The pool, where a picker chooses a worker for each request; else the frontend."""
+    if picker:
+        pool = names.inference_pool(graph.metadata.name)
+        return {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": pool}
+    frontend = _named(graph, ComponentType.FRONTEND)
+    if not frontend:
+        return None
+    service = names.service(names.component_deployment(graph.metadata.name, frontend))
+    return {"group": "", "kind": "Service", "name": service, "port": ports.HTTP.number}
+
+
+def _route(graph: DynamoGraphDeployment, config: RenderConfig, backend: KubeObject, owner: KubeObject) -> KubeObject:
+    parent: KubeObject = {"name": config.gateway.name}
+    if config.gateway.namespace:
+        parent["namespace"] = config.gateway.namespace
+    spec: KubeObject = {
+        "parentRefs": [parent],
+        "rules": [{"matches": [{"path": {"type": "PathPrefix", "value": "/"}}], "backendRefs": [backend]}],
+    }
+    if config.ingress.host_suffix:
+        spec["hostnames"] = [f"{graph.metadata.name}.{config.ingress.host_suffix}"]
+    return _object(HTTP_ROUTES.api_version, HTTP_ROUTES.kind, graph, graph.metadata.name, spec, owner=owner)
+
+
+def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker: str, owner: KubeObject) -> KubeObject:
+    name = names.service(names.component_deployment(graph.metadata.name, picker))
+    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
+    tls: KubeObject = {"mode": config.mesh.tls_mode, "insecureSkipVerify": config.mesh.insecure_skip_verify}
+    spec = {"host": f"{name}.{namespace}.svc.cluster.local", "trafficPolicy": {"tls": tls}}
+    return _object(DESTINATION_RULES.api_version, DESTINATION_RULES.kind, graph, name, spec, owner=owner)
+
+
+def _object(
+    api_version: str, kind: str, graph: DynamoGraphDeployment, name: str, spec: KubeObject, *, owner: KubeObject
+) -> KubeObject:
+    marks = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
+    namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": object_metadata(name, namespace, marks, {}, owner),
+        "spec": spec,
+    }

@@ -1,0 +1,83 @@
+"""Gateways and meshes before a graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_shared.api.v1beta1 import parse_graph
+
+KubeObject = dict[str, Any]
+
+CONFIG = render.RenderConfig(
+    epp_cluster_role="epp",
+    inference_pools=True,
+    gateway=render.GatewayDefaults("public", "infra", routes=True),
+    ingress=render.IngressDefaults(host_suffix="example.com"),
+    mesh=render.Mesh(destination_rules=True),
+)
+
+
+def graph(*types: str) -> KubeObject:
+    def component(type_: str) -> KubeObject:
+        found = {"name": type_.title(), "type": type_, "podTemplate": {"spec": {"containers": [{"name": "main"}]}}}
+        return {**found, "eppConfig": {"configMapRef": {"name": "c", "key": "k"}}} if type_ == "epp" else found
+
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "n", "uid": "u"},
+        "spec": {"components": [component(each) for each in types]},
+    }
+
+
+def made(config: render.RenderConfig, *types: str) -> dict[str, KubeObject]:
+    return {each["kind"]: each for each in render.graph_children(parse_graph(graph(*types)), config)}
+
+
+def test_a_route_leads_to_the_frontend() -> None:
+    route = made(CONFIG, "frontend", "worker")["HTTPRoute"]
+    assert route["metadata"]["name"] == "g"
+    assert route["spec"] == {
+        "parentRefs": [{"name": "public", "namespace": "infra"}],
+        "hostnames": ["g.example.com"],
+        "rules": [
+            {
+                "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+                "backendRefs": [{"group": "", "kind": "Service", "name": "g-frontend", "port": 8000}],
+            }
+        ],
+    }
+
+
+def test_a_route_leads_to_the_pool_where_a_picker_chooses() -> None:
+    route = made(CONFIG, "epp", "worker")["HTTPRoute"]
+    (rule,) = route["spec"]["rules"]
+    assert rule["backendRefs"] == [{"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "g-pool"}]
+
+
+def test_a_mesh_is_told_how_to_reach_the_picker() -> None:
+    rule = made(CONFIG, "epp", "worker")["DestinationRule"]
+    assert rule["metadata"]["name"] == "g-epp"
+    assert rule["spec"] == {
+        "host": "g-epp.n.svc.cluster.local",
+        "trafficPolicy": {"tls": {"mode": "SIMPLE", "insecureSkipVerify": True}},
+    }
+    assert "DestinationRule" not in made(CONFIG, "frontend", "worker")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        replace(CONFIG, gateway=render.GatewayDefaults(), mesh=render.Mesh()),
+        replace(CONFIG, gateway=render.GatewayDefaults("public"), mesh=render.Mesh()),
+    ],
+)
+def test_nothing_is_made_that_is_not_wanted_or_not_known_to_the_cluster(config) -> None:
+    assert not {"HTTPRoute", "DestinationRule"} & made(config, "epp", "worker").keys()
+
+
+def test_a_graph_that_nobody_can_ask_has_no_route() -> None:
+    assert "HTTPRoute" not in made(CONFIG, "worker")
