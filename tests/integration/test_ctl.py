@@ -22,7 +22,7 @@ from dynamo_ctl.offline import objects_of
 from dynamo_ctl.yamltext import to_yaml
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api import resources
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
 
@@ -229,6 +229,7 @@ async def test_up_against_a_cluster_brings_only_what_is_missing(
         code, _, err = await finished(up)
     assert code == ExitCode.OK, err
     assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg")), "stopping undoes nothing"
+    assert not (await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items, "nobody would answer"
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
 
 

@@ -41,6 +41,7 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
             ["run", "scheduler"],
             "dynamoctl: no service is called scheduler; there are all, admission, watcher, pod-builder",
         ),
+        (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
         (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
         (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
     ],

@@ -161,6 +161,9 @@ class _Admission:
                 state.checker = await schemas.checker()
             except KubeError as error:
                 log.warning("cluster not looked at", error=str(error))
+            except Exception:
+                # What is known goes on being right; that nobody could write any more would be worse than a bit of age.
+                log.exception("cluster not looked at")
 
     async def _find_graph(self, request: AdmissionRequest) -> KubeObject | None:
         try:

@@ -44,8 +44,8 @@ READ_WITHIN = 10.0
 RETRY_AFTER = 1
 #: The API server lets connections idle for 90 s: it, and not we, should end them. Seconds.
 KEEP_ALIVE = 120.0
-#: For requests under way once the listener is closed. Seconds.
-FINISH_WITHIN = 10.0
+#: For requests under way once the listener is closed; with the longest drain it fits into lifecycle.SHUTDOWN_WITHIN. Seconds.
+FINISH_WITHIN = 8.0
 
 #: Connections that wait to be accepted while a long review keeps the loop.
 BACKLOG = 512

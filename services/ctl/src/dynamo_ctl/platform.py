@@ -92,6 +92,9 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         if ours:
             settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())
             await webhooks.make_namespace(client, settings)
+            if not local:
+                # After the services have ended, which would set them right again.
+                stack.push_async_callback(webhooks.withdraw, client)
         without = () if webhooks.named(settings) else (services.ADMISSION,)
         platform = await stack.enter_async_context(running(services.make(without=without), _on_this_machine(settings)))
         kubeconfig = str(cluster.kubeconfig or "")
@@ -100,8 +103,6 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         stack.enter_context(announced(folder, note))
         await platform.ready()
         if ours:
-            if not local:
-                stack.push_async_callback(webhooks.withdraw, client)
             await webhooks.try_out(client)
         # Ready is also a watcher that stands by until it is elected.
         await until_stands(platform.context.bus, STATE)
