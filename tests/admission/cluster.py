@@ -42,11 +42,15 @@ class ApiServer:
         self, method: str, path: str, body: KubeObject | None = None, user: str = ""
     ) -> tuple[int, KubeObject]:
         """One request; a body's unknown fields are refused, as kubectl asks for it."""
+        return await self.send(method, path, None if body is None else msgspec.json.encode(body).decode(), user)
+
+    async def send(self, method: str, path: str, text: str | None, user: str = "") -> tuple[int, KubeObject]:
+        """The same with a body as text, which may be anything."""
         async with self._session.request(
             method,
             f"{self._server}{path}",
-            params={"fieldValidation": "Strict"} if body is not None else None,
-            data=msgspec.json.encode(body) if body is not None else None,
+            params={"fieldValidation": "Strict"} if text is not None else None,
+            data=text.encode() if text is not None else None,
             headers={"Content-Type": "application/json", **({"Impersonate-User": user} if user else {})},
         ) as answer:
             return answer.status, msgspec.json.decode(await answer.read(), type=dict[str, Any])

@@ -82,7 +82,7 @@ class Clusters:
             await stop.wait()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def clusters(control_plane: ControlPlane, kube: KubeClient, server: ApiServer) -> AsyncIterator[Clusters]:
     """Webhooks, on the cluster that a case asks for."""
     found = Clusters(control_plane, kube, server)
