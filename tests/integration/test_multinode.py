@@ -90,6 +90,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
             )
             secret = await eventually(lambda: _secret(kube, namespace), "the key pair in the graph's namespace")
             assert secret["data"] == (await kube.get(SECRETS, ObjectKey("default", "mpi-keys")))["data"]
+            assert [owner["name"] for owner in secret["metadata"]["ownerReferences"]] == ["keys"]
             serialization.load_pem_private_key(base64.b64decode(secret["data"]["private.key"]), None)
     finally:
         await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))  # type: ignore[index]

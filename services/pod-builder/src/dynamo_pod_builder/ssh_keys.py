@@ -1,22 +1,24 @@
 """The key pair with which the nodes of a TensorRT-LLM replica reach each other.
 
-One pair an installation, made once and kept in its own namespace; each namespace with a graph that needs it gets a copy.
-It is never renewed: pods that run hold it, and a new pod would not be let in by the old ones.
+One pair an installation, made once and kept in its own namespace; each namespace with a graph that needs it gets a copy,
+which the graphs own together: it goes with the last of them. It is never renewed: pods that run hold it, and a new pod
+would not be let in by the old ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import SECRETS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 
 from dynamo_pod_builder.render import MANAGED_BY
 
@@ -33,15 +35,29 @@ class SshKeys:
     name: str
     home: str
 
-    async def ensure(self, namespace: str) -> None:
-        """Have the Secret in a namespace. Raises KubeError."""
+    async def ensure(self, graph: KubeObject) -> None:
+        """Have the Secret in a graph's namespace, and the graph among its owners. Raises KubeError."""
         if not (self.name and self.home):
             return
-        if await self._read(namespace) is not None:
-            return
-        original = await self._read(self.home) or await self._create(self.home, await asyncio.to_thread(_key_pair))
+        namespace = graph["metadata"]["namespace"]
+        found = await self._read(namespace)
+        if found is None:
+            original = await self._read(self.home) or await self._create(self.home, await asyncio.to_thread(_key_pair))
+            found = original if namespace == self.home else await self._create(namespace, original["data"], graph)
         if namespace != self.home:
-            await self._create(namespace, original["data"])
+            await self._own(found, graph)
+
+    async def _own(self, secret: KubeObject, graph: KubeObject) -> None:
+        metadata = secret["metadata"]
+        owners = metadata.get("ownerReferences", [])
+        ours = metadata.get("labels", {}).get(labels.APP_MANAGED_BY) == MANAGED_BY
+        # A Secret that somebody else put there stays theirs, whatever becomes of our graphs.
+        if not ours or any(owner["uid"] == graph["metadata"]["uid"] for owner in owners):
+            return
+        changed = {**metadata, "ownerReferences": [*owners, _owner(graph)]}
+        # Another graph of the namespace may do the same at this moment: the next look will see to it.
+        with contextlib.suppress(Conflict):
+            await self.kube.replace(SECRETS, {**secret, "metadata": changed})
 
     async def _read(self, namespace: str) -> KubeObject | None:
         try:
@@ -49,14 +65,26 @@ class SshKeys:
         except NotFound:
             return None
 
-    async def _create(self, namespace: str, data: dict[str, str]) -> KubeObject:
+    async def _create(self, namespace: str, data: dict[str, str], graph: KubeObject | None = None) -> KubeObject:
         """A new Secret, or the one that another replica made at the same time."""
-        metadata = {"name": self.name, "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
+        metadata: KubeObject = {
+            "name": self.name,
+            "namespace": namespace,
+            "labels": {labels.APP_MANAGED_BY: MANAGED_BY},
+        }
+        if graph is not None:
+            metadata["ownerReferences"] = [_owner(graph)]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
         try:
             return await self.kube.create(SECRETS, secret)
         except AlreadyExists:
             return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
+
+
+def _owner(graph: KubeObject) -> KubeObject:
+    metadata = graph["metadata"]
+    kind = DYNAMO_GRAPH_DEPLOYMENTS
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def _key_pair() -> dict[str, str]:

@@ -108,7 +108,7 @@ class GraphReconciler:
         accounts = [child for child in rollout.wanted if resources.of(child) == SERVICE_ACCOUNTS]
         rest = [child for child in rollout.wanted if resources.of(child) != SERVICE_ACCOUNTS]
         if any(map(render.needs_ssh_keys, rollout.wanted)):
-            await self.keys.ensure(graph["metadata"]["namespace"])
+            await self.keys.ensure(graph)
         on_grove = grove.wanted_set(rollout.wanted)
         # The other orchestrator's objects go first: names of Services are the same on both ways.
         for other in children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS if on_grove else POD_CLIQUE_SETS, graph):
