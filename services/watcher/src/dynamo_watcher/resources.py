@@ -8,13 +8,16 @@ from typing import Any
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
+    DAEMON_SETS,
     DEPLOYMENTS,
     DESTINATION_RULES,
+    DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
+    JOBS,
     LEADER_WORKER_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
@@ -57,9 +60,15 @@ OF_A_COMPONENT = labels.COMPONENT
 
 OF_A_NAMESPACE = f"{labels.APP_MANAGED_BY}={OPERATOR}"
 
+SNAPSHOT_AGENT = f"{labels.APP_COMPONENT}=snapshot-agent"
+
 WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_GRAPH_DEPLOYMENTS),
     Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
+    Watched(DYNAMO_CHECKPOINTS),
+    Watched(JOBS, labels.CHECKPOINT_ID),
+    # Tells where checkpoints are kept, where the settings do not.
+    Watched(DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
     Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
     Watched(INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),

@@ -205,6 +205,24 @@ SNAPSHOT_TARGET_CONTAINERS = _add(
     where="pods",
     stability=Stability.EVOLVING,
 )
+SNAPSHOT_STORAGE_TYPE = _add(
+    "nvidia.com/snapshot-storage-type",
+    "Kind of storage that holds the files of a pod's checkpoint.",
+    set_by="pod-builder",
+    read_by="snapshot agent",
+    values="`pvc`",
+    where="pods",
+    stability=Stability.EVOLVING,
+)
+SNAPSHOT_STORAGE_BASE_PATH = _add(
+    "nvidia.com/snapshot-storage-base-path",
+    "Directory of that storage, below which each checkpoint has its own.",
+    set_by="pod-builder",
+    read_by="snapshot agent",
+    values="absolute path",
+    where="pods",
+    stability=Stability.EVOLVING,
+)
 SNAPSHOT_STATUS = _add(
     "nvidia.com/snapshot-checkpoint-status",
     "What the snapshot agent says of its checkpoint.",
