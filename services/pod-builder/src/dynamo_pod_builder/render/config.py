@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
+
 
 @dataclass(frozen=True, slots=True)
 class IngressDefaults:
@@ -78,6 +80,9 @@ class ObservedGraph:
     backends: Mapping[str, str] = field(default_factory=dict)
     #: Cliques of the existing PodCliqueSet, in their order, which is kept.
     cliques: tuple[str, ...] = ()
+    #: Around it, for what Grove runs: as of components.
+    service_account: str = "default"
+    pull_secrets: PullSecrets = NO_PULL_SECRETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,8 @@ class ObservedComponent:
     service_account: str = "default"
     #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
     legacy_type: str = ""
+    #: The namespace's secrets of image registries.
+    pull_secrets: PullSecrets = NO_PULL_SECRETS
 
 
 NEW_GRAPH = ObservedGraph()

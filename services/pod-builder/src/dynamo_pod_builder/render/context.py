@@ -14,6 +14,7 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.discovery import Discovery, discovery_of
 from dynamo_pod_builder.render.placement import ALONE, Placement
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.v1alpha1 import NOTHING, OfComponent, of_component
 
 KubeObject = dict[str, Any]
@@ -45,6 +46,7 @@ class PodContext:
     discovery: Discovery
     worker_hash: str
     service_account: str
+    pull_secrets: PullSecrets = NO_PULL_SECRETS
     alpha: OfComponent = NOTHING
     placement: Placement = ALONE
 
@@ -91,6 +93,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         discovery=discovery_of(template_annotations, config),
         worker_hash=template_labels.get(labels.WORKER_HASH, ""),
         service_account=observed.service_account,
+        pull_secrets=observed.pull_secrets,
         alpha=alpha,
     )
 

@@ -68,7 +68,7 @@ def graph_children(
         if component.type is ComponentType.EPP:
             children += _picker(graph, namespace, spec, owner)
     return children + (
-        pod_clique_set.children(graph, components, config, observed.cliques, owner) if grove else components
+        pod_clique_set.children(graph, components, config, observed, owner) if grove else components
     )
 
 

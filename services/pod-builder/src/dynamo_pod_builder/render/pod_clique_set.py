@@ -12,7 +12,7 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
 from dynamo_pod_builder.render import names, placement
 from dynamo_pod_builder.render.backends import backend_of
-from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
+from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.ingress import ways_in
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels
@@ -30,15 +30,16 @@ def children(
     graph: DynamoGraphDeployment,
     components: Sequence[KubeObject],
     config: RenderConfig,
-    present: Sequence[str],
+    observed: ObservedGraph,
     owner: KubeObject,
 ) -> list[KubeObject]:
     """PodCliqueSet and Services of a graph; `components` are the component deployments that it would have otherwise.
 
-    Cliques that are `present` keep their order: another one would be another graph to Grove.
+    Cliques that are there keep their order: another one would be another graph to Grove.
     """
-    contexts = [context_of(parse_component(each), config, NEW_COMPONENT) for each in components]
-    rank = {name: number for number, name in enumerate(present)}
+    around = ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
+    contexts = [context_of(parse_component(each), config, around) for each in components]
+    rank = {name: number for number, name in enumerate(observed.cliques)}
     found = [_pod_clique_set(graph, contexts, config, rank, owner)]
     found += [clique_service(context, owner) for context in contexts if needs_service(context)]
     found += [way for context in contexts for way in ways_in(context, {}, owner)]

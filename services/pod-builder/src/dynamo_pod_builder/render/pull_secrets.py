@@ -1,0 +1,149 @@
+"""Image pull secrets by registry: who gives an image without a secret's name gets the namespace's secrets of its host.
+
+Kubernetes' own rules are kept where it decides which credentials it tries (`pkg/credentialprovider/keyring.go`): a key
+of a docker configuration may have a scheme, a path, and `*` for parts of the host's name; a port counts. Paths are left
+to the kubelet: a secret too many is not tried, one too few is an image that cannot be pulled.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+from dynamo_shared.api.registry.annotations import DISABLE_IMAGE_PULL_SECRET_DISCOVERY
+
+KubeObject = dict[str, Any]
+
+DOCKER_HUB = "docker.io"
+#: Other names of Docker Hub: what `docker login` writes into its file, and where the images really are.
+_DOCKER_HUB_ALIASES = frozenset({"index.docker.io", "registry-1.docker.io"})
+#: Where each type of Secret has its configuration; the older one is what the newer one has under `auths`.
+TYPES: Mapping[str, str] = {
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+    "kubernetes.io/dockercfg": ".dockercfg",
+}
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
+#: Containers of a pod that have images.
+_CONTAINERS = ("containers", "initContainers")
+
+
+@dataclass(frozen=True, slots=True)
+class PullSecrets:
+    """Names of a namespace's secrets by the registry that they open; no credentials."""
+
+    by_host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def of(self, image: str) -> tuple[str, ...]:
+        """Names of the secrets for an image, sorted."""
+        host = host_of(image)
+        found = set(self.by_host.get(host, ()))
+        for pattern, names in self.by_host.items():
+            if "*" in pattern and _matches(pattern, host):
+                found.update(names)
+        return tuple(sorted(found))
+
+
+NO_PULL_SECRETS = PullSecrets()
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A secret of which something could not be read; what could be read of it counts all the same."""
+
+    name: str
+    message: str
+
+
+def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, ...]]:
+    """Secrets of one namespace by host, and what is wrong with those that cannot be read; one never hides another."""
+    hosts: dict[str, set[str]] = {}
+    malformed: list[Malformed] = []
+    for secret in secrets:
+        if secret.get("type") not in TYPES:
+            continue
+        name = secret["metadata"]["name"]
+        try:
+            entries = _entries(secret)
+        except ValueError as error:
+            malformed.append(Malformed(name, str(error)))
+            continue
+        for key, entry in entries.items():
+            host = host_of_key(key)
+            if host and isinstance(entry, dict):
+                hosts.setdefault(host, set()).add(name)
+            else:
+                malformed.append(Malformed(name, f"the entry {key!r} is not credentials of a registry"))
+    found = {host: tuple(sorted(names)) for host, names in sorted(hosts.items())}
+    return PullSecrets(found), tuple(sorted(malformed, key=lambda each: (each.name, each.message)))
+
+
+def host_of(image: str) -> str:
+    """Registry of an image, in lower case with its port: `docker.io` for short names such as `busybox:1` or `org/img`."""
+    first, slash, _ = image.partition("/")
+    # What has neither dot nor port is a user or an organisation on Docker Hub.
+    if not slash or not ("." in first or ":" in first or first.lower() == "localhost"):
+        return DOCKER_HUB
+    return _canonical(first)
+
+
+def host_of_key(key: str) -> str:
+    """Registry of a key of a docker configuration: `https://index.docker.io/v1/` is Docker Hub."""
+    return _canonical(_SCHEME.sub("", key.strip().lower()).partition("/")[0])
+
+
+def add(pod: KubeObject, secrets: PullSecrets, annotations: Mapping[str, str]) -> None:
+    """Put the secrets of the pod's images behind those that the user names, unless an annotation wants none of it."""
+    if annotations.get(DISABLE_IMAGE_PULL_SECRET_DISCOVERY) == "true":
+        return
+    own = pod.get("imagePullSecrets") or []
+    named = {each.get("name") for each in own}
+    found = {name for image in _images(pod) for name in secrets.of(image)} - named
+    if found:
+        pod["imagePullSecrets"] = [*own, *({"name": name} for name in sorted(found))]
+
+
+def _images(pod: KubeObject) -> Iterator[str]:
+    for part in _CONTAINERS:
+        for container in pod.get(part) or ():
+            if image := container.get("image"):
+                yield image
+    for volume in pod.get("volumes") or ():
+        # An image that is mounted instead of run.
+        if reference := (volume.get("image") or {}).get("reference"):
+            yield reference
+
+
+def _canonical(host: str) -> str:
+    host = host.lower()
+    return DOCKER_HUB if host in _DOCKER_HUB_ALIASES else host
+
+
+def _matches(pattern: str, host: str) -> bool:
+    """Part by part, so that `*.example.com` is not `a.b.example.com`; the last part may have a port."""
+    wanted, parts = pattern.split("."), host.split(".")
+    return len(wanted) == len(parts) and all(map(fnmatchcase, parts, wanted))
+
+
+def _entries(secret: KubeObject) -> dict[str, Any]:
+    """Registry -> credentials. ValueError, in words for the secret's owner, where there are none."""
+    key = TYPES[secret["type"]]
+    try:
+        content = msgspec.json.decode(base64.b64decode((secret.get("data") or {})[key], validate=True))
+    except KeyError:
+        raise ValueError(f"it has no key {key}") from None
+    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError):
+        # The parser's own words might quote the secret.
+        raise ValueError(f"{key} is not JSON") from None
+    if isinstance(content, dict) and key == TYPES["kubernetes.io/dockerconfigjson"]:
+        content = content.get("auths")
+        if content is None:
+            raise ValueError(f'{key} has no "auths"')
+    if not isinstance(content, dict):
+        raise ValueError(f"{key} is not a docker configuration: it should map registries to credentials")
+    return content
