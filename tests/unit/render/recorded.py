@@ -59,6 +59,8 @@ def normalized(obj: KubeObject) -> KubeObject:
     if obj["kind"] == "Deployment":
         _fill(obj["spec"], DEPLOYMENT)
         _pod(obj["spec"]["template"]["spec"])
+    if obj["kind"] == "ResourceClaimTemplate":
+        _fill(obj["spec"], {"metadata": {}})
     return obj
 
 

@@ -85,6 +85,21 @@ class CommandLine:
         script = [*self.command, *self.args][self.script_at]
         return self._inserted(script, " ".join(flags), engine) if flags else script
 
+    def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
+        """`command` and `args` with the number that a flag gives raised; None where the flag gives none."""
+        given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)([0-9]+)(?!\S)")
+        line = [*self.command, *self.args]
+        for index, each in enumerate(line):
+            if each == flag and index + 1 < len(line) and line[index + 1].isdecimal():
+                line[index + 1] = str(int(line[index + 1]) + by)
+                break
+            if given.search(each):
+                line[index] = given.sub(lambda found: f"{found[1]}{int(found[2]) + by}", each)
+                break
+        else:
+            return None
+        return line[: len(self.command)], line[len(self.command) :]
+
     @property
     def quoted(self) -> str:
         """The line as one would type it."""
@@ -98,9 +113,9 @@ class CommandLine:
             raise RenderError(
                 self.component,
                 _PATH,
-                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so flags for several nodes "
-                f"({flags}) have no place",
-                "start the engine in the script, or leave multinode out",
+                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to tell "
+                f"the engine ({flags}) has no place",
+                "start the engine in the script",
             )
         return f"{script[: found.end()]} {flags}{script[found.end() :]}"
 
@@ -119,7 +134,7 @@ def read(component: str, container: KubeObject) -> CommandLine:
     raise RenderError(
         component,
         _PATH,
-        f"runs {program or 'what its image says'}, into which flags for several nodes cannot be put",
+        f"runs {program or 'what its image says'}, into which flags for the engine cannot be put",
         "set command to python3 -m dynamo.<engine>, or to a shell with a script that does so",
     )
 

@@ -9,10 +9,12 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
 
 from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.backends import backend_of
+from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import context_of
 from dynamo_pod_builder.render.deployment import deployment
-from dynamo_pod_builder.render.features import check_component
+from dynamo_pod_builder.render.features import check_component, check_sharing
 from dynamo_pod_builder.render.ingress import ways_in
 from dynamo_pod_builder.render.leader_worker_set import leader_worker_set
 from dynamo_pod_builder.render.owner import controller_reference
@@ -31,13 +33,19 @@ def component_children(
     """
     context = context_of(component, config, observed)
     check_component(context.component, component.spec, multinode=config.leader_worker_sets)
+    engine = backend_of(context).name
+    check_sharing(context.component, component.spec, engine, claims=config.device_claims, grove=False)
     names.check(context.component, context.name, context.dynamo_namespace)
     owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata)
     own = component.metadata.labels
     children: list[KubeObject] = []
-    if context.discovery.kubernetes and not context.of_graph:
-        # A graph makes this for its components; one on its own would wait for an account that nobody makes.
-        children += discovery_access(context.graph, context.namespace, owner)
+    if not context.of_graph:
+        # A graph makes these for its components; one on its own would wait for what nobody makes.
+        if context.discovery.kubernetes:
+            children += discovery_access(context.graph, context.namespace, owner)
+        children += claim_templates(
+            context.graph, context.component, context.namespace, component.spec, context.template, owner=owner
+        )
     workload = leader_worker_set if context.nodes > 1 else deployment
     children.append(workload(context, own, owner))
     if needs_service(context):

@@ -29,6 +29,16 @@ def merge_env(*layers: Iterable[EnvVar]) -> list[EnvVar]:
     return [merged[name] for name in sorted(merged)]
 
 
+def with_vars(variables: Iterable[EnvVar], *last: EnvVar) -> list[EnvVar]:
+    """Variables with more behind them, which win over those of the same name."""
+    return [*without_vars(variables, *(each["name"] for each in last)), *last]
+
+
+def without_vars(variables: Iterable[EnvVar], *names: str) -> list[EnvVar]:
+    """Variables but for those of some names."""
+    return [each for each in variables if each["name"] not in names]
+
+
 @lru_cache(maxsize=64)
 def standard(config: RenderConfig) -> tuple[EnvVar, ...]:
     """Addresses of the infrastructure, as far as the installation names them."""

@@ -6,8 +6,11 @@ from typing import Any
 
 from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
 
+from dynamo_pod_builder.render.backends import backend_named
 from dynamo_pod_builder.render.config import RenderConfig
+from dynamo_pod_builder.render.context import WORKERS
 from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.sharing import fails_over, memory_has_pods, memory_service
 
 
 def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
@@ -22,16 +25,54 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             "multinode",
             "install LeaderWorkerSet or Grove, or leave multinode out to run each replica on one node",
         )
-    experimental = spec.experimental
-    if experimental is None:
-        return
-    for path, feature, words in (
-        ("gpuMemoryService", experimental.gpu_memory_service, "the GPU memory service"),
-        ("failover", experimental.failover, "engine failover"),
-        ("checkpoint", experimental.checkpoint, "starting from a checkpoint"),
-    ):
-        if feature is not None:
-            raise NotDeployable(name, f"{words} is not available", f"experimental.{path}", "leave it out")
+    if spec.experimental is not None and spec.experimental.checkpoint is not None:
+        raise NotDeployable(
+            name, "starting from a checkpoint is not available", "experimental.checkpoint", "leave it out"
+        )
+
+
+def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, grove: bool) -> None:
+    """NotDeployable where engines cannot share GPU memory, or fail over, as a component asks.
+
+    `engine` is the inference engine, "" where none is known; `claims` says whether GPUs can be claimed in this cluster,
+    `grove` whether Grove runs the component.
+    """
+    service, failover = memory_service(spec), fails_over(spec)
+    if service is not None:
+        at, backend = "experimental.gpuMemoryService", backend_named(engine)
+        if spec.type not in WORKERS:
+            raise NotDeployable(name, "only a worker, prefill or decode has weights to share", at, "leave it out")
+        if not claims:
+            raise NotDeployable(
+                name,
+                "GPUs cannot be shared here: the cluster does not serve resource.k8s.io/v1 (Dynamic Resource Allocation), "
+                "or the platform is set not to use it",
+                at,
+                "use Kubernetes 1.34 or later with a driver for its GPUs, or leave gpuMemoryService out",
+            )
+        if memory_has_pods(spec) and not grove:
+            raise NotDeployable(
+                name, "pods share GPU memory only where Grove runs them", f"{at}.mode", "install Grove, or use IntraPod"
+            )
+        if memory_has_pods(spec) and not backend.shares_memory_between_pods:
+            raise NotDeployable(
+                name, f"{_named(engine)} cannot share GPU memory between pods", f"{at}.mode", "use vLLM, or IntraPod"
+            )
+    if failover is not None:
+        at = "experimental.failover"
+        if service is None or service.mode is not failover.mode:
+            raise NotDeployable(
+                name,
+                "engines that fail over share their weights, through a GPU memory service of the same mode",
+                at,
+                f"set gpuMemoryService with mode {failover.mode.value}",
+            )
+        if not backend_named(engine).fails_over:
+            raise NotDeployable(name, f"{_named(engine)} cannot fail over", at, "use vLLM, or leave failover out")
+
+
+def _named(engine: str) -> str:
+    return f"the engine {engine}" if engine else "an engine that the command line does not tell"
 
 
 def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:

@@ -11,12 +11,14 @@ from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeplo
 
 from dynamo_pod_builder.render import hashing, names, picker, pod_clique_set, waiting
 from dynamo_pod_builder.render.backends import engine_of_graph
+from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
 from dynamo_pod_builder.render.deployment import strategy
 from dynamo_pod_builder.render.discovery import discovery_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
-from dynamo_pod_builder.render.features import check_component, check_picker
+from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
+from dynamo_pod_builder.render.gateway import gateway_children
 from dynamo_pod_builder.render.legacy_config import apply_legacy_config
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
@@ -41,6 +43,8 @@ def graph_children(
     specs = _component_specs(graph, config)
     engine = _engine(graph, specs)
     grove = on_grove(graph, config)
+    for component in graph.spec.components:
+        check_sharing(component.name, component, engine, claims=config.device_claims, grove=grove)
     # Grove replaces the pods of a clique itself; without it each generation of workers has objects of its own.
     generation = "" if grove else _generation(graph, specs)
     worker_labels = {labels.WORKER_HASH: generation} if generation else {}
@@ -49,6 +53,7 @@ def graph_children(
 
     alpha = of_graph(graph)
     children = volume_claims(graph.metadata.name, namespace, alpha.claims, owner)
+    children += gateway_children(graph, config, owner)
     components: list[KubeObject] = []
     if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
         children += discovery_access(graph.metadata.name, namespace, owner)
@@ -65,6 +70,9 @@ def graph_children(
             spec["backendFramework"] = backend
         made = _component_deployment(graph, namespace, name, spec, owner)
         components.append(handed_down(made, alpha.services.get(component.name)))
+        children += claim_templates(
+            graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
+        )
         if component.type is ComponentType.EPP:
             children += _picker(graph, namespace, spec, owner)
     return children + (

@@ -77,6 +77,16 @@ def model_service(model: str) -> str:
     return f"dynamo-model-{model_hash(model)}"
 
 
+def claim_template(graph: str, component: str) -> str:
+    """ResourceClaimTemplate of the GPUs of a component's pods."""
+    return f"{graph}-{component.lower()}-gpu"
+
+
+def rank_claim(component: str, rank: int) -> str:
+    """Claim of the GPUs that the pods of one rank share."""
+    return f"{component.lower()}-gpu-rank-{rank}"
+
+
 def wait_script(graph: str) -> str:
     """ConfigMap of the script that waits for a group's leader."""
     return f"{graph}-wait-leader-script"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dynamo_shared.api.registry import env
+
 
 class Role(StrEnum):
     """What a pod is in its replica."""
@@ -12,6 +14,8 @@ class Role(StrEnum):
     MAIN = "main"
     LEADER = "leader"
     WORKER = "worker"
+    #: Holds the GPU memory of a rank, for the engines of that rank to share.
+    MEMORY = "gms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Placement:
     role: Role = Role.MAIN
     nodes: int = 1
     group: Group | None = None
+    #: Rank whose GPU memory the pod shares with other pods; None where pods keep theirs to themselves.
+    memory_rank: int | None = None
 
     @property
     def rank(self) -> str:
@@ -63,6 +69,11 @@ def worker(group: Group, nodes: int) -> Placement:
     return Placement(Role.WORKER, nodes, group)
 
 
+def memory(nodes: int, rank: int) -> Placement:
+    """The pod that holds the GPU memory of a rank."""
+    return Placement(Role.MEMORY, nodes, memory_rank=rank)
+
+
 def leader_worker_set(nodes: int) -> Group:
     """Names that LeaderWorkerSet gives: worker i of leader `x.service` is `x-i.service`."""
     return Group(
@@ -76,14 +87,31 @@ def leader_worker_set(nodes: int) -> Group:
 
 
 def grove(component: str, nodes: int) -> Group:
-    """Names that Grove gives to the pods of a scaling group's cliques."""
-    pod = f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{component.lower()}"
-    service = "$(GROVE_HEADLESS_SERVICE)"
+    """Names that Grove gives to the pods of a scaling group's cliques: a leader, and one clique of workers."""
+    rank = f"$(({env.GROVE_PCLQ_POD_INDEX} + 1))"
     return Group(
-        leader_host=f"{pod}-ldr-0.{service}",
-        worker_hosts=tuple(f"{pod}-wkr-{i}.{service}" for i in range(nodes - 1)),
-        worker_rank="$((GROVE_PCLQ_POD_INDEX + 1))",
-        shell_rank="$((GROVE_PCLQ_POD_INDEX + 1))",
+        leader_host=_grove_host(component, "ldr-0"),
+        worker_hosts=tuple(_grove_host(component, f"wkr-{i}") for i in range(nodes - 1)),
+        worker_rank=rank,
+        shell_rank=rank,
         rank_needs_shell=True,
         names_come_late=False,
     )
+
+
+def grove_by_rank(component: str, nodes: int, rank: int) -> Group:
+    """The same where each rank has a clique of its own, of engines that fail over: those of one index are one group."""
+    index = f"$({env.GROVE_PCLQ_POD_INDEX})"
+    return Group(
+        leader_host=_grove_host(component, f"ldr-{index}"),
+        worker_hosts=tuple(_grove_host(component, f"wkr-{each}-{index}") for each in range(1, nodes)),
+        worker_rank=str(rank),
+        shell_rank=str(rank),
+        rank_needs_shell=False,
+        names_come_late=False,
+    )
+
+
+def _grove_host(component: str, pod: str) -> str:
+    group = f"$({env.GROVE_PCSG_NAME})-$({env.GROVE_PCSG_INDEX})"
+    return f"{group}-{component.lower()}-{pod}.$({env.GROVE_HEADLESS_SERVICE})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_pod_builder.render import names, pull_secrets, volumes
+from dynamo_pod_builder.render import failover, gpu_memory, names, pull_secrets, volumes
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.containers import defaults_of, frontend
 from dynamo_pod_builder.render.context import MAIN, PodContext
@@ -59,6 +59,8 @@ def pod_spec(context: PodContext) -> KubeObject:
     pod["volumes"] = volumes.in_mount_order(pod.get("volumes", []), main.get("volumeMounts", []))
     if not pod["volumes"]:
         del pod["volumes"]
+    gpu_memory.share(pod, context)
+    failover.stand_by(pod, context, backend)
     pull_secrets.add(pod, context.pull_secrets, context.template_annotations)
     return pod
 

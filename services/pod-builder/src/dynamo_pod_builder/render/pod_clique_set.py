@@ -1,8 +1,8 @@
-"""The PodCliqueSet of a graph, for Grove: a clique a component, or a scaling group where its replicas span nodes."""
+"""The PodCliqueSet of a graph, for Grove: a clique a component, or a scaling group where a replica is several cliques."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.registry import labels
@@ -10,19 +10,19 @@ from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
 
-from dynamo_pod_builder.render import names, placement
-from dynamo_pod_builder.render.backends import backend_of
+from dynamo_pod_builder.render import claims, layout, names
 from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.ingress import ways_in
+from dynamo_pod_builder.render.layout import Clique
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels
-from dynamo_pod_builder.render.placement import ALONE, Placement
+from dynamo_pod_builder.render.placement import Role
 from dynamo_pod_builder.render.pod import pod_spec
 from dynamo_pod_builder.render.service import clique_service, model_service, needs_service
+from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
 
 KubeObject = dict[str, Any]
 
-LEADER, WORKER = "ldr", "wkr"
 _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 
 
@@ -57,18 +57,21 @@ def _pod_clique_set(
 ) -> KubeObject:
     cliques: list[KubeObject] = []
     groups: list[KubeObject] = []
+    shared: dict[str, list[KubeObject]] = {}
     parts: list[tuple[str, ...]] = []
     for context in contexts:
-        own = _cliques(context)
-        cliques += own
+        own = layout.cliques(context)
+        cliques += [_clique(context, each) for each in own]
         name = names.clique(context.component)
-        if context.nodes > 1:
+        if layout.is_group(context):
             groups.append(_scaling_group(context, own))
-            parts.append((name, max((each["name"] for each in own), key=len)))
+            shared[groups[-1]["name"]] = _claim_templates(context)
+            parts.append((name, max((each.name for each in own), key=len)))
         else:
             parts.append((name,))
     cliques.sort(key=lambda each: rank.get(each["name"], len(rank)))
     groups.sort(key=lambda each: rank.get(each["cliqueNames"][0], len(rank)))
+    claimed = [each for group in groups for each in shared[group["name"]]]
     template: KubeObject = {
         "cliqueStartupType": _EXPLICIT if any("startsAfter" in each["spec"] for each in cliques) else _ANY_ORDER,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
@@ -76,6 +79,8 @@ def _pod_clique_set(
     }
     if groups:
         template["podCliqueScalingGroups"] = groups
+    if claimed:
+        template["resourceClaimTemplates"] = claimed
     if config.grove_termination_delay > 0:
         template["terminationDelay"] = _duration(config.grove_termination_delay)
     constraint = graph.spec.topology_constraint
@@ -93,44 +98,61 @@ def _pod_clique_set(
     }
 
 
-def _cliques(context: PodContext) -> list[KubeObject]:
-    """The cliques of a component: one, or leaders and workers."""
-    if context.nodes == 1:
-        clique = _clique(context, "", ALONE, 1 if context.spec.replicas is None else context.spec.replicas)
-        return [{**clique, **_topology(context)}]
-    group = placement.grove(context.component, context.nodes)
-    leaders = _clique(context, LEADER, placement.leader(group, context.nodes), 1)
-    workers = _clique(context, WORKER, placement.worker(group, context.nodes), context.nodes - 1)
-    if backend_of(context).leader_starts_last:
-        leaders["spec"]["startsAfter"] = [workers["name"]]
-    return [leaders, workers]
-
-
-def _clique(context: PodContext, role: str, place: Placement, replicas: int) -> KubeObject:
-    name = names.clique(context.component, role)
-    marks = {**context.template_annotations, DISCOVERY_BACKEND: context.discovery.backend}
-    return {
-        "name": name,
-        "labels": {**pod_labels(context, {}), labels.SELECTOR: context.name},
-        "annotations": marks,
-        "spec": {
-            "roleName": name,
-            "replicas": replicas,
-            # A group is of no use without all of its pods; replicas beside each other are.
-            "minAvailable": replicas if role else 1,
-            "podSpec": pod_spec(context.placed(place)),
-        },
+def _clique(context: PodContext, clique: Clique) -> KubeObject:
+    marks = {**pod_labels(context, {}), labels.SELECTOR: context.name}
+    if clique.placement.role is Role.MEMORY:
+        # It serves no requests, so nobody is to find it.
+        marks = {name: value for name, value in marks.items() if name not in context.discovery.labels}
+    elif fails_over_between_pods(context.spec):
+        marks[labels.FAILOVER_ENGINE_GROUP_MEMBER] = "true"
+    spec: KubeObject = {
+        "roleName": clique.name,
+        "replicas": clique.replicas,
+        "minAvailable": clique.min_available,
+        "podSpec": pod_spec(context.placed(clique.placement)),
     }
+    if clique.after:
+        spec["startsAfter"] = list(clique.after)
+    made: KubeObject = {
+        "name": clique.name,
+        "labels": marks,
+        "annotations": {**context.template_annotations, DISCOVERY_BACKEND: context.discovery.backend},
+        "spec": spec,
+    }
+    return made if layout.is_group(context) else {**made, **_topology(context)}
 
 
-def _scaling_group(context: PodContext, cliques: Iterable[KubeObject]) -> KubeObject:
-    return {
+def _scaling_group(context: PodContext, cliques: Sequence[Clique]) -> KubeObject:
+    group: KubeObject = {
         "name": names.clique(context.component),
-        "cliqueNames": [each["name"] for each in cliques],
+        "cliqueNames": [each.name for each in cliques],
         "replicas": 1 if context.spec.replicas is None else context.spec.replicas,
         "minAvailable": 1,
         **_topology(context),
     }
+    sharing = [
+        claims.rank_sharing(
+            context.component, rank, (each.name for each in cliques if each.placement.memory_rank == rank)
+        )
+        for rank in _memory_ranks(context)
+    ]
+    return {**group, "resourceSharing": sharing} if sharing else group
+
+
+def _claim_templates(context: PodContext) -> list[KubeObject]:
+    """The GPUs of each rank, where several pods share them."""
+    service = memory_service(context.spec)
+    if service is None or not _memory_ranks(context):
+        return []
+    count = claims.gpus_of(context.component, context.template)
+    return [
+        claims.rank_template(context.component, rank, service.device_class_name, count)
+        for rank in _memory_ranks(context)
+    ]
+
+
+def _memory_ranks(context: PodContext) -> range:
+    return range(context.nodes if memory_has_pods(context.spec) else 0)
 
 
 def _topology(context: PodContext) -> KubeObject:

@@ -18,11 +18,21 @@ class Backend:
     compilation_cache_path: ClassVar[str] = ""
     #: Whether a leader may start only when its workers have.
     leader_starts_last: ClassVar[bool] = False
+    #: Whether engines in several pods can share the memory of their GPUs.
+    shares_memory_between_pods: ClassVar[bool] = False
+    #: Whether an engine can wait, with its weights loaded, for another one to fail.
+    fails_over: ClassVar[bool] = False
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """Change the main container in place; its `env` list is its own. Variables added here follow the sorted ones.
 
         RenderError where the engine cannot be told what it must know.
+        """
+
+    def update_engine(self, engine: KubeObject, number: int, context: PodContext) -> None:
+        """Change one of the engines of a pod in place, `number` counts from 0: they share the pod's ports and address.
+
+        Called where `fails_over` is set.
         """
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:

@@ -17,9 +17,10 @@ from dynamo_pod_builder.render import commandline, gpus, waiting
 from dynamo_pod_builder.render.backends.base import Backend, without_probes
 from dynamo_pod_builder.render.commandline import SHELL, CommandLine
 from dynamo_pod_builder.render.context import MAIN, PodContext
-from dynamo_pod_builder.render.env import from_field, var
-from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.env import from_field, var, with_vars
+from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.placement import Group, Role
+from dynamo_pod_builder.render.sharing import fails_over_within_pod
 
 KubeObject = dict[str, Any]
 
@@ -32,6 +33,9 @@ _DATA = ("--data-parallel-size", "-dp")
 _ELASTIC = "--enable-elastic-ep"
 _RAY_HEAD = f"ray start --head --port={ports.VLLM_RAY.number}"
 _EXECUTOR = "--distributed-executor-backend"
+_MASTER_PORT, _RPC_PORT = "--master-port", "--data-parallel-rpc-port"
+_LOAD_FORMAT = "--load-format"
+_SHADOW_MODE = var(env.DYN_VLLM_GMS_SHADOW_MODE, "true")
 
 
 class Mode(StrEnum):
@@ -66,13 +70,21 @@ class Vllm(Backend):
 
     name = "vllm"
     compilation_cache_path = "/root/.cache/vllm"
+    shares_memory_between_pods = True
+    fails_over = True
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:
-        """Flags of a group, and where the compilation cache is."""
+        """Flags of a group and of shared GPU memory, and where the compilation cache is."""
         placement = context.placement
+        if placement.memory_rank is not None:
+            if placement.role is not Role.MEMORY:
+                _load_from_memory(container, context)
+            container["env"] = with_vars(container["env"], _SHADOW_MODE)
         if placement.group is not None:
             layout = _layout(container, context)
-            _distribute(container, context, layout, placement.group, mode_of(layout, context))
+            mode = mode_of(layout, context)
+            _check_engines(context, mode)
+            _distribute(container, context, layout, placement.group, mode)
             if placement.role is Role.WORKER:
                 without_probes(container)
             if multiprocessing(context):
@@ -80,6 +92,26 @@ class Vllm(Backend):
         cache = context.spec.compilation_cache
         if cache is not None and all(each["name"] != env.VLLM_CACHE_ROOT for each in container["env"]):
             container["env"].append(var(env.VLLM_CACHE_ROOT, cache.mount_path or self.compilation_cache_path))
+
+    def update_engine(self, engine: KubeObject, number: int, context: PodContext) -> None:
+        """Ports of its own, since the engines of a pod share the pod's address."""
+        variables = [
+            _SHADOW_MODE,
+            var(env.VLLM_NIXL_SIDE_CHANNEL_PORT, str(ports.VLLM_NIXL_SIDE_CHANNEL.number + number)),
+            var(env.DYN_VLLM_KV_EVENT_PORT, str(ports.VLLM_KV_EVENTS.number + number)),
+        ]
+        if context.nodes > 1:
+            variables.append(var(env.NNODES, str(context.nodes)))
+        engine["env"] = with_vars(engine["env"], *variables)
+        if number:
+            apart = number * (ports.VLLM_SHADOW_MASTER.number - ports.VLLM_MASTER.number)
+            master = ports.VLLM_MASTER.number + apart
+            line = commandline.read(context.component, engine)
+            engine["command"], engine["args"] = line.raised(_MASTER_PORT, apart) or line.with_flags(
+                [_MASTER_PORT, str(master)], self.name
+            )
+            line = commandline.read(context.component, engine)
+            engine["command"], engine["args"] = line.raised(_RPC_PORT, apart) or (engine["command"], engine["args"])
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
         """A worker's processes end when they do not find their leader, so the worker waits for it first."""
@@ -115,6 +147,18 @@ def _elastic(container: KubeObject) -> bool:
     return any(_ELASTIC in each for each in (*(container.get("command") or ()), *(container.get("args") or ())))
 
 
+def _check_engines(context: PodContext, mode: Mode) -> None:
+    if fails_over_within_pod(context.spec) and mode in (Mode.RAY, Mode.ELASTIC):
+        raise NotDeployable(
+            context.component,
+            "the engines of a pod would both start Ray, which uses one port of it",
+            "experimental.failover",
+            f"set the annotation {VLLM_DISTRIBUTED_EXECUTOR_BACKEND} to mp"
+            if mode is Mode.RAY
+            else f"leave failover or {_ELASTIC} out",
+        )
+
+
 def _layout(container: KubeObject, context: PodContext) -> Layout:
     line = commandline.read(context.component, container)
     found = gpus.count(container)
@@ -126,6 +170,13 @@ def _layout(container: KubeObject, context: PodContext) -> Layout:
             f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it",
         )
     return Layout(line, found, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
+
+
+def _load_from_memory(container: KubeObject, context: PodContext) -> None:
+    """Take weights from the GPU memory service, unless the flags say where else from."""
+    line = commandline.read(context.component, container)
+    if line.flag(_LOAD_FORMAT) is None:
+        container["command"], container["args"] = line.with_flags([_LOAD_FORMAT, "gms"], Vllm.name)
 
 
 def _distribute(container: KubeObject, context: PodContext, layout: Layout, group: Group, mode: Mode) -> None:
@@ -152,7 +203,7 @@ def _distribute(container: KubeObject, context: PodContext, layout: Layout, grou
 def _processes(container: KubeObject, context: PodContext, layout: Layout, group: Group) -> None:
     placement = context.placement
     flags = [_EXECUTOR, "mp", "--nnodes", str(placement.nodes), "--master-addr", group.leader_host]
-    flags += ["--master-port", str(ports.VLLM_MASTER.number), "--node-rank", placement.rank]
+    flags += [_MASTER_PORT, str(ports.VLLM_MASTER.number), "--node-rank", placement.rank]
     if placement.role is Role.WORKER:
         flags.append("--headless")
     container["command"], container["args"] = layout.line.with_flags(flags, Vllm.name, shell=placement.rank_needs_shell)
@@ -167,7 +218,7 @@ def _data_parallel(container: KubeObject, context: PodContext, layout: Layout, g
         flags += ["--data-parallel-size", str(local * placement.nodes)]
     flags += ["--data-parallel-size-local", str(local), "--data-parallel-start-rank", first]
     flags += ["--data-parallel-address", group.leader_host]
-    flags += ["--data-parallel-rpc-port", str(ports.VLLM_DATA_PARALLEL_RPC.number)]
+    flags += [_RPC_PORT, str(ports.VLLM_DATA_PARALLEL_RPC.number)]
     container["command"], container["args"] = layout.line.with_flags(flags, Vllm.name, shell=worker)
 
 

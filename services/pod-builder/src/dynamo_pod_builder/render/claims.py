@@ -1,0 +1,95 @@
+"""GPUs that containers or pods share, claimed through Dynamic Resource Allocation instead of counted by a device plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES
+from dynamo_shared.api.v1beta1 import ComponentSpec
+
+from dynamo_pod_builder.render import gpus, names
+from dynamo_pod_builder.render.errors import RenderError
+from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.sharing import memory_service
+from dynamo_pod_builder.render.template import main_container
+
+KubeObject = dict[str, Any]
+
+#: Names of the one request within a claim; the reference's, by which drivers and tools may refer to it.
+_OF_POD, _OF_RANK = "gpus", "gpu"
+#: Nodes with GPUs are tainted. A device plugin tolerates that for pods that count GPUs; for those that claim them nobody does.
+_TOLERATION = {"key": gpus.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def gpus_of(component: str, template: KubeObject) -> int:
+    """GPUs that the main container of a pod template asks for. RenderError where it asks for none."""
+    found = gpus.count(main_container(template) or {})
+    if not found:
+        raise RenderError(
+            component,
+            "podTemplate.spec.containers[main].resources.limits",
+            "names no GPU, and as many are claimed as it names",
+            f"set {gpus.NVIDIA_GPU} to the number of GPUs that the engine uses",
+        )
+    return found
+
+
+def claim_templates(
+    graph: str, component: str, namespace: str, spec: ComponentSpec, template: KubeObject, *, owner: KubeObject
+) -> list[KubeObject]:
+    """ResourceClaimTemplate by which each pod of a component gets its GPUs, where its containers share them.
+
+    It is there for pods that share GPUs with other pods as well, as the reference has it; nothing claims by it then.
+    """
+    service = memory_service(spec)
+    if service is None:
+        return []
+    count = gpus_of(component, template)
+    return [
+        {
+            "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
+            "kind": RESOURCE_CLAIM_TEMPLATES.kind,
+            "metadata": object_metadata(names.claim_template(graph, component), namespace, {}, {}, owner),
+            "spec": {"spec": _devices(_OF_POD, service.device_class_name, count)},
+        }
+    ]
+
+
+def rank_template(component: str, rank: int, device_class: str, count: int) -> KubeObject:
+    """Template within a PodCliqueSet: the GPUs of one rank, which the pods of several cliques share."""
+    return {
+        "name": names.rank_claim(component, rank),
+        "templateSpec": {"metadata": {}, "spec": _devices(_OF_RANK, device_class, count)},
+    }
+
+
+def rank_sharing(component: str, rank: int, cliques: Iterable[str]) -> KubeObject:
+    """Who shares the GPUs of one rank: these cliques, in each replica of their scaling group anew."""
+    return {
+        "name": names.rank_claim(component, rank),
+        "scope": "PerReplica",
+        "filter": {"childCliqueNames": list(cliques)},
+    }
+
+
+def without_gpus(container: KubeObject) -> None:
+    """Take GPUs out of a container's resources, in place: what is claimed must not be counted as well."""
+    resources = dict(container.get("resources") or {})
+    for side in ("limits", "requests"):
+        left = {name: amount for name, amount in (resources.pop(side, None) or {}).items() if not gpus.is_gpu(name)}
+        if left:
+            resources[side] = left
+    container["resources"] = resources
+
+
+def tolerate_gpu_nodes(pod: KubeObject) -> None:
+    """Let a pod onto nodes that are tainted for their GPUs, in place."""
+    present = pod.get("tolerations") or []
+    if _TOLERATION not in present:
+        pod["tolerations"] = [*present, {**_TOLERATION}]
+
+
+def _devices(request: str, device_class: str, count: int) -> KubeObject:
+    exactly = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}
+    return {"devices": {"requests": [{"name": request, "exactly": exactly}]}}

@@ -1,0 +1,62 @@
+"""Failover: engines that share their weights through the GPU memory service, of which the one that holds a lock serves.
+
+Within a pod they are containers beside each other, made from the main one; between pods they are pods of one clique.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env, ports
+
+from dynamo_pod_builder.render.backends.base import Backend
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.env import var, with_vars, without_vars
+from dynamo_pod_builder.render.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
+from dynamo_pod_builder.render.merge import PROBES
+from dynamo_pod_builder.render.sharing import fails_over_within_pod
+
+KubeObject = dict[str, Any]
+
+_LOCK = f"{SOCKETS_WITHIN_POD}/{LOCK_FILE}"
+#: One serves, one waits.
+_ENGINES_WITHIN_POD = 2
+#: What says of the whole pod what here each engine decides for itself.
+_OF_ONE_ENGINE = (
+    env.DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS,
+    env.DYN_HEALTH_CHECK_ENABLED,
+)
+
+
+def stand_by(pod: KubeObject, context: PodContext, backend: Backend) -> None:
+    """Put several engines in place of the main container, in place. They share its GPUs and the memory on them."""
+    if not fails_over_within_pod(context.spec):
+        return
+    main, *others = pod["containers"]
+    found = []
+    for number in range(_ENGINES_WITHIN_POD):
+        engine = _engine(main, number)
+        backend.update_engine(engine, number, context)
+        found.append(engine)
+    pod["containers"] = [*found, *others]
+
+
+def _engine(main: KubeObject, number: int) -> KubeObject:
+    port = {**ports.SYSTEM.container_port(), "containerPort": ports.SYSTEM.number + number}
+    port["name"] = f"{ports.SYSTEM.name}-{number}"
+    name = f"engine-{number}"
+    engine = {**main, "name": name, "ports": [port]}
+    engine["env"] = with_vars(
+        without_vars(main["env"], *_OF_ONE_ENGINE),
+        var(env.ENGINE_ID, str(number)),
+        var(env.CONTAINER_NAME, name),
+        var(env.FAILOVER_LOCK_PATH, _LOCK),
+        var(env.DYN_SYSTEM_STARTING_HEALTH_STATUS, "notready"),
+        var(env.DYN_SYSTEM_PORT, str(port["containerPort"])),
+        var(env.DYN_SYSTEM_ENABLED, "true"),
+        var(env.DYN_FORWARDPASS_METRIC_PORT, str(ports.FORWARD_PASS_METRICS.number + number)),
+    )
+    for probe in PROBES:
+        if "httpGet" in engine.get(probe, ()):
+            engine[probe] = {**engine[probe], "httpGet": {**engine[probe]["httpGet"], "port": port["name"]}}
+    return engine

@@ -1,0 +1,158 @@
+"""The GPU memory service: a process that keeps weights in GPU memory, which engines map instead of loading their own.
+
+Within a pod it is a container that starts before the engine. Between pods it has a pod of its own a rank, on the same
+GPUs and so on the same node as the engines, which reach it through a directory of that node (behaviour, sections 3.2
+and 4.6).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env, labels
+
+from dynamo_pod_builder.render import claims, names
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.env import from_field, var, with_vars, without_vars
+from dynamo_pod_builder.render.placement import Role
+from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
+
+KubeObject = dict[str, Any]
+
+#: Where the containers of a pod find the sockets of the service, and the lock of engines that fail over.
+SOCKETS_WITHIN_POD = "/gms-intrapod-control"
+#: Beside the sockets; the engine that holds it serves.
+LOCK_FILE = "failover.lock"
+_MODULE = "gpu_memory_service.cli.server"
+_CLAIM = "intrapod-shared-gpu"
+_VOLUME_WITHIN_POD = "gms-intrapod-control"
+
+#: The same between pods: a directory of the node, below which each rank of each replica has its own.
+_SOCKETS = "/run/gms/shared"
+_NODE_DIRECTORY = "/run/gms"
+_VOLUME = "gms-shared"
+#: Weights and KV cache have a socket each, for every GPU.
+_SOCKETS_A_GPU = 2
+#: Seconds that the service may take to open them: a probe every 2, 150 times.
+_PERIOD, _TRIES = 2, 150
+
+
+def share(pod: KubeObject, context: PodContext) -> None:
+    """Let a pod have part in the service, in place: as its server, as its client, or with both inside."""
+    if memory_service(context.spec) is None:
+        return
+    if not memory_has_pods(context.spec):
+        _within_pod(pod, context)
+    elif context.placement.role is Role.MEMORY:
+        _serve(pod, context)
+    else:
+        _use(pod, context)
+
+
+def _within_pod(pod: KubeObject, context: PodContext) -> None:
+    main = pod["containers"][0]
+    mount = {"name": _VOLUME_WITHIN_POD, "mountPath": SOCKETS_WITHIN_POD}
+    sockets = var(env.GMS_SOCKET_DIR, SOCKETS_WITHIN_POD)
+    claims.without_gpus(main)
+    main["resources"]["claims"] = [*main["resources"].get("claims", ()), {"name": _CLAIM}]
+    main["env"] = with_vars(main["env"], sockets)
+    main["volumeMounts"] = [*main.get("volumeMounts", ()), mount]
+    server = {
+        "name": "gms-server",
+        "image": main["image"],
+        "command": ["python3", "-m", _MODULE],
+        "env": [sockets],
+        "resources": {"claims": [{"name": _CLAIM}]},
+        # What makes it a sidecar: it starts before the engine, and runs as long as the pod does.
+        "restartPolicy": "Always",
+        "volumeMounts": [{**mount}],
+    }
+    pod["initContainers"] = [*pod.get("initContainers", ()), server]
+    pod["volumes"] = [*pod.get("volumes", ()), {"name": _VOLUME_WITHIN_POD, "emptyDir": {}}]
+    template = names.claim_template(context.graph, context.component)
+    pod["resourceClaims"] = [
+        *pod.get("resourceClaims", ()),
+        {"name": _CLAIM, "resourceClaimTemplateName": template},
+    ]
+    claims.tolerate_gpu_nodes(pod)
+
+
+def _serve(pod: KubeObject, context: PodContext) -> None:
+    """The pod of a server. It holds GPU memory and nothing else, so the user's other containers stay with the engines."""
+    main = pod["containers"][0]
+    gpus = claims.gpus_of(context.component, context.template)
+    main["command"], main["args"] = ["bash", "-c"], [_SCRIPT]
+    for probe in ("livenessProbe", "readinessProbe"):
+        main.pop(probe, None)
+    main["startupProbe"] = {
+        "exec": {"command": ["sh", "-c", _opened(gpus * _SOCKETS_A_GPU)]},
+        "periodSeconds": _PERIOD,
+        "timeoutSeconds": _PERIOD,
+        "failureThreshold": _TRIES,
+    }
+    main["env"] = with_vars(main["env"], var(env.GMS_SOCKET_DIR, _SOCKETS))
+    pod["containers"] = [main]
+    pod.pop("initContainers", None)
+    _on_node(pod, context)
+
+
+def _use(pod: KubeObject, context: PodContext) -> None:
+    """The pod of an engine: it is ready when it holds the lock, whether or not there is another that could."""
+    main = pod["containers"][0]
+    main["env"] = with_vars(
+        without_vars(main["env"], env.DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS),
+        from_field(env.ENGINE_ID, f"metadata.labels['{labels.GROVE_POD_INDEX}']"),
+        var(env.GMS_SOCKET_DIR, _SOCKETS),
+        var(env.FAILOVER_LOCK_PATH, f"{_SOCKETS}/{LOCK_FILE}"),
+        var(env.DYN_SYSTEM_STARTING_HEALTH_STATUS, "notready"),
+    )
+    _on_node(pod, context)
+    if fails_over_between_pods(context.spec):
+        # The other ranks of a failed engine wait for it for ever: the engine is replaced whole, never a container of it.
+        pod["restartPolicy"] = "Never"
+
+
+def _on_node(pod: KubeObject, context: PodContext) -> None:
+    """The directory of the rank, and no GPUs of its own: Grove adds the claim that the rank's pods share."""
+    main = pod["containers"][0]
+    mount = {
+        "name": _VOLUME,
+        "mountPath": _SOCKETS,
+        "subPathExpr": f"$({env.GROVE_PCSG_NAME})-$({env.GROVE_PCSG_INDEX})/rank-{context.placement.memory_rank}",
+    }
+    opens = {
+        "name": "fix-gms-perms",
+        "image": main["image"],
+        "command": ["sh", "-c", f"chmod 1777 {_SOCKETS}"],
+        "resources": {},
+        # The kubelet makes the directory for root alone; engines may run as anybody.
+        "securityContext": {"runAsUser": 0, "runAsNonRoot": False},
+        "volumeMounts": [{**mount}],
+    }
+    claims.without_gpus(main)
+    main["volumeMounts"] = [*main.get("volumeMounts", ()), mount]
+    directory = {"path": _NODE_DIRECTORY, "type": "DirectoryOrCreate"}
+    pod["volumes"] = [*pod.get("volumes", ()), {"name": _VOLUME, "hostPath": directory}]
+    pod["initContainers"] = [*pod.get("initContainers", ()), opens]
+    claims.tolerate_gpu_nodes(pod)
+
+
+def _opened(sockets: int) -> str:
+    return f"test $(ls {_SOCKETS}/gms_*.sock 2>/dev/null | wc -l) -ge {sockets}"
+
+
+#: Sockets of a predecessor would count as open. The server's exit code is the container's, and its children end with it.
+_SCRIPT = "\n".join(
+    (
+        f"rm -f {_SOCKETS}/gms_*.sock",
+        "rc=1",
+        'cleanup() { kill -- -$$ 2>/dev/null; exit "$rc"; }',
+        "trap cleanup SIGTERM SIGINT",
+        f"python3 -m {_MODULE} &",
+        'echo "Started GMS server pid=$!"',
+        "wait -n",
+        "rc=$?",
+        'echo "GMS server exited (code=$rc), shutting down"',
+        "cleanup",
+    )
+)

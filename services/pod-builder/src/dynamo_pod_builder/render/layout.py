@@ -1,0 +1,60 @@
+"""Which cliques a component becomes on Grove, and the order in which they start (reference behaviour, section 1.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dynamo_pod_builder.render import names, placement
+from dynamo_pod_builder.render.backends import backend_of
+from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.placement import ALONE, Placement
+from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, pods_a_rank
+
+LEADER, WORKER, MEMORY = "ldr", "wkr", "gms"
+
+
+@dataclass(frozen=True, slots=True)
+class Clique:
+    """Pods of a component that are alike: where they stand, how many there are, and which cliques start before them."""
+
+    name: str
+    placement: Placement
+    replicas: int
+    min_available: int = 1
+    after: tuple[str, ...] = ()
+
+
+def is_group(context: PodContext) -> bool:
+    """Whether a replica of a component is several cliques, and so a scaling group."""
+    return context.nodes > 1 or memory_has_pods(context.spec)
+
+
+def cliques(context: PodContext) -> list[Clique]:
+    """The cliques of a component, in the order in which they are written."""
+    if memory_has_pods(context.spec):
+        return [each for rank in range(context.nodes) for each in _of_rank(context, rank)]
+    name = context.component
+    if context.nodes == 1:
+        replicas = 1 if context.spec.replicas is None else context.spec.replicas
+        # Replicas beside each other are of use without one another; a group is of none without all of its pods.
+        return [Clique(names.clique(name), ALONE, replicas)]
+    group, workers = placement.grove(name, context.nodes), context.nodes - 1
+    first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)
+    rest = Clique(names.clique(name, WORKER), placement.worker(group, context.nodes), workers, workers)
+    return [replace(first, after=(rest.name,)) if backend_of(context).leader_starts_last else first, rest]
+
+
+def _of_rank(context: PodContext, rank: int) -> tuple[Clique, Clique]:
+    """The server of one rank's GPU memory, and the engines that use it: one that serves, and those that wait."""
+    name, nodes = context.component, context.nodes
+    server = Clique(names.clique(name, f"{MEMORY}-{rank}"), placement.memory(nodes, rank), 1)
+    engines = pods_a_rank(context.spec)
+    # With one engine a rank all are needed; with more, those that wait are not.
+    least = 1 if fails_over_between_pods(context.spec) else engines
+    if nodes == 1:
+        place, role = replace(ALONE, memory_rank=rank), ""
+    else:
+        group = placement.grove_by_rank(name, nodes, rank)
+        at = placement.worker(group, nodes) if rank else placement.leader(group, nodes)
+        place, role = replace(at, memory_rank=rank), f"{WORKER}-{rank}" if rank else LEADER
+    return server, Clique(names.clique(name, role), place, engines, least, (server.name,))

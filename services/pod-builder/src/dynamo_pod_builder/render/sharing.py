@@ -1,0 +1,39 @@
+"""What a component says of GPU memory that engines share, and of engines that fail over."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.v1beta1 import ComponentSpec, Failover, GpuMemoryService, SharingMode
+
+
+def memory_service(spec: ComponentSpec) -> GpuMemoryService | None:
+    """The GPU memory service of a component; None where it has none."""
+    return spec.experimental.gpu_memory_service if spec.experimental is not None else None
+
+
+def memory_has_pods(spec: ComponentSpec) -> bool:
+    """Whether the GPU memory service runs in pods of its own, instead of in those of the engines."""
+    service = memory_service(spec)
+    return service is not None and service.mode is SharingMode.INTER_POD
+
+
+def fails_over(spec: ComponentSpec) -> Failover | None:
+    """Failover of a component; None where it has none."""
+    return spec.experimental.failover if spec.experimental is not None else None
+
+
+def fails_over_within_pod(spec: ComponentSpec) -> bool:
+    """Whether each pod has several engines."""
+    failover = fails_over(spec)
+    return failover is not None and failover.mode is SharingMode.INTRA_POD
+
+
+def fails_over_between_pods(spec: ComponentSpec) -> bool:
+    """Whether there are several pods a rank, each with an engine."""
+    failover = fails_over(spec)
+    return failover is not None and failover.mode is SharingMode.INTER_POD
+
+
+def pods_a_rank(spec: ComponentSpec) -> int:
+    """Pods with an engine that a rank has: the one that serves, and those that wait."""
+    failover = fails_over(spec)
+    return 1 + failover.num_shadows if failover is not None and fails_over_between_pods(spec) else 1
