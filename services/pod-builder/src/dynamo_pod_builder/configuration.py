@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 
+from dynamo_shared.api.registry.env import DYN_OPERATOR_ALLOW_GMS_SNAPSHOT
 from dynamo_shared.api.resources import (
     DESTINATION_RULES,
     HTTP_ROUTES,
@@ -16,12 +18,15 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime import Settings
 
-from dynamo_pod_builder.render import GatewayDefaults, IngressDefaults, Mesh, RenderConfig
+from dynamo_pod_builder.render import CheckpointDefaults, GatewayDefaults, IngressDefaults, Mesh, RenderConfig
 
 ISTIO = "istio"
+_TRUE = frozenset({"1", "t", "true"})
 
 
-def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> RenderConfig:
+def render_config(
+    settings: Settings, is_served: Callable[[Resource], bool], environ: Mapping[str, str] = os.environ
+) -> RenderConfig:
     """The part of the settings that shows in objects, and what the cluster has to make them of."""
     orchestrators = settings.orchestrators
     return RenderConfig(
@@ -49,10 +54,28 @@ def render_config(settings: Settings, is_served: Callable[[Resource], bool]) -> 
             tls_mode=settings.service_mesh.istio.tls_mode,
             insecure_skip_verify=settings.service_mesh.istio.insecure_skip_verify,
         ),
+        checkpoints=_checkpoints(settings, environ),
         virtual_services=is_served(VIRTUAL_SERVICES),
         device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),
         inference_pools=is_served(INFERENCE_POOLS),
         leader_worker_sets=orchestrators.lws.enabled is not False and is_served(LEADER_WORKER_SETS),
         grove=orchestrators.grove.enabled is not False and is_served(POD_CLIQUE_SETS),
         grove_termination_delay=orchestrators.grove.termination_delay,
+    )
+
+
+def _checkpoints(settings: Settings, environ: Mapping[str, str]) -> CheckpointDefaults:
+    checkpoint = settings.checkpoint
+    claim = checkpoint.storage.pvc
+    configured = checkpoint.storage.type == "pvc"
+    return CheckpointDefaults(
+        enabled=checkpoint.enabled,
+        profile="" if checkpoint.seccomp.disabled else checkpoint.seccomp.profile,
+        claim=claim.pvc_name if configured else "",
+        base_path=claim.base_path if configured else "",
+        create=claim.create,
+        size=claim.size,
+        storage_class=claim.storage_class_name,
+        access_mode=claim.access_mode,
+        gpu_memory=environ.get(DYN_OPERATOR_ALLOW_GMS_SNAPSHOT, "").lower() in _TRUE,
     )

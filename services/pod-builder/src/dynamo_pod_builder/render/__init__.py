@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynamo_pod_builder.render.component import component_children, is_shared
 from dynamo_pod_builder.render.config import (
+    CheckpointDefaults,
     GatewayDefaults,
     IngressDefaults,
     Mesh,
@@ -18,6 +19,7 @@ from dynamo_pod_builder.render.metadata import MANAGED_BY
 
 __all__ = [
     "MANAGED_BY",
+    "CheckpointDefaults",
     "GatewayDefaults",
     "IngressDefaults",
     "Mesh",

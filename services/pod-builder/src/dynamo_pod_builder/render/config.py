@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 
 
@@ -37,6 +38,25 @@ class Mesh:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointDefaults:
+    """How checkpoints are taken, and where they are kept."""
+
+    enabled: bool = False
+    #: Seccomp profile of nodes for pods of checkpoints; "" for none.
+    profile: str = ""
+    #: Claim that holds checkpoints and its directory; "" where the snapshot agent of each namespace tells.
+    claim: str = ""
+    base_path: str = ""
+    #: Whether the claim is made, and how.
+    create: bool = False
+    size: str = ""
+    storage_class: str = ""
+    access_mode: str = "ReadWriteMany"
+    #: Whether engines with a GPU memory service may be checkpointed.
+    gpu_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RenderConfig:
     """Settings that show up in rendered objects; hashable, so that what follows from it alone is computed once."""
 
@@ -64,6 +84,7 @@ class RenderConfig:
     ingress: IngressDefaults = IngressDefaults()
     gateway: GatewayDefaults = GatewayDefaults()
     mesh: Mesh = Mesh()
+    checkpoints: CheckpointDefaults = CheckpointDefaults()
     #: Whether VirtualServices can be made.
     virtual_services: bool = False
     #: Whether GPUs can be claimed for containers to share them: Dynamic Resource Allocation.
@@ -80,6 +101,8 @@ class ObservedGraph:
     backends: Mapping[str, str] = field(default_factory=dict)
     #: Cliques of the existing PodCliqueSet, in their order, which is kept.
     cliques: tuple[str, ...] = ()
+    #: What the pods of its components start from, by component.
+    restores: Mapping[str, Restore] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.
     service_account: str = "default"
     pull_secrets: PullSecrets = NO_PULL_SECRETS
@@ -95,6 +118,8 @@ class ObservedComponent:
     legacy_type: str = ""
     #: The namespace's secrets of image registries.
     pull_secrets: PullSecrets = NO_PULL_SECRETS
+    #: What its pods start from; None where they load the model themselves.
+    restore: Restore | None = None
 
 
 NEW_GRAPH = ObservedGraph()

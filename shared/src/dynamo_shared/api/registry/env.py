@@ -450,7 +450,7 @@ DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _add(
     "DYN_OPERATOR_ALLOW_GMS_SNAPSHOT",
     "Lets checkpoints and GPU memory service go together, which is refused otherwise.",
     set_by="whoever installs the platform",
-    read_by="admission",
+    read_by="admission, pod-builder",
     values="`1`",
     where="pods of the platform",
     stability=Stability.EVOLVING,

@@ -1,0 +1,71 @@
+"""What the pods of checkpoints have in common, whether one is taken of them or they start from one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import env, labels
+
+from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.target import Storage
+from dynamo_pod_builder.render.env import var
+
+KubeObject = dict[str, Any]
+
+
+def _file(path: str, field: str) -> KubeObject:
+    return {"path": path, "fieldRef": {"fieldPath": field}}
+
+
+def _label(path: str, label: str) -> KubeObject:
+    return _file(path, f"metadata.labels['{label}']")
+
+
+_FILES = (
+    _file("pod_name", "metadata.name"),
+    _file("pod_uid", "metadata.uid"),
+    _file("pod_namespace", "metadata.namespace"),
+    _label("dyn_namespace", labels.DYNAMO_NAMESPACE),
+    _label("dyn_namespace_worker_suffix", labels.WORKER_HASH),
+    _label("dyn_component", labels.COMPONENT_TYPE),
+    _label("dyn_parent_dgd_k8s_name", labels.GRAPH_DEPLOYMENT_NAME),
+    _file("dyn_parent_dgd_k8s_namespace", "metadata.namespace"),
+)
+_CONTROL_DIR = var(env.DYN_SNAPSHOT_CONTROL_DIR, names.CONTROL_PATH)
+
+
+def connect(pod: KubeObject, container: KubeObject, storage: Storage) -> None:
+    """Give a container of a pod the storage, the way to talk to the agent, and what tells it which pod it is in.
+
+    Variables do not do for the last: those of a restored process are of the pod that the checkpoint was taken of.
+    """
+    mounts = (
+        {"name": names.STORAGE, "mountPath": storage.base_path},
+        # Each container has a directory of its own.
+        {"name": names.CONTROL, "mountPath": names.CONTROL_PATH, "subPath": container["name"]},
+        {"name": names.POD_INFO, "mountPath": names.POD_INFO_PATH, "readOnly": True},
+    )
+    container["volumeMounts"] = _with(container.get("volumeMounts") or (), mounts)
+    container["env"] = _with(container.get("env") or (), (_CONTROL_DIR,))
+    volumes = (
+        {"name": names.STORAGE, "persistentVolumeClaim": {"claimName": storage.claim}},
+        {"name": names.CONTROL, "emptyDir": {}},
+        {"name": names.POD_INFO, "downwardAPI": {"items": list(_FILES)}},
+    )
+    pod["volumes"] = _with(pod.get("volumes") or (), volumes)
+
+
+def confine(pod: KubeObject, profile: str) -> None:
+    """Run the pod under a seccomp profile of its node: what io_uring has under way cannot be checkpointed."""
+    if profile:
+        context = pod.get("securityContext") or {}
+        pod["securityContext"] = {
+            **context,
+            "seccompProfile": {"type": "Localhost", "localhostProfile": profile},
+        }
+
+
+def _with(present: Any, ours: tuple[KubeObject, ...]) -> list[KubeObject]:
+    """A list of things with names, ours last and in place of others of their names."""
+    taken = {each["name"] for each in ours}
+    return [each for each in present if each["name"] not in taken] + list(ours)

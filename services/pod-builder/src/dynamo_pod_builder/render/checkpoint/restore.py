@@ -1,0 +1,36 @@
+"""Pods that start from a checkpoint: a container that waits while the snapshot agent puts the engine into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
+from dynamo_pod_builder.render.checkpoint.target import Restore
+
+KubeObject = dict[str, Any]
+
+#: How often a start may be asked for: the largest number that Kubernetes takes, as only the agent ends the wait.
+_ALWAYS = 2**31 - 1
+_RESTORED = {"exec": {"command": ["cat", names.RESTORE_COMPLETE]}, "periodSeconds": 1}
+
+
+def start_from(pod: KubeObject, restore: Restore, containers: Sequence[str]) -> None:
+    """Change a pod spec in place so that these containers start from the checkpoint."""
+    targets = set(containers)
+    pod["containers"] = [dict(each) if each["name"] in targets else each for each in pod["containers"]]
+    for container in pod["containers"]:
+        if container["name"] in targets:
+            connect(pod, container, restore.storage)
+            container["command"] = ["sleep", "infinity"]
+            container.pop("args", None)
+            container["startupProbe"] = _patient(container)
+    confine(pod, restore.profile)
+
+
+def _patient(container: KubeObject) -> KubeObject:
+    """The container's own first question, asked as long as it takes."""
+    asked = (container.get(name) for name in ("startupProbe", "livenessProbe", "readinessProbe"))
+    probe: KubeObject = next(filter(None, asked), None) or _RESTORED
+    return {**probe, "failureThreshold": _ALWAYS, "successThreshold": 1}

@@ -1,0 +1,65 @@
+"""Where the files of checkpoints are kept: by the settings, otherwise where the snapshot agent of the namespace has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
+
+from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.target import Storage
+from dynamo_pod_builder.render.config import CheckpointDefaults
+from dynamo_pod_builder.render.metadata import object_metadata
+
+KubeObject = dict[str, Any]
+
+
+def storage_of(defaults: CheckpointDefaults, agents: Iterable[KubeObject]) -> Storage | None:
+    """Storage of a namespace with these DaemonSets of snapshot agents; None where nothing names any."""
+    if defaults.claim:
+        return Storage(defaults.claim, _directory(defaults.base_path))
+    return next((found for agent in agents if (found := _of_agent(agent)) is not None), None)
+
+
+def claim_of(defaults: CheckpointDefaults, namespace: str) -> KubeObject | None:
+    """Claim that the settings ask to be made; None where it is somebody else's to make. Nobody owns it: data stays."""
+    if not (defaults.claim and defaults.create):
+        return None
+    spec: KubeObject = {
+        "accessModes": [defaults.access_mode],
+        "resources": {"requests": {"storage": defaults.size}},
+    }
+    if defaults.storage_class:
+        spec["storageClassName"] = defaults.storage_class
+    marks = {labels.APP_NAME: "dynamo", labels.APP_COMPONENT: "checkpoint-storage"}
+    return {
+        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
+        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
+        "metadata": object_metadata(defaults.claim, namespace, marks, {}, None),
+        "spec": spec,
+    }
+
+
+def _of_agent(agent: KubeObject) -> Storage | None:
+    pod = agent["spec"]["template"]["spec"]
+    mounts = (
+        mount["mountPath"]
+        for container in pod.get("containers", ())
+        if container["name"] == names.AGENT_CONTAINER
+        for mount in container.get("volumeMounts", ())
+        if mount["name"] == names.AGENT_VOLUME
+    )
+    path = next(mounts, "")
+    claims = (
+        (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+        for volume in pod.get("volumes", ())
+        if volume["name"] == names.AGENT_VOLUME
+    )
+    claim = next(claims, "")
+    return Storage(claim, _directory(path)) if claim and path else None
+
+
+def _directory(path: str) -> str:
+    return path.rstrip("/") or "/"

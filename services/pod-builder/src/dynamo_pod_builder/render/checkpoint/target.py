@@ -1,0 +1,57 @@
+"""A checkpoint that pods start from, and where its files are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import (
+    SNAPSHOT_ARTIFACT_VERSION,
+    SNAPSHOT_STORAGE_BASE_PATH,
+    SNAPSHOT_STORAGE_TYPE,
+    SNAPSHOT_TARGET_CONTAINERS,
+)
+
+PVC = "pvc"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A claim and the directory in which pods see it; checkpoints are below."""
+
+    claim: str
+    base_path: str
+
+    def location(self, identity_hash: str, version: str) -> str:
+        """Directory of one version of a checkpoint's files."""
+        return f"{self.base_path.rstrip('/')}/{identity_hash}/versions/{version}"
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What tells the snapshot agent of it."""
+        return {SNAPSHOT_STORAGE_TYPE: PVC, SNAPSHOT_STORAGE_BASE_PATH: self.base_path}
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """A checkpoint that pods start from."""
+
+    identity_hash: str
+    version: str
+    storage: Storage
+    #: Seccomp profile of the node; "" for none.
+    profile: str = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels by which the agent finds the pods."""
+        return {labels.RESTORE_TARGET: "true", labels.CHECKPOINT_ID: self.identity_hash}
+
+    def annotations(self, containers: Sequence[str]) -> dict[str, str]:
+        """Annotations that tell the agent what to put into which containers."""
+        return {
+            SNAPSHOT_ARTIFACT_VERSION: self.version,
+            SNAPSHOT_TARGET_CONTAINERS: ",".join(containers),
+            **self.storage.annotations,
+        }
