@@ -281,6 +281,34 @@ def test_live_fields_win() -> None:
     }
 
 
+@pytest.mark.parametrize("main_container", [{"image": "i"}, {}], ids=["with more", "alone"])
+def test_a_variable_that_is_added_stands_in_one_place_with_the_others(main_container: Object) -> None:
+    written = {"extraPodSpec": {"mainContainer": {**main_container, "env": [{"name": "A", "value": "1"}]}}}
+    made = convert(graph(a={**written, "ingress": {"enabled": True}}), BETA)
+    containers = made["spec"]["components"][0]["podTemplate"]["spec"]["containers"]
+    containers[0]["env"] = [*containers[0]["env"], {"name": "B", "value": "2"}]
+    service = convert(made, ALPHA)["spec"]["services"]["a"]
+    assert service.pop("ingress") == {"enabled": True}
+    assert service.pop("envs") == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+    assert service == ({"extraPodSpec": {"mainContainer": main_container}} if main_container else {})
+
+
+def test_what_nobody_touched_stays_where_it_was_written() -> None:
+    written = {
+        "envs": [{"name": "A", "value": "1"}],
+        "resources": {"limits": {"gpu": "1"}},
+        "extraPodSpec": {"mainContainer": {"env": [{"name": "B"}], "resources": {"claims": [{"name": "c"}]}}},
+    }
+    made = convert(graph(a=written), BETA)
+    made["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]["env"].append({"name": "C"})
+    service = convert(made, ALPHA)["spec"]["services"]["a"]
+    assert service == {
+        "envs": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "C"}],
+        "resources": {"limits": {"gpu": "1"}},
+        "extraPodSpec": {"mainContainer": {"resources": {"claims": [{"name": "c"}]}}},
+    }
+
+
 def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
     component = {
         "name": "w",

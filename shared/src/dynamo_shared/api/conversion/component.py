@@ -6,7 +6,8 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.conversion.experimental import from_experimental, to_experimental
-from dynamo_shared.api.conversion.lens import Lens, by_field
+from dynamo_shared.api.conversion.lens import Lens
+from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.conversion.pod import MARK, cache_mount, filled, from_template, to_template
 
 #: Fields that are the same in both versions.
@@ -26,7 +27,10 @@ TWICE = {
     "readinessProbe": "readinessProbe",
     "volumeMounts": "volumeMounts",
 }
-_TOGETHER = {"subComponentType": "componentType", **{there: here for here, there in TWICE.items()}}
+
+
+_SERVICE_FIELDS = {there: here for here, there in TWICE.items()}
+IN_MAIN = ("extraPodSpec", "mainContainer")
 
 
 def to_beta(service: Any) -> dict[str, Any]:
@@ -85,10 +89,30 @@ def to_alpha(component: Any) -> dict[str, Any]:
     return service
 
 
-def by_service_field(path: list[Any]) -> str:
-    """Pieces of a service that belong together: those of a field, and of what mainContainer has for it."""
-    field = path[2] if len(path) > 2 and path[:2] == ["extraPodSpec", "mainContainer"] else by_field(path)
-    return _TOGETHER.get(field, field) if isinstance(field, str) else repr(field)
+def split(piece: list[Any]) -> Pieces:
+    """A piece for each field of a pod and of mainContainer; they are put together again where they meet."""
+    path, value = piece[0], piece[1] if len(piece) == 2 else None
+    if not isinstance(value, dict) or not value:
+        return [piece]
+    if path == [*IN_MAIN]:
+        return [[path, {name: each}] for name, each in value.items()]
+    if path != ["extraPodSpec"]:
+        return [piece]
+    main = filled(value.get("mainContainer"), dict) or {}
+    others = [[path, {name: each}] for name, each in value.items() if name != "mainContainer" or not main]
+    return others + [[path, {"mainContainer": {name: each}}] for name, each in main.items()]
+
+
+def by_service_field(piece: list[Any]) -> str:
+    """Pieces of a service that belong together, of those that `split` made: a field and what mainContainer has for it."""
+    path, value = [*piece[0]], piece[1] if len(piece) == 2 else None
+    while len(path) < 3 and path == [*IN_MAIN][: len(path)] and isinstance(value, dict) and value:
+        name, value = next(iter(value.items()))
+        path.append(name)
+    if path[:2] == [*IN_MAIN] and len(path) > 2:
+        return _SERVICE_FIELDS.get(str(path[2]), "mainContainer")
+    field = str(path[0]) if path else ""
+    return "componentType" if field == "subComponentType" else field
 
 
 def is_tidy(service: Any) -> bool:
@@ -183,4 +207,4 @@ def _sign(size: Any) -> int | None:
 
 
 TO_BETA = Lens(to_beta, to_alpha)
-TO_ALPHA = Lens(to_alpha, to_beta, group=by_service_field, tidy=is_tidy)
+TO_ALPHA = Lens(to_alpha, to_beta, split=split, group=by_service_field, tidy=is_tidy)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion import component, status
 from dynamo_shared.api.conversion.lens import Lens, by_place
+from dynamo_shared.api.conversion.pieces import Pieces
 
 #: What both versions take for the name of a component.
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?")
@@ -22,7 +23,7 @@ def lens_to_beta(object_name: Any) -> Lens:
 def lens_to_alpha(object_name: Any) -> Lens:
     """To v1alpha1, for a DCD with this name: it is the component's, too, where that has none."""
     forward, backward = partial(to_alpha, object_name=object_name), partial(to_beta, object_name=object_name)
-    return Lens(forward, backward, group=_group, tidy=lambda body: component.is_tidy(body.get("spec")))
+    return Lens(forward, backward, split=_split, group=_group, tidy=lambda body: component.is_tidy(body.get("spec")))
 
 
 def to_beta(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
@@ -63,8 +64,16 @@ def _engine(spec: dict[str, Any]) -> dict[str, Any]:
     return {"backendFramework": spec["backendFramework"]} if "backendFramework" in spec else {}
 
 
-def _group(path: list[Any]) -> str:
-    return component.by_service_field(path[1:]) if path[0] == "spec" else by_place(path)
+def _split(piece: list[Any]) -> Pieces:
+    path = piece[0]
+    if path[0] != "spec":
+        return [piece]
+    return [[["spec", *inner[0]], *inner[1:]] for inner in component.split([path[1:], *piece[1:]])]
+
+
+def _group(piece: list[Any]) -> str:
+    path = piece[0]
+    return component.by_service_field([path[1:], *piece[1:]]) if path[0] == "spec" else by_place(piece)
 
 
 def _name(*names: Any) -> str | None:

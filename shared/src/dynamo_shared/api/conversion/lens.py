@@ -18,14 +18,14 @@ from dynamo_shared.api.conversion.pieces import KEYS, Keys, Pieces, difference, 
 MAX_TRIALS = 100
 
 
-def by_field(path: list[Any]) -> str:
-    """Pieces of one field belong together."""
-    return str(path[0]) if path else ""
-
-
-def by_place(path: list[Any]) -> str:
+def by_place(piece: list[Any]) -> str:
     """Pieces at nearly the same place belong together."""
-    return repr(path[:5])
+    return repr(piece[0][:5])
+
+
+def whole(piece: list[Any]) -> Pieces:
+    """A piece is not taken apart."""
+    return [piece]
 
 
 def anything(_target: Any) -> bool:
@@ -40,7 +40,9 @@ class Lens:
     forward: Callable[[Any], Any]
     backward: Callable[[Any], Any]
     keys: Keys = field(default_factory=lambda: KEYS)
-    #: What pieces of the target hang together by their paths: they are put back together, or not at all if need be.
+    #: Smaller pieces that say the same as one, for a target that takes a part of it only.
+    split: Callable[[list[Any]], Pieces] = whole
+    #: Which pieces of the target hang together: they are put back together, or not at all if need be.
     group: Callable[[list[Any]], str] = by_place
     #: Whether a target is one that people would write; asked where only a part of what was kept still fits.
     tidy: Callable[[Any], bool] = anything
@@ -74,6 +76,7 @@ class _Fitting:
         """Put on all pieces; where the source was edited, those groups that still fit, and then single ones."""
         if self._takes(kept):
             return
+        kept = [part for piece in kept for part in self._lens.split(piece)]
         left = [piece for group in self._groups(kept) if not self._takes(group) for piece in group]
         if len(left) < len(kept) and self._takes(left):
             return
@@ -83,7 +86,7 @@ class _Fitting:
     def _groups(self, pieces: Pieces) -> Iterable[Pieces]:
         groups: dict[str, Pieces] = {}
         for piece in pieces:
-            groups.setdefault(self._lens.group(piece[0]), []).append(piece)
+            groups.setdefault(self._lens.group(piece), []).append(piece)
         return groups.values()
 
     def _takes(self, pieces: Pieces, *, tidy: bool = False) -> bool:
