@@ -45,6 +45,17 @@ class Reporter:
             graph, "RollingUpdateCompleted", "RollingUpdate", f"Rolling update of {', '.join(components)} completed"
         )
 
+    def restart(self, graph: KubeObject, status: KubeObject) -> None:
+        """A restart of pods entered a phase; `status` is `status.restart`."""
+        id_, phase = status["observedID"], status["phase"]
+        if phase == "Superseded":
+            message = f"Restart {id_} is superseded by a rolling update of workers; ask for another one after it"
+            self._recorder.record(graph, type_="Warning", reason="RestartSuperseded", message=message, action="Restart")
+        elif phase == "Completed":
+            self._normal(graph, "RestartCompleted", "Restart", f"Restart {id_} completed")
+        else:
+            self._normal(graph, "RestartStarted", "Restart", f"Restart {id_} started")
+
     def component_failed(self, component: KubeObject, reason: str, message: str) -> None:
         """A component cannot come into being."""
         self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")

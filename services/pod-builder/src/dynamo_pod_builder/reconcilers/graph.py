@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -28,9 +28,10 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
-from dynamo_pod_builder.reconcilers import grove
+from dynamo_pod_builder.reconcilers import grove, restarting
 from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
-from dynamo_pod_builder.reconcilers.rolling import Rollout, roll
+from dynamo_pod_builder.reconcilers.restarting import Restart
+from dynamo_pod_builder.reconcilers.rolling import IN_PROGRESS, Rollout, roll
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure, failure_of
 from dynamo_pod_builder.status.conditions import find
@@ -40,7 +41,7 @@ from dynamo_pod_builder.writing import StatusWriter
 KubeObject = dict[str, Any]
 
 #: Status fields that other concerns write and this one carries through.
-CARRIED = ("restart", "checkpoints")
+CARRIED = ("checkpoints",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,12 @@ class GraphReconciler:
         news = _verdict(status) != _verdict(graph.get("status", {}))
 
         def tell() -> None:
+            if made.restart is not None and made.restart.entered:
+                self.reporter.restart(graph, status["restart"])
             if news:
                 self.reporter.changed(graph, status)
 
-        urgent = new or status["state"] == FAILED
+        urgent = new or status["state"] == FAILED or (made.restart is not None and bool(made.restart.entered))
         wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, status, urgent=urgent, tell=tell)
         return Result(requeue_after=RETRY_REFUSED if made.failure is not None and wait is None else wait)
 
@@ -85,13 +88,28 @@ class GraphReconciler:
         except render.RenderError as error:
             return _Made(failure=Failure("NotDeployable", str(error)))
         rollout = roll(graph, wanted, present, partial(workload_of, self.cache), self.now())
+        restart = self._restart(graph, rollout, present)
+        rollout = replace(rollout, wanted=restarting.marked(rollout.wanted, restart.marks))
         try:
             await self._apply(graph, rollout)
         except NameTaken as error:
-            return _Made(rollout, Failure("NameTaken", str(error)))
+            return _Made(rollout, restart, Failure("NameTaken", str(error)))
         except (Invalid, Forbidden) as error:
-            return _Made(rollout, Failure("RefusedByApiServer", str(error)))
-        return _Made(rollout)
+            return _Made(rollout, restart, Failure("RefusedByApiServer", str(error)))
+        return _Made(rollout, restart)
+
+    def _restart(self, graph: KubeObject, rollout: Rollout, present: Sequence[KubeObject]) -> Restart:
+        on_grove = grove.wanted_set(rollout.wanted)
+        if on_grove is None:
+            by_name = {dcd["metadata"]["name"]: dcd for dcd in present}
+            parts = restarting.parts_of(rollout.wanted, by_name, partial(workload_of, self.cache))
+        else:
+            there = self.cache.get(POD_CLIQUE_SETS, resources.key_of(on_grove))
+            workloads = {name: part.workload for name, (part,) in grove.generations(self.cache, on_grove).items()}
+            parts = restarting.parts_of_set(there, workloads)
+        rolling = rollout.status is not None and rollout.status["phase"] == IN_PROGRESS
+        previous = graph.get("status", {}).get("restart")
+        return restarting.decide(graph["spec"].get("restart"), previous, parts, rolling=rolling)
 
     async def _apply(self, graph: KubeObject, rollout: Rollout) -> None:
         created: list[str] = []
@@ -140,11 +158,13 @@ class GraphReconciler:
         on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
         parts = grove.generations(self.cache, on_grove) if on_grove is not None else self._generations(graph, made)
         status = graph.get("status", {})
+        carried = {name: status[name] for name in CARRIED if name in status}
+        restart = made.restart.status if made.restart is not None else status.get("restart")
         return Outcome(
             components=parts,
             failure=made.failure,
             rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
-            carried={name: status[name] for name in CARRIED if name in status},
+            carried=carried if restart is None else {**carried, "restart": restart},
         )
 
     def _generations(self, graph: KubeObject, made: _Made) -> dict[str, list[Generation]]:
@@ -173,6 +193,7 @@ class GraphReconciler:
 @dataclass(frozen=True, slots=True)
 class _Made:
     rollout: Rollout | None = None
+    restart: Restart | None = None
     failure: Failure | None = None
 
 

@@ -90,6 +90,11 @@ def _verdict(outcome: Outcome) -> tuple[str, str, str]:
         for part in parts
         if part.current and not (state := readiness(part.workload)).ready
     ]
+    if not waiting:
+        # Between two components of a restart all serve, and yet it is not over.
+        waiting = [
+            f"{name}: its restart begins" for name in (outcome.carried.get("restart") or {}).get("inProgress", ())
+        ]
     if waiting:
         return PENDING, SOME_NOT_READY, "Resources not ready: " + "; ".join(waiting)
     return SUCCESSFUL, ALL_READY, "All resources are ready"

@@ -1,0 +1,147 @@
+"""`spec.restart` on a real API server: every pod is replaced, component by component, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import RESTART_AT
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS, NODES, PODS, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_watcher.app import WatcherService
+
+from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
+
+
+@pytest.fixture
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)) as up:
+        yield up
+
+
+async def ask(kube: KubeClient, key: ObjectKey, restart: dict[str, Any] | None) -> None:
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": restart}})
+
+
+async def until_restart(kube: KubeClient, key: ObjectKey, phase: str, id_: str) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        restart = stored.get("status", {}).get("restart", {})
+        return stored if (restart.get("observedID"), restart.get("phase")) == (id_, phase) else None
+
+    found: dict[str, Any] = await eventually(look, f"restart {id_} {phase}")
+    return found
+
+
+async def pods(kube: KubeClient, namespace: str) -> set[str]:
+    found = (await kube.list(PODS, namespace)).items
+    return {each["metadata"]["uid"] for each in found if "deletionTimestamp" not in each["metadata"]}
+
+
+async def deployments(kube: KubeClient, namespace: str) -> dict[str, dict[str, Any]]:
+    found = (await kube.list(DEPLOYMENTS, namespace)).items
+    return {each["metadata"]["labels"][labels.COMPONENT]: each for each in found}
+
+
+def ids(found: dict[str, dict[str, Any]]) -> dict[str, str | None]:
+    return {
+        name: each["spec"]["template"]["metadata"].get("annotations", {}).get(RESTART_AT)
+        for name, each in found.items()
+    }
+
+
+async def hold_pods(kube: KubeClient, held: bool) -> None:
+    for node in (await kube.list(NODES)).items:
+        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
+
+
+async def told(kube: KubeClient, namespace: str, reasons: Iterable[str]) -> None:
+    async def look() -> bool:
+        return {each["reason"] for each in (await kube.list(EVENTS, namespace)).items} >= set(reasons)
+
+    await eventually(look, f"Events {', '.join(reasons)}")
+
+
+@pytest.mark.usefixtures("running_platform")
+@pytest.mark.parametrize("type_", ["Sequential", "Parallel"])
+async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace, type_):
+    key = ObjectKey(namespace, "disagg")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
+    await until_state(kube, key, "successful")
+    before, old_pods = await deployments(kube, namespace), await pods(kube, namespace)
+
+    await ask(kube, key, {"id": "first", "strategy": {"type": type_}})
+    await until_restart(kube, key, "Completed", "first")
+    done = await until_state(kube, key, "successful")
+    after = await deployments(kube, namespace)
+    assert ids(after) == {"Frontend": "first", "Prefill": "first", "Decode": "first"}
+    assert {name: each["metadata"]["uid"] for name, each in after.items()} == {
+        name: each["metadata"]["uid"] for name, each in before.items()
+    }, "a restart is no new generation"
+    assert done["status"]["restart"] == {"observedID": "first", "phase": "Completed"}
+    assert "rollingUpdate" not in done["status"]
+    assert not (await pods(kube, namespace)) & old_pods
+    await told(kube, namespace, ["RestartStarted", "RestartCompleted"])
+
+    # Taking the restart out rolls nothing.
+    await ask(kube, key, None)
+    stored = await until_state(kube, key, "successful")
+    assert stored["status"]["restart"]["phase"] == "Completed"
+    now = await deployments(kube, namespace)
+    assert {name: each["metadata"]["generation"] for name, each in now.items()} == {
+        name: each["metadata"]["generation"] for name, each in after.items()
+    }
+
+
+async def test_one_at_a_time_through_a_restart_of_the_pod_builder(kube, namespace, control_plane, nats_server):
+    key = ObjectKey(namespace, "disagg")
+    configured = settings(control_plane.kubeconfig, nats_server.url)
+    try:
+        async with platform(configured, [WatcherService()]):
+            async with platform(configured, [PodBuilderService()]):
+                await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
+                await until_state(kube, key, "successful")
+                await hold_pods(kube, True)
+                order = ["Prefill", "Decode", "Frontend"]
+                await ask(kube, key, {"id": "x", "strategy": {"type": "Sequential", "order": order}})
+                stored = await until_restart(kube, key, "Restarting", "x")
+                assert stored["status"]["restart"]["inProgress"] == ["Prefill"]
+                stored = await until_state(kube, key, "pending")
+
+                async def first_begins() -> bool:
+                    return ids(await deployments(kube, namespace))["Prefill"] == "x"
+
+                await eventually(first_begins, "the first component rolls")
+            async with platform(configured, [PodBuilderService()]):
+                assert ids(await deployments(kube, namespace)) == {"Prefill": "x", "Decode": None, "Frontend": None}
+                # Another id in the middle begins with the first again.
+                await ask(kube, key, {"id": "y", "strategy": {"type": "Sequential", "order": order}})
+                stored = await until_restart(kube, key, "Restarting", "y")
+                assert stored["status"]["restart"]["inProgress"] == ["Prefill"]
+                await hold_pods(kube, False)
+                await until_restart(kube, key, "Completed", "y")
+                await until_state(kube, key, "successful")
+                assert ids(await deployments(kube, namespace)) == {"Prefill": "y", "Decode": "y", "Frontend": "y"}
+    finally:
+        await hold_pods(kube, False)
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_rolling_update_supersedes_it(kube, namespace):
+    key = ObjectKey(namespace, "disagg")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("Worker")]))
+    await until_state(kube, key, "successful")
+    changed = [frontend(), worker("Worker", image=f"{IMAGE}-next")]
+    await kube.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": changed, "restart": {"id": "in-vain"}}}
+    )
+    await until_restart(kube, key, "Superseded", "in-vain")
+    done = await until_state(kube, key, "successful")
+    assert done["status"]["restart"] == {"observedID": "in-vain", "phase": "Superseded"}
+    assert ids(await deployments(kube, namespace))["Frontend"] is None
+    await told(kube, namespace, ["RestartSuperseded"])
