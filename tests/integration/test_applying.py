@@ -8,7 +8,7 @@ import pytest
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import ROLE_BINDINGS, SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, ROLE_BINDINGS, SERVICE_ACCOUNTS, ObjectKey
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 
@@ -40,6 +40,16 @@ def binding(namespace: str, role: str) -> dict[str, Any]:
     }
 
 
+def claim_template(namespace: str, gpus: int) -> dict[str, Any]:
+    request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": gpus}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "shared", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": request}]}}},
+    }
+
+
 async def test_what_is_right_is_left_alone(applier, namespace):
     assert (await applier.ensure(account(namespace))).change is Change.CREATED
     assert (await applier.ensure(account(namespace))).change is Change.UNCHANGED
@@ -60,6 +70,16 @@ async def test_a_binding_to_another_role_is_made_anew(applier, kube, namespace):
     assert (await applier.ensure(binding(namespace, "two"))).change is Change.UPDATED
     after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
     assert after["roleRef"]["name"] == "two"
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def test_a_claim_template_for_other_gpus_is_made_anew(applier, kube, namespace):
+    """Kubernetes lets nobody change what a ResourceClaimTemplate asks for."""
+    before = (await applier.ensure(claim_template(namespace, 1))).obj
+    assert (await applier.ensure(claim_template(namespace, 1))).change is Change.UNCHANGED
+    assert (await applier.ensure(claim_template(namespace, 2))).change is Change.UPDATED
+    after = await kube.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(namespace, "shared"))
+    assert after["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 

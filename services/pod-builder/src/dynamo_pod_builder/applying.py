@@ -20,13 +20,17 @@ import msgspec
 from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
-from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS, Resource
+from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIM_TEMPLATES, ROLE_BINDINGS, Resource
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 
 KubeObject = dict[str, Any]
+
+#: What Kubernetes lets nobody change once it is there: where it must differ, the object is made anew. Pods keep the claims
+#: that were made for them by a template.
+FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
 
 
 class NameTaken(Exception):
@@ -82,8 +86,8 @@ class Applier:
             raise NameTaken(resource, observed)
         if _has_all(wanted, observed):
             return Ensured(Change.UNCHANGED, observed)
-        if coverage.missing(wanted.get("roleRef", {}), observed.get("roleRef", {})):
-            # Kubernetes lets nobody point a binding at another role: it is made anew.
+        fixed = FIXED.get(resource)
+        if fixed is not None and coverage.missing(wanted[fixed], observed[fixed]):
             await self.delete(resource, observed)
             return self._remembered(resource, Change.UPDATED, await self._kube.create(resource, wanted))
         await claim_fields(self._kube, resource, key)

@@ -86,17 +86,15 @@ class CommandLine:
         return self._inserted(script, " ".join(flags), engine) if flags else script
 
     def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
-        """`command` and `args` with the number that a flag gives raised; None where the flag gives none."""
+        """`command` and `args` with the number that a flag gives raised, wherever it is given; None where it is not."""
         given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)([0-9]+)(?!\S)")
-        line = [*self.command, *self.args]
-        for index, each in enumerate(line):
-            if each == flag and index + 1 < len(line) and line[index + 1].isdecimal():
-                line[index + 1] = str(int(line[index + 1]) + by)
-                break
-            if given.search(each):
-                line[index] = given.sub(lambda found: f"{found[1]}{int(found[2]) + by}", each)
-                break
-        else:
+        line = [
+            given.sub(lambda found: f"{found[1]}{int(found[2]) + by}", each) for each in (*self.command, *self.args)
+        ]
+        for index, each in enumerate(line[1:], 1):
+            if line[index - 1] == flag and each.isascii() and each.isdecimal():
+                line[index] = str(int(each) + by)
+        if line == [*self.command, *self.args]:
             return None
         return line[: len(self.command)], line[len(self.command) :]
 
