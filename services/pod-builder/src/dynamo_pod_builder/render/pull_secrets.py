@@ -52,6 +52,10 @@ class PullSecrets:
 NO_PULL_SECRETS = PullSecrets()
 
 
+class _Unreadable(Exception):
+    """A secret holds no credentials; in words for its owner, which quote nothing of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Malformed:
     """A secret of which something could not be read; what could be read of it counts all the same."""
@@ -70,7 +74,7 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
         name = secret["metadata"]["name"]
         try:
             entries = _entries(secret)
-        except ValueError as error:
+        except _Unreadable as error:
             malformed.append(Malformed(name, str(error)))
             continue
         for key, entry in entries.items():
@@ -131,19 +135,18 @@ def _matches(pattern: str, host: str) -> bool:
 
 
 def _entries(secret: KubeObject) -> dict[str, Any]:
-    """Registry -> credentials. ValueError, in words for the secret's owner, where there are none."""
+    """Registry -> credentials."""
     key = TYPES[secret["type"]]
     try:
         content = msgspec.json.decode(base64.b64decode((secret.get("data") or {})[key], validate=True))
     except KeyError:
-        raise ValueError(f"it has no key {key}") from None
+        raise _Unreadable(f"it has no key {key}") from None
     except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError):
-        # The parser's own words might quote the secret.
-        raise ValueError(f"{key} is not JSON") from None
+        raise _Unreadable(f"{key} is not JSON") from None
     if isinstance(content, dict) and key == TYPES["kubernetes.io/dockerconfigjson"]:
         content = content.get("auths")
         if content is None:
-            raise ValueError(f'{key} has no "auths"')
+            raise _Unreadable(f'{key} has no "auths"')
     if not isinstance(content, dict):
-        raise ValueError(f"{key} is not a docker configuration: it should map registries to credentials")
+        raise _Unreadable(f"{key} is not a docker configuration: it should map registries to credentials")
     return content

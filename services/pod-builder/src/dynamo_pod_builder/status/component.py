@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,34 +10,40 @@ from typing import Any
 from dynamo_shared.api.resources import DEPLOYMENTS
 
 from dynamo_pod_builder.status.conditions import Condition, condition, find
-from dynamo_pod_builder.status.workload import readiness, replicas_of
+from dynamo_pod_builder.status.pods import Trouble
+from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not
 
 AVAILABLE = "Available"
 COMPONENT_READY = "DynamoComponentReady"
-_NOT_READY = "NotReady"
+#: Reasons of what cannot come into being; all others are of what is on its way, and may come by itself.
+FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApiServer"})
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a component cannot come into being until somebody changes something."""
+    """Why a component cannot come into being until somebody changes something; `reason` is one of `FAILURES`."""
 
     reason: str
     message: str
 
 
 def component_status(
-    component: dict[str, Any], workload: dict[str, Any] | None, failure: Failure | None, now: datetime
+    component: dict[str, Any],
+    workload: dict[str, Any] | None,
+    failure: Failure | None,
+    now: datetime,
+    found: Sequence[Trouble] = (),
 ) -> dict[str, Any]:
-    """The whole `status` of a DCD."""
+    """The whole `status` of a DCD; `found` are the troubles of its pods."""
     generation = component["metadata"].get("generation", 1)
     previous: list[Condition] = component.get("status", {}).get("conditions", [])
-    state = readiness(workload)
+    state = why_not(readiness(workload), found)
     if failure is not None:
         available = ("False", failure.reason, failure.message)
     elif state.ready:
         available = ("True", f"{_kind(workload)}Ready", state.message)
     else:
-        available = ("False", f"{_kind(workload)}{_NOT_READY}", state.message)
+        available = ("False", state.reason or f"{_kind(workload)}NotReady", state.message)
     ready = available[0] == "True"
     conditions = [
         condition(
@@ -64,7 +71,7 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
     if status.get("observedGeneration") != component["metadata"].get("generation", 1):
         return None
     entry = find(status.get("conditions", ()), AVAILABLE)
-    if entry is None or entry["status"] != "False" or entry["reason"].endswith(_NOT_READY):
+    if entry is None or entry["status"] != "False" or entry["reason"] not in FAILURES:
         return None
     return Failure(entry["reason"], entry["message"])
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.conditions import condition
-from dynamo_pod_builder.status.workload import readiness, replicas_of
+from dynamo_pod_builder.status.pods import Trouble
+from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not
 
 INITIALIZING, PENDING, SUCCESSFUL, FAILED = "initializing", "pending", "successful", "failed"
 READY = "Ready"
@@ -18,6 +19,8 @@ ALL_READY = "all_resources_are_ready"
 SOME_NOT_READY = "some_resources_are_not_ready"
 FAILED_TO_RECONCILE = "failed_to_reconcile_the_resources"
 ROLLING_UPDATE = "rolling_update_in_progress"
+#: The reference's reasons. What waits for something that may not come by itself tells that instead: `ImagePullBackOff`.
+ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Generation:
     workload: dict[str, Any] | None
     current: bool = True
     failure: Failure | None = None
+    #: Of its pods.
+    troubles: Sequence[Trouble] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +87,24 @@ def _verdict(outcome: Outcome) -> tuple[str, str, str]:
         return FAILED, FAILED_TO_RECONCILE, "; ".join(failure.message for failure in failures)
     if not outcome.components:
         return FAILED, FAILED_TO_RECONCILE, "spec.components is empty: name at least one component to deploy"
-    if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
-        return PENDING, ROLLING_UPDATE, "new worker pods are replacing the old ones"
-    waiting = [
-        f"{name}: {state.message}"
+    states = [
+        (name, state)
         for name, parts in sorted(outcome.components.items())
         for part in parts
-        if part.current and not (state := readiness(part.workload)).ready
+        if part.current and not (state := why_not(readiness(part.workload), part.troubles)).ready
     ]
+    waiting = [f"{name}: {state.message}" for name, state in states]
+    stuck = [f"{name}: {state.message}" for name, state in states if state.reason]
+    reason = next((state.reason for _, state in states if state.reason), "")
+    if outcome.rolling_update is not None and outcome.rolling_update["phase"] in {"Pending", "InProgress"}:
+        return PENDING, reason or ROLLING_UPDATE, "; ".join(["new worker pods are replacing the old ones", *stuck])
     if not waiting:
         # Between two components of a restart all serve, and yet it is not over.
         waiting = [
             f"{name}: its restart begins" for name in (outcome.carried.get("restart") or {}).get("inProgress", ())
         ]
     if waiting:
-        return PENDING, SOME_NOT_READY, "Resources not ready: " + "; ".join(waiting)
+        return PENDING, reason or SOME_NOT_READY, "Resources not ready: " + "; ".join(waiting)
     return SUCCESSFUL, ALL_READY, "All resources are ready"
 
 

@@ -5,6 +5,7 @@ A Deployment, or a LeaderWorkerSet where replicas span nodes; with Grove a PodCl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_pod_builder.status.conditions import find
+from dynamo_pod_builder.status.pods import Trouble, told
 
 KubeObject = dict[str, Any]
 
@@ -30,6 +32,8 @@ class Readiness:
 
     ready: bool
     message: str
+    #: Why, where the workload's own controller cannot go on; a word for programs, as conditions have it.
+    reason: str = ""
 
 
 #: What each kind counts as serving, and as what it tells of it.
@@ -38,6 +42,17 @@ _SERVING = {
     LEADER_WORKER_SETS.kind: "readyReplicas",
     POD_CLIQUES.kind: "readyReplicas",
     POD_CLIQUE_SCALING_GROUPS.kind: "availableReplicas",
+}
+#: The reason of a Deployment whose pods take longer than its `progressDeadlineSeconds`.
+TOO_LATE = "ProgressDeadlineExceeded"
+#: By the words of the API server and its admission plugins, why it refuses pods; all else is its own `FailedCreate`.
+_REFUSALS = {
+    "exceeded quota": "QuotaExceeded",
+    "failed quota": "QuotaExceeded",
+    "denied the request": "WebhookRefused",
+    "failed calling webhook": "WebhookUnavailable",
+    "violates PodSecurity": "PodSecurityRefused",
+    "error looking up service account": "ServiceAccountMissing",
 }
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
@@ -76,6 +91,17 @@ def readiness(workload: KubeObject | None) -> Readiness:
             return _of_grove(workload, "pods" if kind == POD_CLIQUES.kind else "groups")
 
 
+def why_not(state: Readiness, found: Sequence[Trouble]) -> Readiness:
+    """The same readiness with what is known of the pods: their trouble in the message, and as the reason.
+
+    Pods that are refused are told first: nobody should wait for what cannot come. That it takes long is told last.
+    """
+    if state.ready or not found:
+        return state
+    reason = state.reason if state.reason and state.reason != TOO_LATE else found[0].reason
+    return Readiness(False, f"{state.message}; {told(found)}", reason)
+
+
 def _deployment(deployment: KubeObject) -> Readiness:
     spec, status = deployment.get("spec", {}), deployment.get("status", {})
     if spec.get("paused"):
@@ -87,14 +113,21 @@ def _deployment(deployment: KubeObject) -> Readiness:
     if updated >= wanted and available >= wanted and total == wanted and (wanted == 0 or _is(status, "Available")):
         return Readiness(True, f"{wanted} of {wanted} replicas available")
     # What the Deployment controller itself has to say tells more than numbers: quota, deadline, refused pods.
-    trouble = [
-        f"{entry['reason']}: {entry.get('message', '')}"
-        for entry in status.get("conditions", ())
-        if (entry["type"] == "ReplicaFailure" and entry["status"] == "True")
-        or (entry["type"] == "Progressing" and entry["status"] == "False")
-    ]
+    refused, late = (
+        find(status.get("conditions", ()), "ReplicaFailure"),
+        find(status.get("conditions", ()), "Progressing"),
+    )
+    trouble = []
+    reason = ""
+    if late is not None and late["status"] == "False":
+        trouble.append(f"{late['reason']}: {late.get('message', '')}")
+        reason = TOO_LATE if late["reason"] == TOO_LATE else ""
+    if refused is not None and refused["status"] == "True":
+        message = refused.get("message", "")
+        reason = next((word for part, word in _REFUSALS.items() if part in message), refused["reason"])
+        trouble.insert(0, f"{refused['reason']}: {message}")
     counts = f"{available} of {wanted} replicas available, {updated} updated, {total} in all"
-    return Readiness(False, "; ".join([counts, *trouble]))
+    return Readiness(False, "; ".join([counts, *trouble]), reason)
 
 
 def _leader_worker_set(workload: KubeObject) -> Readiness:

@@ -302,3 +302,30 @@ GROVE_POD_INDEX = _add(
     where="pods of PodCliques",
     stability=Stability.EVOLVING,
 )
+GROVE_POD_CLIQUE = _add(
+    "grove.io/podclique",
+    "PodClique that a pod belongs to; a graph's status finds the troubles of its pods by it.",
+    set_by="Grove",
+    read_by="pod-builder",
+    values="name of the PodClique",
+    where="pods of PodCliques",
+    stability=Stability.EVOLVING,
+)
+GROVE_SCALING_GROUP = _add(
+    "grove.io/podcliquescalinggroup",
+    "PodCliqueScalingGroup that a pod belongs to.",
+    set_by="Grove",
+    read_by="pod-builder",
+    values="name of the PodCliqueScalingGroup",
+    where="pods of PodCliques",
+    stability=Stability.EVOLVING,
+)
+LWS_NAME = _add(
+    "leaderworkerset.sigs.k8s.io/name",
+    "LeaderWorkerSet that a pod belongs to; a component's status finds the troubles of its pods by it.",
+    set_by="LeaderWorkerSet",
+    read_by="pod-builder",
+    values="name of the LeaderWorkerSet",
+    where="pods of LeaderWorkerSets",
+    stability=Stability.EVOLVING,
+)

@@ -1,0 +1,66 @@
+"""Whose pods are whose: pods by the workload that runs them, and whom their troubles concern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUES,
+    PODS,
+)
+from dynamo_shared.bus.cache import ObjectCache
+
+KubeObject = dict[str, Any]
+
+#: Which label names the workload of each kind. A pod of Grove also has the label of a Deployment's pods, so it comes last.
+_NAMED_BY = (
+    (POD_CLIQUES.kind, labels.GROVE_POD_CLIQUE),
+    (POD_CLIQUE_SCALING_GROUPS.kind, labels.GROVE_SCALING_GROUP),
+    (LEADER_WORKER_SETS.kind, labels.LWS_NAME),
+    (DEPLOYMENTS.kind, labels.SELECTOR),
+)
+WORKLOAD_INDEX = "workload"
+
+
+def index(cache: ObjectCache) -> None:
+    """Index the cache's pods by workload."""
+    cache.add_index(PODS, WORKLOAD_INDEX, _values)
+
+
+def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]:
+    """Pods that a workload runs; none before there is one."""
+    if workload is None:
+        return []
+    metadata = workload["metadata"]
+    kind = workload.get("kind", DEPLOYMENTS.kind)
+    return cache.by_index(PODS, WORKLOAD_INDEX, f"{kind}/{metadata['namespace']}/{metadata['name']}")
+
+
+def component_of(pod: KubeObject) -> str:
+    """Name of the component deployment that a pod belongs to; "" for pods of Grove, which belong to graphs."""
+    workloads = dict(_workloads(pod))
+    if POD_CLIQUES.kind in workloads:
+        return ""
+    return workloads.get(LEADER_WORKER_SETS.kind) or workloads.get(DEPLOYMENTS.kind) or ""
+
+
+def graph_of(pod: KubeObject) -> str:
+    """Name of the graph that a pod belongs to; "" where its component stands alone."""
+    return str(pod["metadata"].get("labels", {}).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
+
+
+def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
+    marks = pod["metadata"].get("labels", {})
+    for kind, label in _NAMED_BY:
+        if name := marks.get(label):
+            yield kind, name
+
+
+def _values(pod: KubeObject) -> list[str]:
+    namespace = pod["metadata"].get("namespace", "")
+    return [f"{kind}/{namespace}/{name}" for kind, name in _workloads(pod)]

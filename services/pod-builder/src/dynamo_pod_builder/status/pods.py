@@ -1,0 +1,268 @@
+"""What keeps pods from serving, read off their status: the words that people would find with `kubectl describe pod`.
+
+One of the following can be the case for a pod that is not ready; the first that fits is told:
+1. The image of a container cannot be pulled.
+2. A container cannot be made: a Secret or ConfigMap is missing, for example.
+3. An init container failed.
+4. A container was killed because it used more memory than its limit.
+5. A container ends again and again, or has ended and is on its second try.
+6. No node takes it.
+7. Its node has ended it: evicted, node shut down.
+8. Its volumes, network or devices are not there for long.
+9. Its startup or readiness probe does not succeed for long.
+
+Kubernetes writes the same trouble in changing words (attempts alternate with back-off, and count); what is told stays
+the same while the trouble does, since each change is a write of a status.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from dynamo_pod_builder.status.conditions import find
+
+KubeObject = dict[str, Any]
+
+#: How long volumes, network and devices of a pod may take: attaching a network volume is usually a minute. Seconds.
+START_WITHIN = 180.0
+#: How long a container may run without being ready; as a Deployment's own deadline for progress. Seconds.
+READY_WITHIN = 600.0
+#: Pods that a message names.
+NAMED = 3
+#: Longest part of a message that is somebody else's words. Characters.
+QUOTED = 400
+
+IMAGE_PULL, INIT_FAILED, OUT_OF_MEMORY = "ImagePullBackOff", "InitContainerFailed", "OOMKilled"
+CRASH_LOOP, CRASHED, UNSCHEDULABLE, POD_FAILED = "CrashLoopBackOff", "ContainerCrashed", "Unschedulable", "PodFailed"
+NOT_STARTED, STARTUP_PROBE, READINESS_PROBE = "PodNotStarted", "StartupProbeFailing", "ReadinessProbeFailing"
+
+
+class Rank(IntEnum):
+    """Which trouble is told first: what waits for somebody to change something, then what may pass."""
+
+    IMAGE = 1
+    NOT_MADE = 2
+    INIT = 3
+    MEMORY = 4
+    CRASH = 5
+    PLACE = 6
+    ENDED = 7
+    NOT_STARTED = 8
+    PROBE = 9
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Trouble:
+    """What keeps one pod from serving; `reason` is a word for programs, as conditions have it."""
+
+    rank: Rank
+    reason: str
+    pod: str
+    message: str
+
+
+def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
+    """The trouble of each pod that has one, worst first, then by name."""
+    return sorted(found for pod in pods if (found := trouble_of(pod, now)) is not None)
+
+
+def told(found: Sequence[Trouble]) -> str:
+    """Troubles in a sentence: at most three pods by name, those with the same trouble together."""
+    groups: dict[tuple[Rank, str, str], list[str]] = {}
+    for each in found:
+        groups.setdefault((each.rank, each.reason, each.message), []).append(each.pod)
+    parts: list[str] = []
+    named = unnamed = 0
+    for (_, _, message), names in groups.items():
+        shown = names[: max(0, NAMED - named)]
+        if not shown:
+            unnamed += len(names)
+            continue
+        named += len(shown)
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        parts.append(f"{'pods' if len(names) > 1 else 'pod'} {', '.join(shown)}{more}: {message}")
+    if unnamed:
+        parts.append(f"and {unnamed} more {'pods' if unnamed > 1 else 'pod'}")
+    return "; ".join(parts)
+
+
+def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
+    """What keeps a pod from serving, None where nothing does; without a time only what does not take one to tell."""
+    status, metadata = pod.get("status", {}), pod["metadata"]
+    conditions = status.get("conditions", ())
+    if "deletionTimestamp" in metadata or status.get("phase") == "Succeeded" or _is(conditions, "Ready", "True"):
+        return None
+    if status.get("phase") == "Failed":
+        words = _cut(_steady(status.get("message") or "its containers have ended"))
+        return Trouble(Rank.ENDED, status.get("reason") or POD_FAILED, metadata["name"], words)
+    scheduled = find(conditions, "PodScheduled") or {}
+    if scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE:
+        # What preemption would not help with is the same once more.
+        words = _cut(_steady(scheduled.get("message", "").partition(" preemption:")[0]))
+        return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")
+    found = [each for each in _of_containers(pod, now) if each is not None]
+    if now is not None and not found:
+        found = [late for late in _late(pod) if late.since + late.within <= now]
+    if not found:
+        return None
+    worst = min(found, key=lambda each: each.rank)
+    return Trouble(worst.rank, worst.reason, metadata["name"], worst.message)
+
+
+def look_again(pods: Iterable[KubeObject], now: datetime) -> float | None:
+    """Seconds after which a pod that only takes its time would have taken too long; None where none does."""
+    due: list[float] = []
+    for pod in pods:
+        status = pod.get("status", {})
+        if "deletionTimestamp" in pod["metadata"] or _is(status.get("conditions", ()), "Ready", "True"):
+            continue
+        ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]
+        # A container that does not run yet begins to count when it does, and nobody tells us of that.
+        due.append(min((each for each in ahead if each > 0), default=READY_WITHIN))
+    return min(due, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    rank: Rank
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Late(_Found):
+    """What becomes a trouble when it lasts."""
+
+    since: datetime
+    within: timedelta
+
+
+#: States that containers pass through on their way.
+_ON_THE_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+#: Attempts and back-off of one trouble.
+_PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
+_NOT_PULLED = frozenset({"InvalidImageName", "ErrImageNeverPull", "SignatureValidationFailed"})
+_NOT_RUN = frozenset({"StartError", "ContainerCannotRun"})
+_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: (ErrImagePull: )?)?')
+#: What differs between two attempts with the same result: local ports, times, identifiers of requests.
+_CHANGING = (
+    (re.compile(r":\d+->"), "->"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]"), ""),
+    (re.compile(r"\b\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:?\d\d)?"), ""),
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "..."),
+    (re.compile(r"(request ?id: )[\w-]+", re.IGNORECASE), r"\1..."),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Found | None]:
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    for part, field in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+        written = {each["name"]: each for each in spec.get(part, ())}
+        # The component's own container first: the others are there for its sake.
+        for each in sorted(status.get(field, ()), key=lambda each: (each["name"] != "main", each["name"])):
+            yield _of_container(each, written.get(each["name"], {}), part == "initContainers", now)
+
+
+def _of_container(status: KubeObject, written: KubeObject, init: bool, now: datetime | None) -> _Found | None:
+    state = status.get("state") or {}
+    waiting = state.get("waiting") or {}
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    what = f"{'init container' if init else 'container'} {status['name']}"
+    if reason in _PULLING or reason in _NOT_PULLED:
+        words = _cut(_steady(_BACK_OFF.sub("", message)))
+        image = written.get("image") or status.get("image", "its image")
+        told_ = f"{what} cannot pull {image}" + (f": {words}" if words else "")
+        return _Found(Rank.IMAGE, IMAGE_PULL if reason in _PULLING else reason, told_)
+    if reason == "RunContainerError":
+        return _ended(what, {"reason": "StartError", "message": message}, CRASH_LOOP, written, init)
+    if reason not in _ON_THE_WAY and reason != CRASH_LOOP:
+        return _Found(Rank.NOT_MADE, reason, f"{what}: {_cut(_steady(message)) or reason}")
+    ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
+    if ended is None or status.get("ready") or (init and ended.get("exitCode") == 0):
+        return None
+    running = state.get("running")
+    if running and now is not None and now - _time(running["startedAt"]) > timedelta(seconds=READY_WITHIN):
+        # The kubelet, too, forgives by now what was before.
+        return None
+    again = reason == CRASH_LOOP or status.get("restartCount", 0) > 1
+    return _ended(what, ended, CRASH_LOOP if again else CRASHED, written, init)
+
+
+def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init: bool) -> _Found:
+    words = _tail(_steady(ended.get("message", "")))
+    if ended.get("reason") == OUT_OF_MEMORY:
+        limit = written.get("resources", {}).get("limits", {}).get("memory")
+        used = f"its limit of {limit}" if limit else "its node had left"
+        return _Found(Rank.MEMORY, OUT_OF_MEMORY, f"{what} was killed: it used more memory than {used}")
+    if ended.get("reason") in _NOT_RUN:
+        message = f"{what} does not start"
+    else:
+        code = ended.get("exitCode", 0)
+        signal = f", killed by signal {code - 128}" if 128 < code < 160 else ""
+        message = f"{what} exited with code {code}{signal}"
+    if words:
+        message += f": {words}"
+    return _Found(Rank.INIT, INIT_FAILED, message) if init else _Found(Rank.CRASH, reason, message)
+
+
+def _late(pod: KubeObject) -> Iterator[_Late]:
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    conditions = status.get("conditions", ())
+    scheduled = find(conditions, "PodScheduled")
+    if (
+        scheduled is not None
+        and scheduled["status"] == "True"
+        and _is(conditions, "PodReadyToStartContainers", "False")
+    ):
+        message = f"its volumes, network or devices are not ready {START_WITHIN / 60:.0f} minutes after it has a node"
+        since = _time(scheduled["lastTransitionTime"])
+        yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
+        return
+    turned = (find(conditions, "Ready") or {}).get("lastTransitionTime")
+    written = {each["name"]: each for each in spec.get("containers", ())}
+    for each in sorted(status.get("containerStatuses", ()), key=lambda each: (each["name"] != "main", each["name"])):
+        running = (each.get("state") or {}).get("running")
+        if not running or each.get("ready"):
+            continue
+        probes: Mapping[str, Any] = written.get(each["name"], {})
+        starting = "startupProbe" in probes and not each.get("started")
+        if not starting and "readinessProbe" not in probes:
+            continue
+        # One that was ready before counts from when it no longer was.
+        since = max([_time(running["startedAt"])] + ([_time(turned)] if turned else []))
+        message = (
+            f"container {each['name']} runs, and its {'startup' if starting else 'readiness'} probe "
+            f"does not succeed for more than {READY_WITHIN / 60:.0f} minutes"
+        )
+        reason = STARTUP_PROBE if starting else READINESS_PROBE
+        yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _is(conditions: Sequence[KubeObject], type_: str, status: str) -> bool:
+    entry = find(conditions, type_)
+    return entry is not None and entry["status"] == status
+
+
+def _steady(text: str) -> str:
+    for changing, kept in _CHANGING:
+        text = changing.sub(kept, text)
+    return text.strip()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
+
+
+def _tail(text: str) -> str:
+    """The end of a log says what happened."""
+    return text if len(text) <= QUOTED else f"...{text[3 - QUOTED :]}"

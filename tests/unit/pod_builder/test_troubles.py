@@ -1,0 +1,298 @@
+"""What pods' status says of their trouble, as tables: the kubelet's and the scheduler's words left, ours right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.status.pods import Rank, Trouble, look_again, told, trouble_of, troubles
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def ago(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def status(name: str = "main", *, ready: bool = False, restarts: int = 0, started: bool = True, **states: Any) -> Any:
+    """A container's status; `waiting`, `running` and `terminated` are its state, `last` how it ended before."""
+    last = states.pop("last", None)
+    found = {"name": name, "ready": ready, "restartCount": restarts, "started": started, "state": states}
+    return {**found, "lastState": {"terminated": last}} if last else found
+
+
+def pod(name: str = "a", *, containers=(), init=(), conditions=(), spec=None, **fields: Any) -> dict[str, Any]:
+    written = {"name": "main", "image": "nvcr.io/x/y:1", "resources": {"limits": {"memory": "16Gi"}}}
+    return {
+        "metadata": {"name": name, "namespace": "ns", **fields.pop("metadata", {})},
+        "spec": {
+            "containers": [{**written, **(spec or {})}],
+            "initContainers": [{"name": "fetch", "image": "busybox"}],
+        },
+        "status": {
+            "phase": "Pending",
+            "containerStatuses": list(containers),
+            "initContainerStatuses": list(init),
+            "conditions": list(conditions),
+            **fields,
+        },
+    }
+
+
+def crashed(code: int = 1, reason: str = "Error", message: str = "") -> dict[str, Any]:
+    return {"exitCode": code, "reason": reason, "message": message}
+
+
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": ago(240)}
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available.",
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "message"),
+    [
+        (
+            pod(containers=[status(waiting={"reason": "ErrImagePull", "message": "401 Unauthorized"})]),
+            "ImagePullBackOff",
+            "container main cannot pull nvcr.io/x/y:1: 401 Unauthorized",
+        ),
+        (
+            pod(
+                containers=[
+                    status(
+                        waiting={
+                            "reason": "ImagePullBackOff",
+                            "message": 'Back-off pulling image "nvcr.io/x/y:1": ErrImagePull: 401 Unauthorized',
+                        }
+                    )
+                ]
+            ),
+            "ImagePullBackOff",
+            "container main cannot pull nvcr.io/x/y:1: 401 Unauthorized",
+        ),
+        (
+            pod(containers=[status(waiting={"reason": "InvalidImageName", "message": "couldn't parse image name"})]),
+            "InvalidImageName",
+            "container main cannot pull nvcr.io/x/y:1: couldn't parse image name",
+        ),
+        (
+            pod(
+                containers=[
+                    status(waiting={"reason": "CreateContainerConfigError", "message": 'secret "hf-token" not found'})
+                ]
+            ),
+            "CreateContainerConfigError",
+            'container main: secret "hf-token" not found',
+        ),
+        (
+            pod(
+                init=[
+                    status("fetch", waiting={"reason": "CrashLoopBackOff"}, last=crashed(2, message="no such bucket"))
+                ]
+            ),
+            "InitContainerFailed",
+            "init container fetch exited with code 2: no such bucket",
+        ),
+        (
+            pod(init=[status("fetch", waiting={"reason": "ImagePullBackOff", "message": "not found"})]),
+            "ImagePullBackOff",
+            "init container fetch cannot pull busybox: not found",
+        ),
+        (
+            pod(
+                containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(137, "OOMKilled"), restarts=4)]
+            ),
+            "OOMKilled",
+            "container main was killed: it used more memory than its limit of 16Gi",
+        ),
+        (
+            pod(
+                containers=[
+                    status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(1, message="CUDA error\n  no device"))
+                ]
+            ),
+            "CrashLoopBackOff",
+            "container main exited with code 1: CUDA error no device",
+        ),
+        (
+            pod(containers=[status(running={"startedAt": ago(5)}, last=crashed(139), restarts=3)]),
+            "CrashLoopBackOff",
+            "container main exited with code 139, killed by signal 11",
+        ),
+        (
+            pod(containers=[status(running={"startedAt": ago(5)}, last=crashed(), restarts=1)]),
+            "ContainerCrashed",
+            "container main exited with code 1",
+        ),
+        (
+            pod(containers=[status(waiting={"reason": "RunContainerError", "message": 'exec: "pyton": not found'})]),
+            "CrashLoopBackOff",
+            'container main does not start: exec: "pyton": not found',
+        ),
+        (
+            pod(
+                containers=[
+                    status(
+                        waiting={"reason": "CrashLoopBackOff"},
+                        last=crashed(128, "StartError", 'exec: "pyton": not found'),
+                    )
+                ]
+            ),
+            "CrashLoopBackOff",
+            'container main does not start: exec: "pyton": not found',
+        ),
+        (pod(conditions=[UNSCHEDULABLE]), "Unschedulable", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."),
+        (
+            pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory."),
+            "Evicted",
+            "The node was low on resource: memory.",
+        ),
+        (pod(phase="Failed"), "PodFailed", "its containers have ended"),
+        (
+            pod(
+                conditions=[SCHEDULED, {"type": "PodReadyToStartContainers", "status": "False"}],
+                containers=[status(waiting={"reason": "ContainerCreating"})],
+            ),
+            "PodNotStarted",
+            "its volumes, network or devices are not ready 3 minutes after it has a node",
+        ),
+        (
+            pod(containers=[status(running={"startedAt": ago(700)}, started=False)], spec={"startupProbe": {}}),
+            "StartupProbeFailing",
+            "container main runs, and its startup probe does not succeed for more than 10 minutes",
+        ),
+        (
+            pod(
+                conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": ago(650)}],
+                containers=[status(running={"startedAt": ago(9000)})],
+                spec={"readinessProbe": {}},
+            ),
+            "ReadinessProbeFailing",
+            "container main runs, and its readiness probe does not succeed for more than 10 minutes",
+        ),
+    ],
+)
+def test_a_trouble_has_a_reason_and_says_what_it_is(found, reason, message) -> None:
+    (only,) = troubles([found], NOW)
+    assert (only.reason, only.pod, only.message) == (reason, "a", message)
+
+
+READY = {"type": "Ready", "status": "True"}
+BROKEN = [status(waiting={"reason": "ImagePullBackOff", "message": "not found"})]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pod(),
+        pod(containers=[status(waiting={"reason": "ContainerCreating"})]),
+        pod(conditions=[READY], containers=[status(ready=True, restarts=9, running={"startedAt": ago(5)})]),
+        # One of two containers serves again and the pod is ready: what was before counts no more.
+        pod(conditions=[READY], containers=[status(running={"startedAt": ago(5)}, last=crashed(), restarts=2)]),
+        pod(containers=BROKEN, metadata={"deletionTimestamp": ago(1)}),
+        pod(phase="Succeeded", containers=[status(terminated=crashed(0, "Completed"))]),
+        pod(init=[status("fetch", ready=True, terminated=crashed(0, "Completed"))]),
+        pod(init=[status("fetch", running={"startedAt": ago(9000)})]),
+        # A gang that is not complete yet is held back by its own scheduler.
+        pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
+        pod(containers=[status(running={"startedAt": ago(500)}, started=False)], spec={"startupProbe": {}}),
+        # It has run for long since its last end, and only now is not ready: its probe's first minutes.
+        pod(
+            conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": ago(20)}],
+            containers=[status(running={"startedAt": ago(90000)}, last=crashed(), restarts=5)],
+            spec={"readinessProbe": {}},
+        ),
+    ],
+)
+def test_what_is_on_its_way_or_was_is_no_trouble(found) -> None:
+    assert troubles([found], NOW) == []
+
+
+def test_the_same_trouble_is_told_in_the_same_words_whatever_the_attempt() -> None:
+    def pulling(reason: str, message: str) -> Trouble | None:
+        return trouble_of(pod(containers=[status(waiting={"reason": reason, "message": message})]), NOW)
+
+    first = pulling("ErrImagePull", "dial tcp 10.0.0.5:41234->10.0.0.9:443: i/o timeout")
+    assert first == pulling(
+        "ImagePullBackOff",
+        'Back-off pulling image "x": ErrImagePull: dial tcp 10.0.0.5:50001->10.0.0.9:443: i/o timeout',
+    )
+
+    def crashing(restarts: int, time: str) -> Trouble | None:
+        waiting = {"reason": "CrashLoopBackOff", "message": f"back-off {restarts}m restarting failed container"}
+        last = crashed(1, message=f"{time} ERROR no GPU found")
+        return trouble_of(pod(containers=[status(waiting=waiting, last=last, restarts=restarts)]), NOW)
+
+    assert crashing(3, "2026-01-02 03:04:05,123") == crashing(9, "2026-01-02 04:10:00,007")
+    running = status(running={"startedAt": ago(1)}, last=crashed(1, message="04:10:00 ERROR no GPU found"), restarts=10)
+    assert crashing(3, "03:04:05") == trouble_of(pod(containers=[running]), NOW)
+
+
+def test_the_words_of_others_are_bounded_and_the_end_of_a_log_is_kept() -> None:
+    long = "x" * 5000 + " ValueError: the model does not fit"
+    found = trouble_of(pod(containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed(1, message=long))]))
+    assert found is not None
+    assert len(found.message) < 500
+    assert found.message.endswith("ValueError: the model does not fit")
+
+
+def test_the_worst_trouble_of_a_pod_is_told() -> None:
+    containers = [
+        status("aside", waiting={"reason": "ImagePullBackOff", "message": "not found"}),
+        status(waiting={"reason": "CrashLoopBackOff"}, last=crashed()),
+    ]
+    found = trouble_of(pod(containers=containers))
+    assert found is not None
+    assert found.message.startswith("container aside cannot pull")
+
+
+def trouble(name: str, message: str = "out of luck", rank: Rank = Rank.CRASH) -> Trouble:
+    return Trouble(rank, "CrashLoopBackOff", name, message)
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ([], ""),
+        ([trouble("a")], "pod a: out of luck"),
+        ([trouble("a"), trouble("b")], "pods a, b: out of luck"),
+        ([trouble(name) for name in "abcde"], "pods a, b, c and 2 more: out of luck"),
+        ([trouble("a"), trouble("b", "no disk")], "pod a: out of luck; pod b: no disk"),
+        (
+            [*(trouble(name) for name in "abc"), trouble("d", "no disk"), trouble("e", "no net")],
+            "pods a, b, c: out of luck; and 2 more pods",
+        ),
+        (
+            [trouble("a"), trouble("b", "no disk"), trouble("c", "no net"), trouble("d", "no way")],
+            "pod a: out of luck; pod b: no disk; pod c: no net; and 1 more pod",
+        ),
+    ],
+)
+def test_at_most_three_pods_are_named(found, says) -> None:
+    assert told(found) == says
+
+
+def test_the_order_of_pods_does_not_matter() -> None:
+    crash = pod("a", containers=[status(waiting={"reason": "CrashLoopBackOff"}, last=crashed())])
+    pull, place = pod("c", containers=BROKEN), pod("b", conditions=[UNSCHEDULABLE])
+    assert [each.pod for each in troubles([crash, place, pull], NOW)] == ["c", "a", "b"]
+    assert troubles([pull, place, crash], NOW) == troubles([crash, place, pull], NOW)
+
+
+def test_what_takes_time_is_looked_at_again_when_it_would_have_taken_too_long() -> None:
+    starting = pod(containers=[status(running={"startedAt": ago(500)}, started=False)], spec={"startupProbe": {}})
+    mounting = pod("b", conditions=[SCHEDULED | {"lastTransitionTime": ago(60)}])
+    mounting["status"]["conditions"].append({"type": "PodReadyToStartContainers", "status": "False"})
+    assert look_again([starting], NOW) == 100
+    assert look_again([starting, mounting], NOW) == 120 - 20
+    assert look_again([mounting], NOW) == 120
+    assert look_again([pod()], NOW) == 600
+    assert look_again([pod(conditions=[READY])], NOW) is None
+    assert look_again([], NOW) is None
+    # As soon as it is looked at again it is one.
+    assert troubles([starting], NOW + timedelta(seconds=100)) != []
