@@ -175,7 +175,7 @@ def test_backend_framework_of_an_existing_component_is_kept() -> None:
         ),
         (
             graph(component(experimental={"checkpoint": {"checkpointRef": "c"}})),
-            "component Worker: experimental.checkpoint: .* not available",
+            "component Worker: experimental.checkpoint: .* without checkpoints; set checkpoint.enabled",
         ),
         (
             graph(component("E", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}})),

@@ -10,6 +10,7 @@ from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of
+from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import context_of
@@ -35,6 +36,7 @@ def component_children(
     check_component(context.component, component.spec, multinode=config.leader_worker_sets)
     engine = backend_of(context).name
     check_sharing(context.component, component.spec, engine, claims=config.device_claims, grove=False)
+    check_checkpoint(context.component, component.spec, config.checkpoints)
     names.check(context.component, context.name, context.dynamo_namespace)
     owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, component.metadata)
     own = component.metadata.labels

@@ -11,10 +11,12 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
 
 from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.discovery import Discovery, discovery_of
 from dynamo_pod_builder.render.placement import ALONE, Placement
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
+from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 from dynamo_pod_builder.render.v1alpha1 import NOTHING, OfComponent, of_component
 
 KubeObject = dict[str, Any]
@@ -47,6 +49,7 @@ class PodContext:
     worker_hash: str
     service_account: str
     pull_secrets: PullSecrets = NO_PULL_SECRETS
+    restore: Restore | None = None
     alpha: OfComponent = NOTHING
     placement: Placement = ALONE
 
@@ -58,6 +61,13 @@ class PodContext:
     def placed(self, placement: Placement) -> PodContext:
         """The same component, seen from one place of its replica."""
         return replace(self, placement=placement)
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Containers of a pod that run the component's own process."""
+        if fails_over_within_pod(self.spec):
+            return tuple(map(engine_name, range(ENGINES_WITHIN_POD)))
+        return (MAIN,)
 
     @property
     def is_worker(self) -> bool:
@@ -94,6 +104,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         worker_hash=template_labels.get(labels.WORKER_HASH, ""),
         service_account=observed.service_account,
         pull_secrets=observed.pull_secrets,
+        restore=observed.restore,
         alpha=alpha,
     )
 

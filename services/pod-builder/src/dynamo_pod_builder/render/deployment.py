@@ -11,7 +11,13 @@ from dynamo_shared.api.resources import DEPLOYMENTS
 
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
+from dynamo_pod_builder.render.metadata import (
+    object_annotations,
+    object_labels,
+    object_metadata,
+    pod_labels,
+    restore_annotations,
+)
 from dynamo_pod_builder.render.pod import pod_spec
 
 KubeObject = dict[str, Any]
@@ -24,8 +30,8 @@ def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeOb
     """Deployment of the component's name. Without replicas in the spec it has none either: an autoscaler may own them."""
     notes = object_annotations(context)
     template: KubeObject = {"metadata": {"labels": pod_labels(context, own_labels)}, "spec": pod_spec(context)}
-    if notes:
-        template["metadata"]["annotations"] = notes
+    if of_pods := {**notes, **restore_annotations(context)}:
+        template["metadata"]["annotations"] = of_pods
     spec: KubeObject = {
         "selector": {"matchLabels": {labels.SELECTOR: context.name}},
         "strategy": strategy(context.component, context.template_annotations),

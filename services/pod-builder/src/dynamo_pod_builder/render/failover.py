@@ -14,13 +14,11 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import var, with_vars, without_vars
 from dynamo_pod_builder.render.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
 from dynamo_pod_builder.render.merge import PROBES
-from dynamo_pod_builder.render.sharing import fails_over_within_pod
+from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 
 KubeObject = dict[str, Any]
 
 _LOCK = f"{SOCKETS_WITHIN_POD}/{LOCK_FILE}"
-#: One serves, one waits.
-_ENGINES_WITHIN_POD = 2
 #: What says of the whole pod what here each engine decides for itself.
 _OF_ONE_ENGINE = (
     env.DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS,
@@ -34,7 +32,7 @@ def stand_by(pod: KubeObject, context: PodContext, backend: Backend) -> None:
         return
     main, *others = pod["containers"]
     found = []
-    for number in range(_ENGINES_WITHIN_POD):
+    for number in range(ENGINES_WITHIN_POD):
         engine = _engine(main, number)
         backend.update_engine(engine, number, context)
         found.append(engine)
@@ -44,7 +42,7 @@ def stand_by(pod: KubeObject, context: PodContext, backend: Backend) -> None:
 def _engine(main: KubeObject, number: int) -> KubeObject:
     port = {**ports.SYSTEM.container_port(), "containerPort": ports.SYSTEM.number + number}
     port["name"] = f"{ports.SYSTEM.name}-{number}"
-    name = f"engine-{number}"
+    name = engine_name(number)
     engine = {**main, "name": name, "ports": [port]}
     engine["env"] = with_vars(
         without_vars(main["env"], *_OF_ONE_ENGINE),

@@ -25,10 +25,6 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             "multinode",
             "install LeaderWorkerSet or Grove, or leave multinode out to run each replica on one node",
         )
-    if spec.experimental is not None and spec.experimental.checkpoint is not None:
-        raise NotDeployable(
-            name, "starting from a checkpoint is not available", "experimental.checkpoint", "leave it out"
-        )
 
 
 def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, grove: bool) -> None:

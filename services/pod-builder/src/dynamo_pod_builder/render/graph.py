@@ -11,6 +11,7 @@ from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeplo
 
 from dynamo_pod_builder.render import hashing, names, picker, pod_clique_set, waiting
 from dynamo_pod_builder.render.backends import engine_of_graph
+from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, WORKERS
@@ -75,9 +76,7 @@ def graph_children(
         )
         if component.type is ComponentType.EPP:
             children += _picker(graph, namespace, spec, owner)
-    return children + (
-        pod_clique_set.children(graph, components, config, observed, owner) if grove else components
-    )
+    return children + (pod_clique_set.children(graph, components, config, observed, owner) if grove else components)
 
 
 def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:
@@ -103,6 +102,7 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
         seen[component.name.lower()] = component.name
         check_component(component.name, component, multinode=config.leader_worker_sets or on_grove(graph, config))
         check_picker(component.name, component, config)
+        check_checkpoint(component.name, component, config.checkpoints)
 
 
 def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderConfig) -> list[KubeObject]:

@@ -40,7 +40,12 @@ def pod_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
         marks[labels.COMPONENT_TYPE] = context.type
     if context.template_annotations.get(ENABLE_METRICS) != "false":
         marks[labels.METRICS_ENABLED] = "true"
-    return marks
+    return marks if context.restore is None else {**marks, **context.restore.labels}
+
+
+def restore_annotations(context: PodContext) -> dict[str, str]:
+    """Annotations of pods that start from a checkpoint; none for others."""
+    return {} if context.restore is None else context.restore.annotations(context.engines)
 
 
 def object_annotations(context: PodContext) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dynamo_pod_builder.render import failover, gpu_memory, names, pull_secrets, volumes
 from dynamo_pod_builder.render.backends import backend_of
+from dynamo_pod_builder.render.checkpoint.restore import start_from
 from dynamo_pod_builder.render.containers import defaults_of, frontend
 from dynamo_pod_builder.render.context import MAIN, PodContext
 from dynamo_pod_builder.render.env import merge_env, standard
@@ -61,6 +62,8 @@ def pod_spec(context: PodContext) -> KubeObject:
         del pod["volumes"]
     gpu_memory.share(pod, context)
     failover.stand_by(pod, context, backend)
+    if context.restore is not None:
+        start_from(pod, context.restore, context.engines)
     pull_secrets.add(pod, context.pull_secrets, context.template_annotations)
     return pod
 

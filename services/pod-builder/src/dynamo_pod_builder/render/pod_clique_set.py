@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dynamo_shared.api.registry import labels
@@ -15,7 +16,7 @@ from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, R
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.ingress import ways_in
 from dynamo_pod_builder.render.layout import Clique
-from dynamo_pod_builder.render.metadata import object_metadata, pod_labels
+from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.placement import Role
 from dynamo_pod_builder.render.pod import pod_spec
 from dynamo_pod_builder.render.service import clique_service, model_service, needs_service
@@ -38,7 +39,10 @@ def children(
     Cliques that are there keep their order: another one would be another graph to Grove.
     """
     around = ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
-    contexts = [context_of(parse_component(each), config, around) for each in components]
+    contexts = [
+        context_of(parse_component(each), config, replace(around, restore=observed.restores.get(each["spec"]["name"])))
+        for each in components
+    ]
     rank = {name: number for number, name in enumerate(observed.cliques)}
     found = [_pod_clique_set(graph, contexts, config, rank, owner)]
     found += [clique_service(context, owner) for context in contexts if needs_service(context)]
@@ -116,7 +120,11 @@ def _clique(context: PodContext, clique: Clique) -> KubeObject:
     made: KubeObject = {
         "name": clique.name,
         "labels": marks,
-        "annotations": {**context.template_annotations, DISCOVERY_BACKEND: context.discovery.backend},
+        "annotations": {
+            **context.template_annotations,
+            DISCOVERY_BACKEND: context.discovery.backend,
+            **restore_annotations(context),
+        },
         "spec": spec,
     }
     return made if layout.is_group(context) else {**made, **_topology(context)}

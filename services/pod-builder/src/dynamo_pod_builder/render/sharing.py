@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dynamo_shared.api.v1beta1 import ComponentSpec, Failover, GpuMemoryService, SharingMode
 
+#: Engines of a pod in which one waits for the other to fail.
+ENGINES_WITHIN_POD = 2
+
+
+def engine_name(number: int) -> str:
+    """Container of one of several engines of a pod; `number` counts from 0."""
+    return f"engine-{number}"
+
 
 def memory_service(spec: ComponentSpec) -> GpuMemoryService | None:
     """The GPU memory service of a component; None where it has none."""

@@ -32,5 +32,5 @@ def start_from(pod: KubeObject, restore: Restore, containers: Sequence[str]) -> 
 def _patient(container: KubeObject) -> KubeObject:
     """The container's own first question, asked as long as it takes."""
     asked = (container.get(name) for name in ("startupProbe", "livenessProbe", "readinessProbe"))
-    probe: KubeObject = next(filter(None, asked), None) or _RESTORED
+    probe: KubeObject = next((each for each in asked if each), _RESTORED)
     return {**probe, "failureThreshold": _ALWAYS, "successThreshold": 1}

@@ -1,0 +1,45 @@
+"""What of checkpoints can be asked for and not be had here: refused by name, rather than ignored."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.v1alpha1 import DynamoCheckpointSpec
+from dynamo_shared.api.v1beta1 import ComponentSpec
+
+from dynamo_pod_builder.render.config import CheckpointDefaults
+from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.sharing import memory_has_pods, memory_service
+
+#: Reasons of the condition JobCreated; the second one is the reference's.
+DISABLED, GPU_MEMORY = "CheckpointsDisabled", "GMSSnapshotDisabled"
+_OFF = "the platform is installed without checkpoints"
+_TURN_ON = "set checkpoint.enabled in the operator configuration"
+_SHARED = "a checkpoint does not hold the memory of a GPU memory service"
+
+
+def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefaults) -> None:
+    """NotDeployable for a component that cannot start from a checkpoint here."""
+    if spec.experimental is None or spec.experimental.checkpoint is None:
+        return
+    at = "experimental.checkpoint"
+    if not defaults.enabled:
+        raise NotDeployable(name, _OFF, at, f"{_TURN_ON}, or leave it out")
+    if memory_service(spec) is not None and not defaults.gpu_memory:
+        raise NotDeployable(name, _SHARED, at, "leave one of experimental.checkpoint and gpuMemoryService out")
+    if memory_has_pods(spec):
+        raise NotDeployable(
+            name,
+            "a checkpoint is of one pod, and its GPU memory would be in another",
+            at,
+            "use gpuMemoryService IntraPod",
+        )
+    if spec.multinode is not None and spec.multinode.node_count > 1:
+        raise NotDeployable(name, "a checkpoint is of one pod, not of several nodes", at, "leave it or multinode out")
+
+
+def refusal(spec: DynamoCheckpointSpec, defaults: CheckpointDefaults) -> tuple[str, str] | None:
+    """Reason and message where a checkpoint may not be taken here."""
+    if not defaults.enabled:
+        return DISABLED, f"{_OFF}; {_TURN_ON}"
+    if spec.gpu_memory_service is not None and spec.gpu_memory_service.enabled and not defaults.gpu_memory:
+        return GPU_MEMORY, f"{_SHARED}; leave spec.gpuMemoryService out"
+    return None

@@ -1,0 +1,114 @@
+"""The DynamoCheckpoint that is made for a component which names an identity that nobody has taken a checkpoint of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dynamo_shared.api import quantity
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS
+from dynamo_shared.api.v1beta1 import (
+    CheckpointIdentity,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    GpuMemoryService,
+    to_dict,
+)
+
+from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.identity import identity_hash
+from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
+from dynamo_pod_builder.render.context import MAIN, PodContext, context_of
+from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.names import discovery_account
+from dynamo_pod_builder.render.pod import pod_spec
+from dynamo_pod_builder.render.volumes import SHARED_MEMORY
+
+KubeObject = dict[str, Any]
+
+
+def checkpoint_of(
+    component: DynamoComponentDeployment,
+    identity: CheckpointIdentity,
+    config: RenderConfig,
+    observed: ObservedComponent,
+) -> KubeObject:
+    """DynamoCheckpoint of a component's engine. It belongs to nobody: others of the same identity start from it, too."""
+    context = context_of(_alone(component), config, replace(observed, restore=None))
+    digest = identity_hash(identity)
+    spec: KubeObject = {
+        "identity": to_dict(identity),
+        "job": {
+            "podTemplateSpec": {
+                "metadata": {"labels": {labels.COMPONENT: context.component}},
+                "spec": _engine_alone(context),
+            },
+            **_shared_memory(context.spec.shared_memory_size),
+        },
+    }
+    memory = component.spec.experimental.gpu_memory_service if component.spec.experimental is not None else None
+    if memory is not None:
+        spec["gpuMemoryService"] = _gpu_memory(memory)
+    return {
+        "apiVersion": DYNAMO_CHECKPOINTS.api_version,
+        "kind": DYNAMO_CHECKPOINTS.kind,
+        "metadata": object_metadata(
+            names.checkpoint(digest),
+            context.namespace,
+            {labels.CHECKPOINT_ID: digest},
+            {SNAPSHOT_ARTIFACT_VERSION: names.FIRST_VERSION},
+            None,
+        ),
+        "spec": spec,
+    }
+
+
+def _alone(component: DynamoComponentDeployment) -> DynamoComponentDeployment:
+    """The component without what is no part of its engine, and of no generation of a rolling update."""
+    template = component.spec.pod_template or {}
+    metadata = template.get("metadata") or {}
+    marks = {name: value for name, value in (metadata.get("labels") or {}).items() if name != labels.WORKER_HASH}
+    pod = template.get("spec") or {}
+    containers = [each for each in pod.get("containers") or () if each["name"] == MAIN]
+    spec: DynamoComponentDeploymentSpec = component.spec.model_copy(
+        update={
+            "experimental": None,
+            "frontend_sidecar": None,
+            # A sidecar that never ends would keep the Job from ending.
+            "pod_template": {
+                **template,
+                "metadata": {**metadata, "labels": marks},
+                "spec": {**pod, "containers": containers},
+            },
+        }
+    )
+    return component.model_copy(update={"spec": spec})
+
+
+def _engine_alone(context: PodContext) -> KubeObject:
+    pod = {**pod_spec(context), "restartPolicy": "Never"}
+    if pod.get("serviceAccountName") == discovery_account(context.graph):
+        # It goes with the graph; the checkpoint has one of its own.
+        del pod["serviceAccountName"]
+    pod["volumes"] = [each for each in pod.get("volumes", ()) if each["name"] != SHARED_MEMORY]
+    if not pod["volumes"]:
+        del pod["volumes"]
+    return pod
+
+
+def _shared_memory(size: int | str | None) -> KubeObject:
+    if size is None:
+        return {}
+    return {"sharedMemory": {"disabled": True} if quantity.is_zero(size) else {"size": size}}
+
+
+def _gpu_memory(service: GpuMemoryService) -> Mapping[str, Any]:
+    mode = service.mode.value
+    return {
+        "enabled": True,
+        "mode": mode[:1].lower() + mode[1:],
+        "deviceClassName": service.device_class_name,
+    }

@@ -1,0 +1,187 @@
+"""The Job that loads an engine for the snapshot agent to take a checkpoint of, and what its pod may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_TARGET_CONTAINERS
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS
+from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec
+from dynamo_shared.api.v1alpha1.enums import SharingMode
+from dynamo_shared.api.v1beta1 import (
+    ComponentType,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    Experimental,
+    GpuMemoryService,
+    ObjectMeta,
+)
+
+from dynamo_pod_builder.render import gpu_memory
+from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
+from dynamo_pod_builder.render.checkpoint.target import Storage
+from dynamo_pod_builder.render.claims import claim_templates
+from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
+from dynamo_pod_builder.render.containers import worker
+from dynamo_pod_builder.render.context import MAIN, PodContext, context_of
+from dynamo_pod_builder.render.env import merge_env, standard
+from dynamo_pod_builder.render.errors import NotDeployable, RenderError
+from dynamo_pod_builder.render.merge import PROBES
+from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.names import discovery_account
+from dynamo_pod_builder.render.owner import controller_reference
+from dynamo_pod_builder.render.rbac import discovery_access
+from dynamo_pod_builder.render.volumes import share_memory
+
+KubeObject = dict[str, Any]
+
+#: How long a Job stays after its end, for people to look at. Seconds.
+KEPT = 300
+#: What the engine is called; its claims are named after that.
+_ENGINE = "worker"
+_TEMPLATE = "spec.job.podTemplateSpec.spec.containers"
+_READY = {"exec": {"command": ["cat", names.READY_FOR_CHECKPOINT]}, "periodSeconds": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """A checkpoint that is to be taken: which version of which identity, and where its files go."""
+
+    identity_hash: str
+    version: str
+    storage: Storage
+
+    @property
+    def job(self) -> str:
+        """Name of the Job."""
+        return names.job(self.identity_hash, self.version)
+
+    @property
+    def location(self) -> str:
+        """Directory of the files."""
+        return self.storage.location(self.identity_hash, self.version)
+
+
+def children(
+    checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
+) -> list[KubeObject]:
+    """What a DynamoCheckpoint owns while it is taken. RenderError where no pod can be made of it."""
+    owner = controller_reference(DYNAMO_CHECKPOINTS, checkpoint.metadata)
+    context = _context(checkpoint, spec, taking, config)
+    account = discovery_account(checkpoint.metadata.name) if context.discovery.kubernetes else ""
+    made = discovery_access(checkpoint.metadata.name, context.namespace, owner) if account else []
+    made += claim_templates(
+        context.graph, context.component, context.namespace, context.spec, context.template, owner=owner
+    )
+    return [*made, _job(spec, taking, context, account, owner)]
+
+
+def _context(
+    checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
+) -> PodContext:
+    """The engine as a worker that stands alone: it must not join those that serve."""
+    component = DynamoComponentDeployment(
+        metadata=ObjectMeta(name=names.checkpoint(taking.identity_hash), namespace=checkpoint.metadata.namespace),
+        spec=DynamoComponentDeploymentSpec(
+            name=_ENGINE,
+            type=ComponentType.WORKER,
+            pod_template=spec.job.pod_template_spec,
+            experimental=_shared_gpus(spec, config),
+        ),
+    )
+    return context_of(component, config, NEW_COMPONENT)
+
+
+def _shared_gpus(spec: DynamoCheckpointSpec, config: RenderConfig) -> Experimental | None:
+    service = spec.gpu_memory_service
+    if service is None or not service.enabled:
+        return None
+    at = "spec.gpuMemoryService"
+    if service.mode is not SharingMode.INTRA_POD:
+        raise NotDeployable("", "the engine of a Job shares its pod with its GPU memory service", f"{at}.mode")
+    if not config.device_claims:
+        raise NotDeployable("", "the cluster has no Dynamic Resource Allocation to claim shared GPUs by", at)
+    return Experimental(gpu_memory_service=GpuMemoryService(device_class_name=service.device_class_name))
+
+
+def _job(
+    spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, account: str, owner: KubeObject
+) -> KubeObject:
+    own = {labels.CHECKPOINT_ID: taking.identity_hash}
+    marks = {
+        **context.template_annotations,
+        SNAPSHOT_ARTIFACT_VERSION: taking.version,
+        SNAPSHOT_TARGET_CONTAINERS: MAIN,
+        **taking.storage.annotations,
+    }
+    template = {
+        "metadata": {
+            "labels": {**context.template_labels, **own, labels.CHECKPOINT_SOURCE: "true"},
+            "annotations": marks,
+        },
+        "spec": _pod(spec, taking, context, account),
+    }
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": object_metadata(
+            taking.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: taking.version}, owner
+        ),
+        "spec": {
+            # An engine that could not be loaded or checkpointed once is looked at by people before GPUs are spent again.
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": spec.job.active_deadline_seconds,
+            "ttlSecondsAfterFinished": KEPT,
+            "template": template,
+        },
+    }
+
+
+def _pod(spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, account: str) -> KubeObject:
+    pod: KubeObject = {**(context.template.get("spec") or {}), "restartPolicy": "Never"}
+    main = _main(pod)
+    main["env"] = merge_env(standard(context.config), worker.container(context)["env"], main.get("env") or ())
+    if account and not pod.get("serviceAccountName"):
+        pod["serviceAccountName"] = account
+    memory = spec.job.shared_memory
+    share_memory(main, pod, None if memory is None else 0 if memory.disabled else memory.size)
+    connect(pod, main, taking.storage)
+    # It loads and then stands still, so it is never asked whether it lives: only whether the agent may begin.
+    for probe in PROBES:
+        main.pop(probe, None)
+    main["readinessProbe"] = _READY
+    identity = spec.identity
+    if identity.tensor_parallel_size * identity.pipeline_parallel_size > 1:
+        _launch(main)
+    confine(pod, context.config.checkpoints.profile)
+    gpu_memory.share(pod, context)
+    return pod
+
+
+def _main(pod: KubeObject) -> KubeObject:
+    """The engine's container. It comes first, and all become dicts of their own."""
+    containers: list[KubeObject] = [dict(each) for each in pod.get("containers") or ()]
+    pod["containers"] = sorted(containers, key=lambda each: each["name"] != MAIN)
+    for container in containers:
+        if container["name"] == MAIN:
+            if not container.get("image"):
+                raise RenderError("", f"{_TEMPLATE}[{MAIN}].image", "is required", "name the image of the engine")
+            return container
+    raise RenderError("", _TEMPLATE, f"has no container {MAIN}", f"name the container of the engine {MAIN}")
+
+
+def _launch(main: KubeObject) -> None:
+    """Start an engine of several GPUs by the program that can halt all of its processes together."""
+    command = main.get("command") or []
+    if not command:
+        raise RenderError(
+            "",
+            f"{_TEMPLATE}[{MAIN}].command",
+            "is required for an engine of several GPUs, which cuda-checkpoint has to start",
+            "set command to what the image runs",
+        )
+    main["args"] = ["--launch-job", *command, *(main.get("args") or ())]
+    main["command"] = ["cuda-checkpoint"]
