@@ -142,18 +142,21 @@ async def test_examples_are_let_in_and_read_in_the_other_version(file, kubectl, 
         assert set(in_alpha["spec"]["services"]) == {each["name"] for each in in_beta["spec"]["components"]}
 
 
-async def test_an_object_that_is_read_in_the_old_version_and_applied_back_stays_as_it_was(
-    kubectl, admission_kube, admission_namespace
+@pytest.mark.parametrize("command", [("replace",), ("apply",), ("apply", "--server-side", "--force-conflicts")])
+async def test_an_object_that_is_read_in_the_old_version_and_written_back_stays_as_it_was(
+    command, kubectl, admission_kube, admission_namespace
 ):
     key = ObjectKey(admission_namespace, "chat")
     before = await admission_kube.create(BETA, beta(admission_namespace))
     code, text, err = await kubectl("get", "dgd.v1alpha1.nvidia.com", "chat", "--output=yaml")
     assert code == 0, err
-    code, _, err = await kubectl("replace", "--filename=-", stdin=text)
+    code, _, err = await kubectl(*command, "--filename=-", stdin=text)
     assert code == 0, err
     after = await admission_kube.get(BETA, key)
     assert after["spec"] == before["spec"]
-    assert after["metadata"].get("annotations") == before["metadata"].get("annotations")
+    notes = after["metadata"].get("annotations", {})
+    notes.pop("kubectl.kubernetes.io/last-applied-configuration", None)
+    assert notes == before["metadata"].get("annotations", {})
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
@@ -161,4 +164,11 @@ async def test_a_graph_is_not_scaled_as_a_whole(kubectl, admission_kube, admissi
     await admission_kube.create(BETA, beta(admission_namespace))
     code, out, err = await kubectl("scale", "dgd/chat", "--replicas=3")
     assert code == 1, out
-    print(err)
+    assert "a graph has several components and is not scaled as a whole" in err
+    assert "`scalingAdapter: {}`" in err
+    adapted = beta(admission_namespace, "adapted")
+    adapted["spec"]["components"][1]["scalingAdapter"] = {}
+    await admission_kube.create(BETA, adapted)
+    code, out, err = await kubectl("scale", "dgd/adapted", "--replicas=3")
+    assert code == 1, out
+    assert f"kubectl scale dgdsa adapted-decode -n {admission_namespace} --replicas=3" in err
