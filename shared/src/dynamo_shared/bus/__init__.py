@@ -13,11 +13,13 @@ from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
 from dynamo_shared.bus.protocol import Ack, Bus, Health
 from dynamo_shared.bus.specifications import (
+    CheckpointData,
     CommandResult,
     ComponentCounts,
     DeploymentData,
     ResyncData,
     ScaleData,
+    checkpoint_data,
     deployment_data,
 )
 from dynamo_shared.bus.state_reader import StateReader
@@ -27,6 +29,7 @@ __all__ = [
     "Bus",
     "BusError",
     "BusUnavailableError",
+    "CheckpointData",
     "CommandResult",
     "ComponentCounts",
     "DeploymentData",
@@ -40,5 +43,6 @@ __all__ = [
     "ResyncData",
     "ScaleData",
     "StateReader",
+    "checkpoint_data",
     "deployment_data",
 ]

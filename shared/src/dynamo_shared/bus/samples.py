@@ -17,6 +17,7 @@ from dynamo_shared.bus.specifications import (
     COMMANDS,
     EVENTS,
     PLATFORM,
+    CheckpointData,
     CommandResult,
     CommandSpec,
     ComponentCounts,
@@ -39,6 +40,12 @@ _STATES = {
     "failed": ("failed", "InvalidPodTemplate", "Decode: spec.containers[0].image: Required value"),
 }
 
+_CHECKPOINTS = {
+    "creating": ("Creating", "JobCreated", "Job checkpoint-job-96429b2725761a09-1 loads the engine"),
+    "ready": ("Ready", "JobSucceeded", "pods can start from it"),
+    "failed": ("Failed", "JobFailed", "DeadlineExceeded: Job was active longer than specified deadline"),
+}
+
 DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
     DeploymentData: DeploymentData(
         name=NAME,
@@ -53,6 +60,16 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
             "Frontend": ComponentCounts(replicas=1, ready=1, updated=1, available=1),
             "Decode": ComponentCounts(replicas=2, ready=1, updated=2, available=1),
         },
+    ),
+    CheckpointData: CheckpointData(
+        name="checkpoint-96429b2725761a09",
+        namespace=NAMESPACE,
+        generation="1",
+        identity_hash="96429b2725761a09",
+        model="meta-llama/Llama-2-7b-hf",
+        backend_framework="vllm",
+        job_name="checkpoint-job-96429b2725761a09-1",
+        location="/checkpoints/96429b2725761a09/versions/1",
     ),
     ResyncData: ResyncData(
         reason="STATE was lost and has been filled again",
@@ -88,6 +105,9 @@ def _event(spec: EventSpec) -> Golden:
     if isinstance(data, DeploymentData):
         now = _STATES.get(spec.event, (data.state, data.reason, data.message))
         data = msgspec.structs.replace(data, state=now[0], reason=now[1], message=now[2])
+    if isinstance(data, CheckpointData):
+        phase, reason, message = _CHECKPOINTS[spec.event]
+        name, data = data.name, msgspec.structs.replace(data, phase=phase, reason=reason, message=message)
     if spec.kind == PLATFORM:
         name, namespace = CLUSTER, ""
     if spec.kind == COMMAND:

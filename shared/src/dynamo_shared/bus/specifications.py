@@ -83,6 +83,41 @@ def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
     )
 
 
+class CheckpointData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoCheckpoint as it was when the event happened."""
+
+    name: str
+    namespace: str
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+    identity_hash: str = ""
+    model: str = ""
+    backend_framework: str = ""
+    job_name: str = ""
+    location: str = ""
+
+
+def checkpoint_data(checkpoint: dict[str, Any], status: Mapping[str, Any], reason: str) -> CheckpointData:
+    """Data of a checkpoint event from a DynamoCheckpoint, its new status and the reason for it."""
+    metadata = checkpoint["metadata"]
+    identity = checkpoint.get("spec", {}).get("identity", {})
+    return CheckpointData(
+        name=metadata["name"],
+        namespace=metadata.get("namespace", ""),
+        phase=status.get("phase", ""),
+        reason=reason,
+        message=status.get("message", ""),
+        generation=str(metadata.get("generation", 0)),
+        identity_hash=status.get("identityHash", ""),
+        model=identity.get("model", ""),
+        backend_framework=identity.get("backendFramework", ""),
+        job_name=status.get("jobName", ""),
+        location=status.get("location", ""),
+    )
+
+
 class ResyncData(msgspec.Struct, kw_only=True, frozen=True):
     """STATE was lost and has been filled again: whoever keeps something made of it reads the last values again."""
 
@@ -145,6 +180,7 @@ class CommandSpec:
 
 
 GRAPH_DEPLOYMENT = "dynamographdeployment"
+CHECKPOINT = "dynamocheckpoint"
 PLATFORM = "platform"
 COMMAND = "command"
 
@@ -160,12 +196,26 @@ def _deployment(event: str, identity: Identity, description: str) -> EventSpec:
     )
 
 
+def _checkpoint(event: str, description: str) -> EventSpec:
+    return EventSpec(
+        family="checkpoint",
+        event=event,
+        kind=CHECKPOINT,
+        data=CheckpointData,
+        identity=Identity.VERSION,
+        description=description,
+    )
+
+
 EVENTS: tuple[EventSpec, ...] = (
     _deployment("created", Identity.OBJECT, "The platform has seen a new graph deployment."),
     _deployment("progressing", Identity.VERSION, "Its components are on their way to what is wanted."),
     _deployment("ready", Identity.VERSION, "All its components are ready."),
     _deployment("failed", Identity.VERSION, "It cannot become ready as it is; reason and message say why."),
     _deployment("deleted", Identity.OBJECT, "It is gone, and all that was made for it."),
+    _checkpoint("creating", "A Job loads its engine, for the snapshot agent to take the checkpoint."),
+    _checkpoint("ready", "Pods can start from it."),
+    _checkpoint("failed", "It could not be taken; reason and message say why."),
     EventSpec(
         family="platform",
         event="resync",
