@@ -7,11 +7,13 @@ import ssl
 import time
 
 import pytest
-from dynamo_admission.tls import pki
+import structlog
+from dynamo_admission.tls import own, pki
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.rotation import State
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
+from structlog.testing import CapturingLogger
 
 from .certificates import NAMES, MemoryStore, SetClock, nothing, served_to
 
@@ -141,11 +143,13 @@ async def test_it_keeps_going_whatever_fails(clock: SetClock, store: MemoryStore
         await keeping
 
 
-async def test_no_key_is_logged(store: MemoryStore, clock: SetClock, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_no_key_is_logged(store: MemoryStore, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = CapturingLogger()
+    monkeypatch.setattr(own, "log", structlog.wrap_logger(said, processors=[lambda _logger, _name, event: event]))
     certificates = await opened(store, clock)
     store.forced = True
     await certificates.round(nothing)
-    printed = capsys.readouterr()
-    assert "authority trusted" in printed.out + printed.err
-    assert "PRIVATE" not in printed.out + printed.err
+    text = repr(said.calls)
+    assert "authority trusted" in text
+    assert "PRIVATE" not in text
     assert certificates._state.authority_key == b"", "nor kept in memory"
