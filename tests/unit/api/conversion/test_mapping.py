@@ -330,6 +330,27 @@ def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
     )
 
 
+@pytest.mark.parametrize("containers", [[{"name": "main", "env": [{"name": "A"}]}], [], None])
+def test_a_front_end_may_be_any_name(containers: list[Object] | None) -> None:
+    """Even that of the main container, or of none."""
+    component: Object = {"name": "w", "frontendSidecar": "main"}
+    if containers is not None:
+        component["podTemplate"] = {"spec": {"containers": containers}}
+    obj = {
+        "apiVersion": BETA,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g"},
+        "spec": {"components": [component]},
+    }
+    back = convert(obj, ALPHA)
+    assert convert(back, BETA) == obj
+    assert "x-frontend-sidecar" not in json.dumps(back["spec"])
+    back["spec"]["services"]["w"]["envs"] = [{"name": "B"}]
+    there = convert(back, BETA)
+    assert convert(there, ALPHA)["spec"] == back["spec"]
+    assert convert(convert(there, ALPHA), BETA) == there
+
+
 def test_graph_and_status() -> None:
     obj = graph()
     obj["spec"] |= {

@@ -105,8 +105,7 @@ def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
 
 def _from_main(main: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
     """Put what a service has fields for into it; the rest of the container."""
-    rest = dict(main)
-    del rest["name"]
+    rest = {name: value for name, value in main.items() if name not in ("name", MARK)}
     env = filled(rest.pop("env", None), list)
     if objects(env):
         service["envs"] = env
