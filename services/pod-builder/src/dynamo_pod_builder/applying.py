@@ -20,7 +20,13 @@ import msgspec
 from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
-from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIM_TEMPLATES, ROLE_BINDINGS, Resource
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    PERSISTENT_VOLUME_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ROLE_BINDINGS,
+    Resource,
+)
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
@@ -31,6 +37,8 @@ KubeObject = dict[str, Any]
 #: What Kubernetes lets nobody change once it is there: where it must differ, the object is made anew. Pods keep the claims
 #: that were made for them by a template.
 FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
+#: Field of the spec that is given at creation and belongs to others from then on: of adapters, whoever scales.
+ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 
 
 class NameTaken(Exception):
@@ -84,6 +92,8 @@ class Applier:
             return self._remembered(resource, Change.UNCHANGED, observed)
         if not is_ours(desired, observed):
             raise NameTaken(resource, observed)
+        if resource in ENTRUSTED:
+            return await self._ensure_rest(resource, desired, observed)
         if _has_all(wanted, observed):
             return Ensured(Change.UNCHANGED, observed)
         fixed = FIXED.get(resource)
@@ -94,6 +104,15 @@ class Applier:
         result = await self._kube.apply(resource, wanted)
         if coverage.missing(wanted, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
+        return self._remembered(resource, Change.UPDATED, result)
+
+    async def _ensure_rest(self, resource: Resource, desired: KubeObject, observed: KubeObject) -> Ensured:
+        """Make all so but the field that belongs to others, which is not even named: its value may change at any time."""
+        spec = {name: value for name, value in desired["spec"].items() if name != ENTRUSTED[resource]}
+        patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
+        if not coverage.missing(patch, observed):
+            return Ensured(Change.UNCHANGED, observed)
+        result = await self._kube.merge_patch(resource, resources.key_of(desired), patch)
         return self._remembered(resource, Change.UPDATED, result)
 
     async def delete(self, resource: Resource, observed: KubeObject) -> None:

@@ -10,6 +10,7 @@ from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DESTINATION_RULES,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -34,6 +35,7 @@ KubeObject = dict[str, Any]
 #: What graphs and components own, the resources that are indexed by their controller's uid.
 OWNED: tuple[Resource, ...] = (
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     *WORKLOADS,
     CONFIG_MAPS,
     INFERENCE_POOLS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.bus import EventPublisher, deployment_data
 from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.kube.events import EventRecorder
@@ -29,9 +30,16 @@ class Reporter:
         """Children of a graph were brought back to what the spec says."""
         self._normal(graph, "Updated", "Update", f"Updated {', '.join(updated)}")
 
-    def removed(self, graph: KubeObject, deleted: list[str]) -> None:
+    def removed(self, graph: KubeObject, deleted: Sequence[KubeObject]) -> None:
         """Children that a graph no longer names were deleted."""
-        self._normal(graph, "Deleted", "Delete", f"Deleted {', '.join(deleted)}")
+        adapters = [item for item in deleted if item["kind"] == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind]
+        for reason, items in (
+            ("AdapterDeleted", adapters),
+            ("Deleted", [item for item in deleted if item not in adapters]),
+        ):
+            if items:
+                names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in items)
+                self._normal(graph, reason, "Delete", f"Deleted {names}")
 
     def rollout_started(self, graph: KubeObject, components: Sequence[str]) -> None:
         """A managed rolling update of workers began."""

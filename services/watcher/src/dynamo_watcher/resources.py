@@ -13,6 +13,7 @@ from dynamo_shared.api.resources import (
     DESTINATION_RULES,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -23,6 +24,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
+    PODS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
     ROLES,
@@ -38,7 +40,7 @@ class Watched:
     """A resource and which of its objects are watched.
 
     `label_selector` is the API server's work (empty: all objects). Selectors know no "or": where any of several labels
-    counts, `any_label` names them, and what has none of them is left out here.
+    counts, `any_label` names them, as `label` or `label=value`, and what has none of them is left out here.
     """
 
     resource: Resource
@@ -52,7 +54,8 @@ class Watched:
         if not self.any_label:
             return True
         marks = obj["metadata"].get("labels", {})
-        return any(label in marks for label in self.any_label)
+        wanted = (each.partition("=") for each in self.any_label)
+        return any(label in marks and (not equals or marks[label] == value) for label, equals, value in wanted)
 
 
 OF_A_COMPONENT = labels.COMPONENT
@@ -65,11 +68,14 @@ SNAPSHOT_AGENT = f"{labels.APP_COMPONENT}=snapshot-agent"
 WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_GRAPH_DEPLOYMENTS),
     Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
+    Watched(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
     Watched(DYNAMO_CHECKPOINTS),
     Watched(JOBS, labels.CHECKPOINT_ID),
     # Tells where checkpoints are kept, where the settings do not.
     Watched(DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
+    # Their status says why a component is not ready.
+    Watched(PODS, OF_A_COMPONENT),
     Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
     Watched(INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
@@ -86,7 +92,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
     # A model's Service belongs to no single component.
     Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
-    Watched(SERVICE_ACCOUNTS, OF_A_NAMESPACE),
+    # Users mark accounts for component pods.
+    Watched(SERVICE_ACCOUNTS, any_label=(OF_A_NAMESPACE, f"{labels.COMPONENT_POD}=true")),
     Watched(ROLES, OF_A_NAMESPACE),
     Watched(ROLE_BINDINGS, OF_A_NAMESPACE),
 )

@@ -28,6 +28,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import grove, restarting
 from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
 from dynamo_pod_builder.reconcilers.restarting import Restart
@@ -36,6 +37,8 @@ from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure, failure_of
 from dynamo_pod_builder.status.conditions import find
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, Outcome, graph_status
+from dynamo_pod_builder.status.pods import troubles
+from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
@@ -54,6 +57,7 @@ class GraphReconciler:
     reporter: Reporter
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
+    pull_secrets: PullSecretLists
     keys: SshKeys
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -76,13 +80,20 @@ class GraphReconciler:
 
         urgent = new or status["state"] == FAILED or (made.restart is not None and bool(made.restart.entered))
         wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, status, urgent=urgent, tell=tell)
-        return Result(requeue_after=RETRY_REFUSED if made.failure is not None and wait is None else wait)
+        if wait is None:
+            wait = RETRY_REFUSED if made.failure is not None else self._look_again(made)
+        return Result(requeue_after=wait)
+
+    def _look_again(self, made: _Made) -> float | None:
+        on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
+        return grove.look_again_at(self.cache, on_grove, self.now()) if on_grove is not None else None
 
     async def _make(self, graph: KubeObject) -> _Made:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
         cliques = grove.order(children(self.cache, POD_CLIQUE_SETS, graph))
         try:
-            wanted = render.graph_children(parse_graph(graph), self.config(), _observed(present, cliques))
+            observed = await self._observed(graph, present, cliques)
+            wanted = render.graph_children(parse_graph(graph), self.config(), observed)
         except InvalidManifest as error:
             return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
@@ -98,6 +109,21 @@ class GraphReconciler:
             return _Made(rollout, restart, Failure("RefusedByApiServer", str(error)))
         return _Made(rollout, restart)
 
+    async def _observed(
+        self, graph: KubeObject, present: Sequence[KubeObject], cliques: tuple[str, ...]
+    ) -> render.ObservedGraph:
+        backends = {dcd["metadata"]["name"]: dcd["spec"].get("backendFramework", "") for dcd in present}
+        observed = render.ObservedGraph({name: backend for name, backend in backends.items() if backend}, cliques)
+        if not self.config().grove:
+            return observed
+        # Pods of other graphs are made by their component deployments.
+        namespace = graph["metadata"]["namespace"]
+        return replace(
+            observed,
+            service_account=component_account(self.cache, namespace),
+            pull_secrets=await self.pull_secrets.of(namespace),
+        )
+
     def _restart(self, graph: KubeObject, rollout: Rollout, present: Sequence[KubeObject]) -> Restart:
         on_grove = grove.wanted_set(rollout.wanted)
         if on_grove is None:
@@ -105,7 +131,9 @@ class GraphReconciler:
             parts = restarting.parts_of(rollout.wanted, by_name, partial(workload_of, self.cache))
         else:
             there = self.cache.get(POD_CLIQUE_SETS, resources.key_of(on_grove))
-            workloads = {name: part.workload for name, (part,) in grove.generations(self.cache, on_grove).items()}
+            workloads = {
+                name: part.workload for name, (part,) in grove.generations(self.cache, on_grove, self.now()).items()
+            }
             parts = restarting.parts_of_set(there, workloads)
         rolling = rollout.status is not None and rollout.status["phase"] == IN_PROGRESS
         previous = graph.get("status", {}).get("restart")
@@ -148,7 +176,7 @@ class GraphReconciler:
             if updated:
                 self.reporter.corrected(graph, updated)
         if gone:
-            self.reporter.removed(graph, [f"{item['kind']} {item['metadata']['name']}" for item in gone])
+            self.reporter.removed(graph, gone)
         if rollout.started:
             self.reporter.rollout_started(graph, rollout.components)
         if rollout.completed:
@@ -156,7 +184,11 @@ class GraphReconciler:
 
     def _outcome(self, graph: KubeObject, made: _Made) -> Outcome:
         on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
-        parts = grove.generations(self.cache, on_grove) if on_grove is not None else self._generations(graph, made)
+        parts = (
+            grove.generations(self.cache, on_grove, self.now())
+            if on_grove is not None
+            else self._generations(graph, made)
+        )
         status = graph.get("status", {})
         carried = {name: status[name] for name in CARRIED if name in status}
         restart = made.restart.status if made.restart is not None else status.get("restart")
@@ -186,7 +218,8 @@ class GraphReconciler:
             # Where nothing could be rendered, what is there already is all that there is to tell of.
             is_current = name in current or made.rollout is None
             failure = failure_of(dcd) if dcd is not None else None
-            parts.setdefault(component, []).append(Generation(name, workload, is_current, failure))
+            of_pods = troubles(pods_of(self.cache, workload), self.now())
+            parts.setdefault(component, []).append(Generation(name, workload, is_current, failure, of_pods))
         return parts
 
 
@@ -195,11 +228,6 @@ class _Made:
     rollout: Rollout | None = None
     restart: Restart | None = None
     failure: Failure | None = None
-
-
-def _observed(present: Sequence[KubeObject], cliques: tuple[str, ...]) -> render.ObservedGraph:
-    backends = {dcd["metadata"]["name"]: dcd["spec"].get("backendFramework", "") for dcd in present}
-    return render.ObservedGraph({name: backend for name, backend in backends.items() if backend}, cliques)
 
 
 def _verdict(status: KubeObject) -> tuple[object, ...]:

@@ -24,6 +24,7 @@ from dynamo_pod_builder.render.legacy_config import apply_legacy_config
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import cluster_role_access, discovery_access
+from dynamo_pod_builder.render.scaling_adapter import scaling_adapters
 from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
 from dynamo_pod_builder.render.v1alpha1 import handed_down, of_graph
 from dynamo_pod_builder.render.volume_claims import volume_claims
@@ -55,6 +56,7 @@ def graph_children(
     alpha = of_graph(graph)
     children = volume_claims(graph.metadata.name, namespace, alpha.claims, owner)
     children += gateway_children(graph, config, owner)
+    children += scaling_adapters(graph, owner)
     components: list[KubeObject] = []
     if any(discovery_of(_annotations(spec), config).kubernetes for spec in specs):
         children += discovery_access(graph.metadata.name, namespace, owner)

@@ -1,0 +1,39 @@
+"""The scaling adapter of a component: what autoscalers write the component's replicas to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+
+from dynamo_pod_builder.render import names
+from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
+from dynamo_pod_builder.render.metadata import object_metadata
+
+KubeObject = dict[str, Any]
+
+
+def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:
+    """One for each component that asks for it. The replicas are those to begin with: whoever scales owns them afterwards."""
+    name, namespace = graph.metadata.name, graph.metadata.namespace or DEFAULT_NAMESPACE
+    return [
+        {
+            "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
+            "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
+            "metadata": object_metadata(
+                names.component_deployment(name, component.name),
+                namespace,
+                {labels.GRAPH_DEPLOYMENT_NAME: name, labels.COMPONENT: component.name},
+                {},
+                owner,
+            ),
+            "spec": {
+                "dgdRef": {"name": name, "componentName": component.name},
+                "replicas": 1 if component.replicas is None else component.replicas,
+            },
+        }
+        for component in graph.spec.components
+        if component.scaling_adapter is not None
+    ]

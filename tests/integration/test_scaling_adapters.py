@@ -1,0 +1,109 @@
+"""Scaling adapters come and go with what a graph says, and their replicas belong to whoever scales."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+
+from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+
+@pytest.fixture(autouse=True)
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)) as up:
+        yield up
+
+
+def adapted(component: dict[str, Any]) -> dict[str, Any]:
+    return {**component, "scalingAdapter": {}}
+
+
+async def adapters(kube: KubeClient, namespace: str) -> dict[str, dict[str, Any]]:
+    found = (await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, namespace)).items
+    return {each["metadata"]["name"]: each for each in found}
+
+
+async def test_a_component_that_asks_for_it_has_one(kube, namespace):
+    key = ObjectKey(namespace, "disagg")
+    await kube.create(
+        DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Decode", replicas=2))])
+    )
+    stored = await until_state(kube, key, "successful")
+    (made,) = (await adapters(kube, namespace)).values()
+    assert made["metadata"]["name"] == "disagg-decode"
+    assert made["metadata"]["labels"] == {labels.GRAPH_DEPLOYMENT_NAME: "disagg", labels.COMPONENT: "Decode"}
+    assert made["metadata"]["ownerReferences"][0]["uid"] == stored["metadata"]["uid"]
+    assert made["spec"] == {"dgdRef": {"name": "disagg", "componentName": "Decode"}, "replicas": 2}
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+    await eventually(
+        lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey(namespace, "disagg-decode")),
+        "the adapter goes with its graph",
+    )
+
+
+async def test_its_replicas_belong_to_whoever_scales(kube, namespace):
+    key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    await until_state(kube, key, "successful")
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of, {"spec": {"replicas": 5}}, subresource="scale")
+    # What is not theirs is put right beside it, and the graph's own replicas are another field.
+    await kube.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of, {"metadata": {"labels": {labels.COMPONENT: "X"}}}
+    )
+    changed = [frontend(), adapted(worker("Worker", replicas=2))]
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": changed}})
+    await until_state(kube, key, "successful")
+
+    async def right() -> bool:
+        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of)
+        return found["metadata"]["labels"][labels.COMPONENT] == "Worker"
+
+    await eventually(right, "the label put right")
+    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, of)
+    assert found["spec"]["replicas"] == 5
+
+
+async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube, namespace):
+    key = ObjectKey(namespace, "disagg")
+    both = [frontend(), adapted(worker("One")), adapted(worker("Two"))]
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=both))
+    await until_state(kube, key, "successful")
+    assert set(await adapters(kube, namespace)) == {"disagg-one", "disagg-two"}
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": [frontend(), worker("One")]}})
+
+    async def none() -> bool:
+        return not await adapters(kube, namespace)
+
+    await eventually(none, "no adapter left")
+
+    async def told() -> bool:
+        return "AdapterDeleted" in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
+
+    await eventually(told, "Event AdapterDeleted")
+
+
+async def test_one_that_is_somebody_elses_is_left_alone(kube, namespace):
+    theirs = {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,
+        "metadata": {"name": "disagg-worker", "namespace": namespace},
+        "spec": {"dgdRef": {"name": "other", "componentName": "Worker"}, "replicas": 3},
+    }
+    before = await kube.create(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, theirs)
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    failed = await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
+    assert "DynamoGraphDeploymentScalingAdapter named 'disagg-worker'" in failed["status"]["conditions"][0]["message"]
+    now = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ObjectKey(namespace, "disagg-worker"))
+    assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]

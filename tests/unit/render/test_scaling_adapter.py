@@ -1,0 +1,33 @@
+"""Which components of a graph have a scaling adapter, and what it says to begin with."""
+
+from __future__ import annotations
+
+from .building import component, graph, graph_children, of_kind
+
+
+def test_components_that_ask_for_it_have_one_with_their_replicas() -> None:
+    made = graph_children(
+        graph(
+            component("Worker", scalingAdapter={}),
+            component("Many", replicas=3, scalingAdapter={}),
+            component("None", replicas=0, scalingAdapter={}),
+            component("Plain"),
+        )
+    )
+    found = of_kind(made, "DynamoGraphDeploymentScalingAdapter")
+    assert {each["metadata"]["name"]: each["spec"]["replicas"] for each in found} == {
+        "graph-worker": 1,
+        "graph-many": 3,
+        "graph-none": 0,
+    }
+    assert found[0]["apiVersion"] == "nvidia.com/v1beta1"
+    assert found[0]["spec"]["dgdRef"] == {"name": "graph", "componentName": "Worker"}
+    assert found[0]["metadata"]["ownerReferences"][0]["controller"] is True
+
+
+def test_it_does_not_change_the_generation_of_workers() -> None:
+    def name(**fields: object) -> str:
+        (dcd,) = of_kind(graph_children(graph(component("Worker", **fields))), "DynamoComponentDeployment")
+        return str(dcd["metadata"]["name"])
+
+    assert name() == name(scalingAdapter={})
