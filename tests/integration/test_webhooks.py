@@ -103,6 +103,25 @@ async def test_installing_the_definitions_again_leaves_the_converter_alone(plane
         assert {entry["manager"] for entry in owners} == {FIELD_MANAGER}
 
 
+async def test_a_platform_of_one_namespace_is_asked_about_that_one_and_leaves_conversion_to_the_other(plane, kube):
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    async with (
+        admission_platform(plane, **QUICK) as whole,
+        admission_platform(plane, NAMESPACE__RESTRICTED="team", **QUICK) as one,
+    ):
+        crd = await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+        assert crd["spec"]["conversion"]["webhook"]["clientConfig"]["url"] == f"{whole.url}/convert"
+        names = {item["metadata"]["name"] for item in (await kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS)).items}
+        assert names == {"dynamo-admission", "dynamo-admission-team"}
+        before = await figure(one, "dynamo_operator_webhook_requests_total")
+        await kube.create(BETA, beta("default", "elsewhere"), dry_run=True)
+        assert await figure(one, "dynamo_operator_webhook_requests_total") == before
+        await kube.create(BETA, beta("team", "here"), dry_run=True)
+        assert await figure(one, "dynamo_operator_webhook_requests_total") == before + 2
+    for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+        await kube.delete(resource, ObjectKey("", "dynamo-admission-team"))
+
+
 async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, kube):
     async with admission_platform(plane) as first:
         assert first.url in str(await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD))

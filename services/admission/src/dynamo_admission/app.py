@@ -19,7 +19,7 @@ from dynamo_admission.address import address_of
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
-from dynamo_admission.selftest import Listener, SelfTestFailed, certificate_end, self_test, trusting
+from dynamo_admission.selftest import Listener, SelfTestFailed, self_test, shake_hands, trusting
 from dynamo_admission.tls import Certificates, open_certificates
 from dynamo_admission.wire import AdmissionRequest, KubeObject
 
@@ -141,7 +141,7 @@ class _Admission:
         try:
             if self._tested:
                 for bundle in dict.fromkeys(bundles):
-                    await certificate_end(self._listener, trusting(bundle))
+                    await shake_hands(self._listener, trusting(bundle))
             else:
                 await self_test(self._listener, bundles)
                 self._metrics.tested("passed")

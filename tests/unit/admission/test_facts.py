@@ -1,0 +1,116 @@
+"""What the rules are told about the cluster, from settings, environment and what the API server lists."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from dynamo_admission.address import address_of, namespace_of
+from dynamo_admission.facts import domains, first_world, is_held, look
+from dynamo_shared.kube import Forbidden
+from dynamo_shared.kube.objects import ObjectList
+from dynamo_shared.runtime import InvalidSettings, load_settings
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def settings(**variables: str):
+    return load_settings(None, {f"DYNAMO_{name}": value for name, value in variables.items()})
+
+
+class Cluster:
+    """An API server's lists; a list that is an error is raised."""
+
+    def __init__(self, groups: dict[str, str], lists: dict[str, Any]) -> None:
+        self._groups = groups
+        self._lists = lists
+        self.asked: list[str] = []
+
+    async def raw_get(self, path: str, *, accept: str = "") -> bytes:
+        self.asked.append(path)
+        groups = [{"name": name, "versions": [{"version": version}]} for name, version in self._groups.items()]
+        return msgspec.json.encode({"groups": groups})
+
+    async def list(self, resource: Any, namespace: str = "", **_: Any) -> ObjectList:
+        self.asked.append(resource.plural)
+        found = self._lists.get(resource.plural, [])
+        if isinstance(found, Exception):
+            raise found
+        return ObjectList(found, "1")
+
+
+def lease(namespace: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "dynamo-operator-namespace-scope", "namespace": namespace}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "held"),
+    [
+        ({"leaseDurationSeconds": 30, "renewTime": "2025-12-31T23:59:40.000000Z"}, True),
+        ({"leaseDurationSeconds": 30, "renewTime": "2025-12-31T23:59:20.000000Z"}, False),
+        ({"leaseDurationSeconds": 30}, False),
+        ({"renewTime": "2025-12-31T23:59:59Z"}, False),
+        ({}, False),
+    ],
+)
+def test_a_namespace_is_held_while_its_lease_is_renewed(spec, held):
+    assert is_held(lease("team", **spec), NOW) is held
+
+
+def test_domains_go_from_broad_to_narrow_and_junk_says_nothing():
+    assert domains({"spec": {"levels": [{"domain": "zone"}, {"domain": "rack"}]}}) == ("zone", "rack")
+    assert domains({"spec": {"levels": ["junk"]}}) == domains({}) == ()
+
+
+def test_the_platform_knows_its_own_users():
+    world = first_world(
+        settings(PLATFORM__ADMISSION__OPERATORS="admin,scaler"),
+        {"POD_NAMESPACE": "system", "POD_SERVICE_ACCOUNT": "dynamo"},
+    )
+    assert world.facts.operators == {"admin", "scaler", "system:serviceaccount:system:dynamo"}
+    assert first_world(settings(), {"POD_NAMESPACE": "system"}).facts.operators == frozenset()
+
+
+async def test_the_cluster_is_asked_for_what_it_serves():
+    cluster = Cluster(
+        {"grove.io": "v1alpha1", "inference.networking.k8s.io": "v1"},
+        {
+            "clustertopologies": [{"metadata": {"name": "here"}, "spec": {"levels": [{"domain": "zone"}]}}],
+            "leases": [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z"), lease("other")],
+        },
+    )
+    world = await look(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
+    assert (world.facts.grove, world.facts.inference_pools) == (True, True)
+    assert world.facts.topologies == {"here": ("zone",)}
+    assert world.held == {"team"}
+
+
+async def test_what_cannot_be_known_is_left_open():
+    cluster = Cluster({"grove.io": "v1alpha1"}, {"clustertopologies": Forbidden(403, "Forbidden", "no")})
+    world = await look(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
+    assert world.facts.topologies is None
+    assert world.facts.inference_pools is False
+
+
+async def test_a_platform_of_one_namespace_asks_for_no_leases():
+    restricted, cluster = settings(NAMESPACE__RESTRICTED="team"), Cluster({}, {})
+    world = await look(first_world(restricted, {}), cluster, restricted, NOW)  # type: ignore[arg-type]
+    assert (world.facts.cluster_wide, world.facts.grove, world.held) == (False, False, frozenset())
+    assert cluster.asked == ["/apis"]
+
+
+async def test_grove_can_be_turned_off_where_it_is_served():
+    off = settings(ORCHESTRATORS__GROVE__ENABLED="false")
+    world = await look(first_world(off, {}), Cluster({"grove.io": "v1"}, {}), off, NOW)  # type: ignore[arg-type]
+    assert world.facts.grove is False
+
+
+def test_the_address_is_a_service_or_a_url_and_one_of_them_is_needed():
+    assert address_of(settings(SERVER__WEBHOOK__SERVICE_NAME="hooks"), {"POD_NAMESPACE": "a"}).host == "hooks.a.svc"
+    assert address_of(settings(PLATFORM__ADMISSION__URL="https://10.0.0.1:9443"), {}).host == "10.0.0.1"
+    assert namespace_of(settings(), {}) == "dynamo-system"
+    assert namespace_of(settings(PLATFORM__ADMISSION__NAMESPACE="b"), {"POD_NAMESPACE": "a"}) == "b"
+    with pytest.raises(InvalidSettings, match=r"server\.webhook\.serviceName"):
+        address_of(settings(), {})

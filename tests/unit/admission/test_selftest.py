@@ -1,0 +1,85 @@
+"""The self test finds what would fail when the API server calls, before it calls."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from dynamo_admission import selftest
+from dynamo_admission.metrics import AdmissionMetrics
+from dynamo_admission.registration import Address
+from dynamo_admission.review import World
+from dynamo_admission.selftest import Listener, SelfTestFailed, self_test
+from dynamo_admission.server import Server, State, listening
+from dynamo_ctl.localcluster.certs import CertificateAuthority
+from prometheus_client import CollectorRegistry
+
+from .reviewing import NO_TYPES
+
+HOOKS = Address("system", "hooks")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("authority"))
+
+
+@asynccontextmanager
+async def served(
+    authority: CertificateAuthority, app: web.Application | None = None, name: str = HOOKS.host
+) -> AsyncIterator[Listener]:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    pair = authority.server(name, (name,))
+    tls.load_cert_chain(pair.certificate, pair.key)
+
+    async def nobody(_: object) -> None:
+        return None
+
+    state = State(World(), NO_TYPES)
+    real = Server(state, AdmissionMetrics(CollectorRegistry()), nobody, max_in_flight=4).app()
+    async with listening(app or real, "127.0.0.1", 0, tls) as port:
+        yield Listener(port, HOOKS)
+
+
+async def test_what_works_passes(authority):
+    async with served(authority) as listener:
+        await self_test(listener, [authority.certificate.read_bytes()])
+
+
+async def test_a_certificate_of_another_name_is_found(authority):
+    async with served(authority, name="elsewhere.system.svc") as listener:
+        with pytest.raises(SelfTestFailed, match=r"connecting as hooks\.system\.svc: .*is not valid for"):
+            await self_test(listener, [authority.certificate.read_bytes()])
+
+
+async def test_an_authority_of_another_certificate_is_found(authority, tmp_path: Path):
+    other = CertificateAuthority(tmp_path).certificate.read_bytes()
+    async with served(authority) as listener:
+        for bundles in ([other], [authority.certificate.read_bytes(), other], [b""]):
+            with pytest.raises(SelfTestFailed, match="CERTIFICATE_VERIFY_FAILED"):
+                await self_test(listener, bundles)
+        with pytest.raises(SelfTestFailed, match="cannot be read"):
+            await self_test(listener, [b"junk"])
+
+
+async def test_nothing_registered_is_nothing_that_works(authority):
+    async with served(authority) as listener:
+        with pytest.raises(SelfTestFailed, match="nothing is registered"):
+            await self_test(listener, [])
+
+
+async def test_a_wrong_path_is_found(authority):
+    async with served(authority, web.Application()) as listener:
+        with pytest.raises(SelfTestFailed, match="/mutate answers 404"):
+            await self_test(listener, [authority.certificate.read_bytes()])
+
+
+async def test_an_answer_that_is_always_yes_is_found(authority, monkeypatch):
+    monkeypatch.setattr(selftest, "BAD", selftest.GOOD)
+    async with served(authority) as listener:
+        with pytest.raises(SelfTestFailed, match="/mutate lets a bad graph in"):
+            await self_test(listener, [authority.certificate.read_bytes()])
