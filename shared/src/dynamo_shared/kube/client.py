@@ -214,16 +214,20 @@ class KubeClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation = "Background",
+        grace: int | None = None,
         dry_run: bool = False,
     ) -> None:
         """Delete; NotFound where it is gone already, Conflict where another object has the name or it has changed.
 
+        `grace` is how many seconds a pod may take to end; with 0 it is gone at once, whatever its node makes of it.
         With a uid the call may be repeated, and a repetition that finds the object gone is success.
         """
         preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if preconditions:
             options["preconditions"] = preconditions
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
         if dry_run:
             options["dryRun"] = ["All"]
         path = resource.path(key.namespace, key.name)

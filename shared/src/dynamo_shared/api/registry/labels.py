@@ -297,7 +297,7 @@ GROVE_POD_INDEX = _add(
     "grove.io/podclique-pod-index",
     "Index of a pod in its PodClique; engines of a failover group have it as ENGINE_ID.",
     set_by="Grove",
-    read_by="pods, through the downward API",
+    read_by="pods, through the downward API; pod-builder",
     values="integer from 0",
     where="pods of PodCliques",
     stability=Stability.EVOLVING,
@@ -317,6 +317,15 @@ GROVE_SCALING_GROUP = _add(
     set_by="Grove",
     read_by="pod-builder",
     values="name of the PodCliqueScalingGroup",
+    where="pods of PodCliques",
+    stability=Stability.EVOLVING,
+)
+GROVE_SCALING_GROUP_REPLICA = _add(
+    "grove.io/podcliquescalinggroup-replica-index",
+    "Replica of its PodCliqueScalingGroup that a pod belongs to; engines that fail over together have it in common.",
+    set_by="Grove",
+    read_by="pod-builder",
+    values="integer from 0",
     where="pods of PodCliques",
     stability=Stability.EVOLVING,
 )
