@@ -15,6 +15,8 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
+    PODS,
+    SERVICE_ACCOUNTS,
     ObjectKey,
     Resource,
     key_of,
@@ -26,7 +28,7 @@ from dynamo_shared.runtime import Result, ServiceContext, State, WorkQueue
 from dynamo_shared.runtime.metrics import Outcome
 from dynamo_shared.runtime.tracing import span
 
-from dynamo_pod_builder import children
+from dynamo_pod_builder import children, pods
 from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.events import Reporter
@@ -37,6 +39,7 @@ from dynamo_pod_builder.routing import Concern, Task, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import is_available
 from dynamo_pod_builder.status.graph import INITIALIZING
+from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
 from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
@@ -48,6 +51,7 @@ READS: tuple[Resource, ...] = (
     *children.OWNED,
     POD_CLIQUES,
     POD_CLIQUE_SCALING_GROUPS,
+    PODS,
 )
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
@@ -71,6 +75,7 @@ class _PodBuilder:
         self._context = context
         self._cache = cache = ObjectCache()
         children.index(cache)
+        pods.index(cache)
         self._reader = StateReader(context.bus, settings.platform.cluster_name, READS, cache)
         self._recorder = EventRecorder(kube, FIELD_MANAGER)
         self._publisher = EventPublisher(context.bus, settings.platform.cluster_name)
@@ -83,7 +88,10 @@ class _PodBuilder:
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock)
         self._config = render_config(settings, self._reader.is_served)
-        shared = (cache, applier, statuses, self._reporter, lambda: self._config, _now)
+        self._pull_secrets = PullSecretLists(
+            kube, self._recorder, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
+        )
+        shared = (cache, applier, statuses, self._reporter, lambda: self._config, _now, self._pull_secrets)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
             Concern.GRAPH: GraphReconciler(*shared, keys=keys).reconcile,
             Concern.COMPONENT: ComponentReconciler(*shared).reconcile,
@@ -107,6 +115,7 @@ class _PodBuilder:
                 self._enqueue_all()
                 tasks.create_task(self._queue.run(platform.workers, self._reconcile), name="workers")
                 tasks.create_task(self._resync(platform.resync), name="resync")
+                tasks.create_task(self._pull_secrets.run(), name="pull-secrets")
                 tasks.create_task(self._count(), name="count")
                 self._context.health.ok(NAME)
         finally:
@@ -132,6 +141,8 @@ class _PodBuilder:
                 if cause:
                     self._causes[task] = cause
                 self._queue.add(task)
+        if resource == SERVICE_ACCOUNTS and is_component_account(old) != is_component_account(new):
+            self._enqueue_namespace(key.namespace)
         if new is None and old is not None:
             self._statuses.forget(resource, old)
             if resource == DYNAMO_GRAPH_DEPLOYMENTS and self._ownership.owns(key):
@@ -167,6 +178,23 @@ class _PodBuilder:
         for task in self._tasks():
             if self._ownership.owns(task.key):
                 self._queue.add(task)
+
+    def _enqueue_namespace(self, namespace: str) -> None:
+        """Pods of a namespace are made otherwise now: all that makes pods there looks again."""
+        keys = [
+            Task(Concern.COMPONENT, key_of(each)) for each in self._cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+        ]
+        if self._config.grove:
+            keys += [
+                Task(Concern.GRAPH, key_of(each)) for each in self._cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
+            ]
+        for task in keys:
+            if self._ownership.owns(task.key):
+                self._queue.add(task)
+
+    def _in_use(self, namespace: str) -> bool:
+        makers = (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS)
+        return any(self._cache.list(resource, namespace) for resource in makers)
 
     def _tasks(self) -> Iterator[Task]:
         for graph in self._cache.list(DYNAMO_GRAPH_DEPLOYMENTS):

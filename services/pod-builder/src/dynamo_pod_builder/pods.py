@@ -49,11 +49,6 @@ def component_of(pod: KubeObject) -> str:
     return workloads.get(LEADER_WORKER_SETS.kind) or workloads.get(DEPLOYMENTS.kind) or ""
 
 
-def graph_of(pod: KubeObject) -> str:
-    """Name of the graph that a pod belongs to; "" where its component stands alone."""
-    return str(pod["metadata"].get("labels", {}).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
-
-
 def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
     marks = pod["metadata"].get("labels", {})
     for kind, label in _NAMED_BY:

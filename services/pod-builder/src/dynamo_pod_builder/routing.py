@@ -13,11 +13,14 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
+    PODS,
     ObjectKey,
     Resource,
 )
 
 from dynamo_pod_builder.applying import controller_of
+from dynamo_pod_builder.pods import component_of
+from dynamo_pod_builder.status.pods import trouble_of
 
 KubeObject = dict[str, Any]
 
@@ -59,6 +62,9 @@ def tasks_for(
     obj = new if new is not None else old
     if obj is None:
         return
+    if resource == PODS:
+        yield from _of_pod(key.namespace, old, new)
+        return
     if resource == DYNAMO_GRAPH_DEPLOYMENTS:
         yield Task(Concern.GRAPH, key)
         if new is None:
@@ -68,6 +74,12 @@ def tasks_for(
         yield Task(Concern.COMPONENT, key)
         yield from _graph_of(key.namespace, obj)
         return
+    yield from _of_child(resource, key, obj, graph_of_set)
+
+
+def _of_child(
+    resource: Resource, key: ObjectKey, obj: KubeObject, graph_of_set: Callable[[ObjectKey], str]
+) -> Iterator[Task]:
     owner = controller_of(obj)
     if resource in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS):
         if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
@@ -82,6 +94,17 @@ def tasks_for(
     elif owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         yield Task(Concern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
         yield from _graph_of(key.namespace, obj)
+
+
+def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
+    """Only where its trouble changes: how many pods serve, workloads tell, and a graph hears of it from its components."""
+    pod = new or old or {}
+    if (old and trouble_of(old)) == (new and trouble_of(new)):
+        return
+    if component := component_of(pod):
+        yield Task(Concern.COMPONENT, ObjectKey(namespace, component))
+    else:
+        yield from _graph_of(namespace, pod)
 
 
 def _graph_of(namespace: str, obj: KubeObject) -> Iterator[Task]:

@@ -19,7 +19,10 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
+from dynamo_pod_builder.status.pods import look_again, troubles
+from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
@@ -40,6 +43,7 @@ class ComponentReconciler:
     reporter: Reporter
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
+    pull_secrets: PullSecretLists
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One look at one component. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -48,17 +52,24 @@ class ComponentReconciler:
             return Result()
         made = await self._make(component)
         failure = made.failure
-        status = component_status(component, workload_of(self.cache, component), failure, self.now())
+        now, workload = self.now(), workload_of(self.cache, component)
+        pods = pods_of(self.cache, workload)
+        status = component_status(component, workload, failure, now, troubles(pods, now))
         before = failure_of(component)
         if failure is not None and failure != before:
             self.reporter.component_failed(component, failure.reason, failure.message)
         urgent = failure is not None or before is not None
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, status, urgent=urgent)
-        return Result(requeue_after=made.again if wait is None else wait)
+        return Result(requeue_after=_earliest(made.again, look_again(pods, now)) if wait is None else wait)
 
     async def _make(self, component: KubeObject) -> _Made:
+        namespace = component["metadata"]["namespace"]
+        observed = render.ObservedComponent(
+            service_account=component_account(self.cache, namespace),
+            pull_secrets=await self.pull_secrets.of(namespace),
+        )
         try:
-            wanted = render.component_children(parse_component(component), self.config())
+            wanted = render.component_children(parse_component(component), self.config(), observed)
         except InvalidManifest as error:
             return _Made(Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
@@ -80,6 +91,10 @@ class ComponentReconciler:
         for leftover in surplus(self.cache, component, wanted):
             await self.applier.delete(resources.of(leftover), leftover)
         return _Made(again=again)
+
+
+def _earliest(*delays: float | None) -> float | None:
+    return min((delay for delay in delays if delay is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

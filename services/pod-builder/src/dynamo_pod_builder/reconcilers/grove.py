@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api.registry import labels
@@ -10,18 +11,28 @@ from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SE
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.status.graph import Generation
+from dynamo_pod_builder.status.pods import look_again, troubles
 
 KubeObject = dict[str, Any]
 
 
-def generations(cache: ObjectCache, pod_clique_set: KubeObject) -> dict[str, list[Generation]]:
+def generations(cache: ObjectCache, pod_clique_set: KubeObject, now: datetime) -> dict[str, list[Generation]]:
     """What runs each component of a graph, by the component's name."""
     namespace = pod_clique_set["metadata"]["namespace"]
-    return {
-        component: [Generation(name, cache.get(resource, ObjectKey(namespace, name)))]
-        for component, resource, name, _ in _workloads(pod_clique_set)
-    }
+    found = {}
+    for component, resource, name, _ in _workloads(pod_clique_set):
+        workload = cache.get(resource, ObjectKey(namespace, name))
+        found[component] = [Generation(name, workload, troubles=troubles(pods_of(cache, workload), now))]
+    return found
+
+
+def look_again_at(cache: ObjectCache, pod_clique_set: KubeObject, now: datetime) -> float | None:
+    """Seconds after which one of its pods would have taken too long to start; None where none is on its way."""
+    namespace = pod_clique_set["metadata"]["namespace"]
+    workloads = [cache.get(resource, ObjectKey(namespace, name)) for _, resource, name, _ in _workloads(pod_clique_set)]
+    return look_again((pod for workload in workloads for pod in pods_of(cache, workload)), now)
 
 
 async def scale(cache: ObjectCache, applier: Applier, pod_clique_set: KubeObject) -> None:

@@ -1,0 +1,156 @@
+"""What a namespace has for the pods in it: secrets of image registries, and the service account for component pods.
+
+Secrets are the one thing that is not read from STATE: they never leave the API server but to whoever asks it for them.
+They are listed a namespace at a time, by type, and only the names of registries and secrets are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Forbidden, KubeError
+from dynamo_shared.kube.events import EventRecorder
+
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets, index
+
+KubeObject = dict[str, Any]
+
+#: How old the list of a namespace's secrets may become; the reference's interval (operator behaviour, section 10). Seconds.
+REFRESH = 60.0
+#: How often ages are looked at, which spreads the lists of many namespaces. Seconds.
+LOOK_EVERY = 5.0
+#: Namespaces whose secrets are known at the same time; of more, those asked for longest ago are listed again.
+CAPACITY = 5000
+#: Where a namespace has no account with the label.
+DEFAULT_ACCOUNT = "default"
+
+log = structlog.get_logger("dynamo.pod-builder.surroundings")
+
+
+def component_account(cache: ObjectCache, namespace: str) -> str:
+    """Name of the first service account that is marked for component pods."""
+    marked = (account for account in cache.list(SERVICE_ACCOUNTS, namespace) if is_component_account(account))
+    return min((str(account["metadata"]["name"]) for account in marked), default=DEFAULT_ACCOUNT)
+
+
+def is_component_account(account: KubeObject | None) -> bool:
+    """Whether a service account is marked for component pods."""
+    if account is None:
+        return False
+    return bool(account["metadata"].get("labels", {}).get(labels.COMPONENT_POD) == "true")
+
+
+class PullSecretLists:
+    """The pull secrets of namespaces; `changed` is called with a namespace whose secrets are others than before.
+
+    Where the platform may not list secrets, there are none.
+    """
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        recorder: EventRecorder,
+        *,
+        in_use: Callable[[str], bool],
+        changed: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._kube = kube
+        self._recorder = recorder
+        self._in_use = in_use
+        self._changed = changed
+        self._clock = clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._asking: dict[str, asyncio.Lock] = {}
+        self._forbidden = False
+
+    async def of(self, namespace: str) -> PullSecrets:
+        """Those of a namespace, at most `REFRESH` old. Raises KubeError where they are not known and cannot be listed."""
+        known = self._known.get(namespace)
+        if known is None or self._clock() - known.at >= REFRESH:
+            # Of several components that ask at the same time one lists.
+            lock = self._asking.setdefault(namespace, asyncio.Lock())
+            try:
+                async with lock:
+                    known = self._known.get(namespace)
+                    if known is None or self._clock() - known.at >= REFRESH:
+                        known = await self._list(namespace, known)
+            finally:
+                if not lock.locked():
+                    self._asking.pop(namespace, None)
+        self._known.move_to_end(namespace)
+        return known.secrets
+
+    async def run(self) -> None:
+        """List again what is known, for ever, so that a new secret is found though nothing else happens."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            for namespace in list(self._known):
+                if not self._in_use(namespace):
+                    self._known.pop(namespace, None)
+                    continue
+                try:
+                    await self.of(namespace)
+                except KubeError as error:
+                    log.warning("cannot list secrets", namespace=namespace, error=str(error))
+
+    async def _list(self, namespace: str, before: _Known | None) -> _Known:
+        found: list[KubeObject] = []
+        try:
+            for type_ in TYPES:
+                found += (await self._kube.list(SECRETS, namespace, field_selector=f"type={type_}")).items
+        except Forbidden as error:
+            if not self._forbidden:
+                log.warning("image pull secrets are not looked for: secrets may not be listed", error=str(error))
+            self._forbidden = True
+            return self._keep(namespace, before, before.secrets if before else NO_PULL_SECRETS, ())
+        except KubeError as error:
+            if before is None:
+                # What is rendered without them would be replaced as soon as they are known.
+                raise
+            log.warning("cannot list secrets", namespace=namespace, error=str(error))
+            return self._keep(namespace, before, before.secrets, before.malformed)
+        self._forbidden = False
+        secrets, malformed = index(found)
+        for each in malformed:
+            if before is None or each not in before.malformed:
+                self._report(namespace, each, found)
+        return self._keep(namespace, before, secrets, malformed)
+
+    def _keep(
+        self, namespace: str, before: _Known | None, secrets: PullSecrets, malformed: tuple[Malformed, ...]
+    ) -> _Known:
+        known = self._known[namespace] = _Known(secrets, malformed, self._clock())
+        self._known.move_to_end(namespace)
+        if len(self._known) > CAPACITY:
+            self._known.popitem(last=False)
+        if before is not None and before.secrets != secrets:
+            self._changed(namespace)
+        return known
+
+    def _report(self, namespace: str, malformed: Malformed, found: list[KubeObject]) -> None:
+        log.warning("malformed pull secret", namespace=namespace, secret=malformed.name, problem=malformed.message)
+        secret = next(each for each in found if each["metadata"]["name"] == malformed.name)
+        self._recorder.record(
+            {key: secret[key] for key in ("apiVersion", "kind", "metadata")},
+            type_="Warning",
+            reason="MalformedPullSecret",
+            message=f"{malformed.message}; the namespace's other pull secrets are used",
+            action="Read",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    secrets: PullSecrets
+    malformed: tuple[Malformed, ...]
+    at: float
