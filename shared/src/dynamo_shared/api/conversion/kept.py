@@ -1,4 +1,4 @@
-"""What an object keeps for the other version, for people to read."""
+"""What an object keeps for the other version: for people to read, and for those who take it away."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.field_errors import path_of
 
 Convert = Callable[[Any], Any]
+Path = list[Any]
 _TO_BETA: dict[str, Convert] = {
     resources.DYNAMO_GRAPH_DEPLOYMENTS.kind: graph.frame_to_beta,
     resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind: partial(component_deployment.to_beta, object_name=None),
@@ -32,31 +33,32 @@ def kept_fields(obj: dict[str, Any]) -> tuple[str, ...]:
     They are paths of the other version, with names in place of list positions. What is kept because the other version has
     two places for one thing, or a switch that is off, is not among them.
     """
+    return tuple(path_of(tuple(map(_shown, path))) for path, value in unsayable(obj) if not _is_off(value))
+
+
+def unsayable(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """What an object keeps of its specification, as pieces of the other version that its own has no field for."""
     _, _, version = obj["apiVersion"].partition("/")
     target = graph.ALPHA if version == graph.BETA else graph.BETA
     kept = envelope.read(obj["metadata"], version, target).kept
-    says, of_component, list_name = (
-        (_TO_BETA, component.to_beta, "services")
-        if target == graph.ALPHA
-        else (_TO_ALPHA, component.to_alpha, "components")
-    )
-    convert = says[obj["kind"]]
-    paths = list(_unsayable([each for each in kept.fields if each[0][0] == "spec"], convert, ()))
+    to_alpha = target == graph.ALPHA
+    convert = (_TO_BETA if to_alpha else _TO_ALPHA)[obj["kind"]]
+    yield from _unsayable([each for each in kept.fields if each[0][0] == "spec"], convert, [])
     for name, pieces in kept.components.items():
-        paths += _unsayable(pieces, of_component, ("spec", list_name, name))
-    return tuple(paths)
+        above = ["spec", "services", name] if to_alpha else ["spec", "components", {"name": name}]
+        yield from _unsayable(pieces, component.to_beta if to_alpha else component.to_alpha, above)
 
 
-def _unsayable(pieces: Pieces, convert: Convert, above: tuple[str, ...]) -> Iterator[str]:
+def _unsayable(pieces: Pieces, convert: Convert, above: Path) -> Iterator[tuple[Path, Any]]:
     for piece in pieces:
-        if len(piece) == 2 and not (isinstance(piece[1], dict) and piece[1].get("enabled") is False):
+        if len(piece) == 2:
             path, value = piece
             # Nothing comes of it beyond what comes of an empty object.
             if convert(_alone(path, value)) in ({}, convert(_alone(path[:1], {}))):
-                yield path_of((*above, *map(_shown, path)))
+                yield [*above, *path], value
 
 
-def _alone(path: list[Any], value: Any) -> Any:
+def _alone(path: Path, value: Any) -> Any:
     """An object that has one value at a path and nothing else."""
     for step in reversed(path):
         if isinstance(step, str):
@@ -66,6 +68,10 @@ def _alone(path: list[Any], value: Any) -> Any:
         else:
             value = [value]
     return value
+
+
+def _is_off(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("enabled") is False
 
 
 def _shown(step: Any) -> str | int:

@@ -1,0 +1,106 @@
+"""Fields that a manager applies no longer, where the other version has no path for them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import without_released
+
+ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+Object = dict[str, Any]
+INGRESS: Object = {"f:ingress": {"f:enabled": {}, "f:host": {}}}
+REPLICAS: Object = {"f:replicas": {}}
+
+
+def entry(fields: Object, manager: str = "me", operation: str = "Apply", **more: Any) -> Object:
+    tree = {"f:spec": {"f:services": {"f:a": fields}}}
+    return {"manager": manager, "operation": operation, "apiVersion": ALPHA, "fieldsV1": tree, **more}
+
+
+def graph(*managed: Object, **service: Any) -> Object:
+    return {
+        "apiVersion": ALPHA,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "managedFields": list(managed)},
+        "spec": {"services": {"a": {"replicas": 1, "ingress": {"enabled": True, "host": "h"}, **service}}},
+    }
+
+
+def service_after(obj: Object, old: Object) -> Object:
+    before = copy.deepcopy((obj, old))
+    found: Object = without_released(obj, old)["spec"]["services"]["a"]
+    assert (obj, old) == before
+    return found
+
+
+def test_what_is_applied_no_longer_goes() -> None:
+    old = graph(entry({**REPLICAS, **INGRESS}))
+    assert service_after(graph(entry(REPLICAS)), old) == {"replicas": 1}
+
+
+def test_a_part_of_it_goes() -> None:
+    old = graph(entry({**REPLICAS, **INGRESS}))
+    new = graph(entry({**REPLICAS, "f:ingress": {"f:enabled": {}}}))
+    assert service_after(new, old)["ingress"] == {"enabled": True}
+
+
+def test_what_the_other_version_can_say_is_the_servers() -> None:
+    """Somebody may own it there."""
+    old = graph(entry({**REPLICAS, **INGRESS}))
+    assert service_after(graph(entry(INGRESS)), old)["replicas"] == 1
+
+
+@pytest.mark.parametrize(
+    "managed",
+    [
+        [entry(REPLICAS), entry(INGRESS, "other")],
+        [entry(REPLICAS), entry(INGRESS, operation="Update")],
+        [entry({**REPLICAS, **INGRESS})],
+        [],
+        [entry(REPLICAS, "other")],
+        [entry(REPLICAS, apiVersion=BETA)],
+        [entry(REPLICAS, subresource="status")],
+    ],
+    ids=["another's", "updated", "still applied", "cleared", "unknown", "another version", "a subresource"],
+)
+def test_what_has_an_owner_or_never_had_one_stays(managed: list[Object]) -> None:
+    old, new = graph(entry({**REPLICAS, **INGRESS})), graph(*managed)
+    assert without_released(new, old) is new
+
+
+def test_what_was_updated_and_not_applied_stays() -> None:
+    old = graph(entry({**REPLICAS, **INGRESS}, operation="Update"))
+    new = graph(entry(REPLICAS, operation="Update"))
+    assert without_released(new, old) is new
+
+
+def test_it_works_for_v1beta1_too() -> None:
+    def obj(fields: Object) -> Object:
+        tree = {"f:spec": {"f:components": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:podTemplate": fields}}}}
+        managed = {"manager": "me", "operation": "Apply", "apiVersion": BETA, "fieldsV1": tree}
+        template = {"metadata": {"finalizers": ["f"], "labels": {"l": "v"}}}
+        return {
+            "apiVersion": BETA,
+            "kind": "DynamoGraphDeployment",
+            "metadata": {"name": "g", "managedFields": [managed]},
+            "spec": {"components": [{"name": "b"}, {"name": "a", "podTemplate": template}]},
+        }
+
+    both: Object = {"f:metadata": {"f:finalizers": {}, "f:labels": {"f:l": {}}}}
+    after = without_released(obj({"f:metadata": {"f:labels": {"f:l": {}}}}), obj(both))
+    assert after["spec"]["components"][1]["podTemplate"] == {"metadata": {"labels": {"l": "v"}}}
+
+
+@pytest.mark.parametrize(
+    "managed", [None, "x", [None, "x", {"fieldsV1": "x"}], [entry({"f:x": 1, "k:{": {}, "v:1": {}})]]
+)
+def test_odd_bookkeeping_is_passed_over(managed: Any) -> None:
+    odd = graph()
+    odd["metadata"]["managedFields"] = managed
+    sane = graph(entry({**REPLICAS, **INGRESS}))
+    assert without_released(odd, sane)["spec"] is not None
+    assert without_released(sane, odd) is sane
+    model = {"apiVersion": ALPHA, "kind": "DynamoModel", "metadata": odd["metadata"]}
+    assert without_released(model, model) is model
