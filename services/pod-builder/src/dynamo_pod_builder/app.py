@@ -30,8 +30,10 @@ from dynamo_shared.runtime.tracing import span
 
 from dynamo_pod_builder import children, pods
 from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
@@ -96,6 +98,7 @@ class _PodBuilder:
             Concern.GRAPH: GraphReconciler(*shared, keys=keys).reconcile,
             Concern.COMPONENT: ComponentReconciler(*shared).reconcile,
             Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
+            Concern.COHORT: CohortReconciler(cache, kube, self._reporter).reconcile,
         }
 
     async def serve(self) -> None:
@@ -204,6 +207,9 @@ class _PodBuilder:
         namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self._cache.list(resource)}
         for namespace in namespaces:
             yield Task(Concern.NAMESPACE, ObjectKey("", namespace))
+        for pod in self._cache.list(PODS):
+            if has_ended(pod):
+                yield Task(Concern.COHORT, key_of(pod))
 
     async def _resync(self, every: float) -> None:
         """Look at everything now and then, whatever was heard: level, not edge."""

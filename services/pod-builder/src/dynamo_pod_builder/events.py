@@ -64,6 +64,12 @@ class Reporter:
         else:
             self._normal(graph, "RestartStarted", "Restart", f"Restart {id_} started")
 
+    def engine_ended(self, pod: KubeObject, members: Sequence[KubeObject]) -> None:
+        """A pod of an engine that fails over ended, and all pods of that engine are replaced."""
+        names = ", ".join(sorted(member["metadata"]["name"] for member in members))
+        message = f"Pod ended ({pod['status']['phase']}); its engine is replaced: deleting {names}"
+        self._recorder.record(pod, type_="Warning", reason="FailoverCascade", message=message, action="Failover")
+
     def component_failed(self, component: KubeObject, reason: str, message: str) -> None:
         """A component cannot come into being."""
         self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")

@@ -19,6 +19,7 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_pod_builder.applying import controller_of
+from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import component_of
 from dynamo_pod_builder.status.pods import trouble_of
 
@@ -26,11 +27,12 @@ KubeObject = dict[str, Any]
 
 
 class Concern(enum.Enum):
-    """What is looked at: a graph, a component, or what the graphs of a namespace share."""
+    """What is looked at: a graph, a component, what the graphs of a namespace share, or a pod that ended."""
 
     GRAPH = "dynamographdeployments"
     COMPONENT = "dynamocomponentdeployments"
     NAMESPACE = "namespaces"
+    COHORT = "pods"
 
 
 class Task(NamedTuple):
@@ -63,6 +65,8 @@ def tasks_for(
     if obj is None:
         return
     if resource == PODS:
+        if new is not None and has_ended(new):
+            yield Task(Concern.COHORT, key)
         yield from _of_pod(key.namespace, old, new)
         return
     if resource == DYNAMO_GRAPH_DEPLOYMENTS:

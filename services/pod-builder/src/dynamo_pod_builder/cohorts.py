@@ -1,0 +1,39 @@
+"""Engines between pods that fail over together: the pods, one a rank, that are one engine over several nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS
+from dynamo_shared.bus.cache import ObjectCache
+
+from dynamo_pod_builder.pods import pods_of
+
+KubeObject = dict[str, Any]
+
+#: A pod whose containers have ended and are not started again.
+_ENDED = frozenset({"Failed", "Succeeded"})
+#: What the pods of one engine have in common, within their scaling group.
+_SAME = (labels.GROVE_SCALING_GROUP_REPLICA, labels.GROVE_POD_INDEX)
+
+
+def has_ended(pod: KubeObject) -> bool:
+    """Whether a pod is of an engine that fails over to another, and has ended."""
+    marks = pod["metadata"].get("labels", {})
+    return labels.FAILOVER_ENGINE_GROUP_MEMBER in marks and pod.get("status", {}).get("phase") in _ENDED
+
+
+def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:
+    """All pods of the engine that a pod is part of, itself among them; the servers of its memory are not."""
+    marks = pod["metadata"].get("labels", {})
+    group = marks.get(labels.GROVE_SCALING_GROUP)
+    if not group or any(label not in marks for label in _SAME):
+        return [pod]
+    metadata = {"namespace": pod["metadata"]["namespace"], "name": group}
+    return [
+        each
+        for each in pods_of(cache, {"kind": POD_CLIQUE_SCALING_GROUPS.kind, "metadata": metadata})
+        if labels.FAILOVER_ENGINE_GROUP_MEMBER in each["metadata"]["labels"]
+        and all(each["metadata"]["labels"].get(label) == marks[label] for label in _SAME)
+    ]

@@ -1,0 +1,45 @@
+"""An engine of which one rank ended is replaced whole: the others would wait for that rank, holding its lock and its GPUs.
+
+Its pods are never restarted in place (`restartPolicy: Never`), so this is how they come back: they are deleted, Grove
+makes new ones, and those wait for the engine that serves meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from dynamo_shared.api.resources import PODS, ObjectKey, key_of
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Conflict, NotFound
+from dynamo_shared.runtime import Result
+
+from dynamo_pod_builder.cohorts import cohort, has_ended
+from dynamo_pod_builder.events import Reporter
+
+
+@dataclass(frozen=True, slots=True)
+class CohortReconciler:
+    """Deletes the pods of an engine that has ended."""
+
+    cache: ObjectCache
+    kube: KubeClient
+    reporter: Reporter
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look at one pod. Raises KubeError where the API server is away: the queue comes back to it."""
+        pod = self.cache.get(PODS, key)
+        if pod is None or not has_ended(pod):
+            return Result()
+        members = cohort(self.cache, pod)
+        self.reporter.engine_ended(pod, members)
+        # The one that ended goes last: while it is there, what an interruption left over is found by it.
+        for member in sorted(members, key=has_ended):
+            metadata = member["metadata"]
+            with contextlib.suppress(NotFound, Conflict):
+                # Processes that wait for a rank that is gone end by no signal in time.
+                await self.kube.delete(PODS, key_of(member), uid=metadata["uid"], grace=0)
+            if not metadata.get("finalizers"):
+                self.cache.remove(PODS, key_of(member), metadata["uid"])
+        return Result()

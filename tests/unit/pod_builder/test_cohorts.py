@@ -1,0 +1,132 @@
+"""An engine over several nodes is replaced whole when one of its pods ends, and nobody else's pods are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import pods
+from dynamo_pod_builder.cohorts import cohort, has_ended
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
+from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import NotFound
+
+KubeObject = dict[str, Any]
+
+
+def pod(
+    name: str,
+    *,
+    group: str = "set-0-worker",
+    replica: int = 0,
+    index: int = 0,
+    phase: str = "Running",
+    engine: bool = True,
+) -> KubeObject:
+    marks = {
+        "grove.io/podcliquescalinggroup": group,
+        "grove.io/podcliquescalinggroup-replica-index": str(replica),
+        "grove.io/podclique-pod-index": str(index),
+        **({"nvidia.com/dynamo-failover-engine-group-member": "true"} if engine else {}),
+    }
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1", "labels": marks}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": phase}}
+
+
+def cache_of(*found: KubeObject) -> ObjectCache:
+    cache = ObjectCache()
+    pods.index(cache)
+    for each in found:
+        cache.put(PODS, each)
+    return cache
+
+
+OTHERS = (
+    pod("shadow", index=1),
+    pod("other-replica", replica=1),
+    pod("other-component", group="set-0-decode"),
+    pod("memory-server", engine=False),
+)
+
+
+class Kube:
+    """Deletes what there is, and remembers how."""
+
+    def __init__(self, *gone: str) -> None:
+        self.gone = gone
+        self.deleted: list[tuple[str, str, int]] = []
+
+    async def delete(self, _resource, key, *, uid, grace) -> None:
+        if key.name in self.gone:
+            raise NotFound(404, "NotFound", "gone")
+        self.deleted.append((key.name, uid, grace))
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def record(self, _obj, *, type_, reason, message, action) -> None:
+        self.messages.append(f"{type_} {reason} {action}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("found", "ended"),
+    [
+        (pod("a", phase="Failed"), True),
+        (pod("a", phase="Succeeded"), True),
+        (pod("a"), False),
+        (pod("a", phase="Failed", engine=False), False),
+        ({"metadata": {"name": "a"}}, False),
+    ],
+)
+def test_what_has_ended(found, ended) -> None:
+    assert has_ended(found) is ended
+
+
+def test_the_pods_of_one_engine() -> None:
+    ended, rank = pod("ldr", phase="Failed"), pod("wkr-1")
+    assert [each["metadata"]["name"] for each in cohort(cache_of(ended, rank, *OTHERS), ended)] == ["ldr", "wkr-1"]
+
+
+def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
+    ended = pod("ldr", phase="Failed")
+    del ended["metadata"]["labels"]["grove.io/podcliquescalinggroup-replica-index"]
+    assert cohort(cache_of(ended, pod("wkr-1")), ended) == [ended]
+
+
+def test_a_pod_that_ends_is_looked_at() -> None:
+    before, after = pod("ldr"), pod("ldr", phase="Failed")
+    key = ObjectKey("ns", "ldr")
+    task = Task(Concern.COHORT, key)
+    assert task in set(tasks_for(PODS, key, before, after, lambda _: ""))
+    assert task not in set(tasks_for(PODS, key, None, before, lambda _: ""))
+    assert task not in set(tasks_for(PODS, key, after, None, lambda _: ""))
+
+
+async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
+    cache, kube, recorder = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Recorder()
+    reconciler = CohortReconciler(cache, kube, Reporter(recorder, None))  # type: ignore[arg-type]
+    await reconciler.reconcile(ObjectKey("ns", "ldr"))
+    assert kube.deleted == [("wkr-1", "uid-wkr-1", 0), ("ldr", "uid-ldr", 0)]
+    assert recorder.messages == [
+        "Warning FailoverCascade Failover: Pod ended (Failed); its engine is replaced: deleting ldr, wkr-1"
+    ]
+    await reconciler.reconcile(ObjectKey("ns", "ldr"))
+    assert len(kube.deleted) == 2, "what was deleted is not deleted again"
+    assert len(recorder.messages) == 1
+
+
+async def test_what_is_gone_already_holds_up_nothing() -> None:
+    cache, kube = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
+    await CohortReconciler(cache, kube, Reporter(Recorder(), None)).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
+    assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
+
+
+async def test_a_pod_that_runs_is_left_alone() -> None:
+    kube = Kube()
+    await CohortReconciler(cache_of(pod("ldr")), kube, Reporter(Recorder(), None)).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
+    assert kube.deleted == []
