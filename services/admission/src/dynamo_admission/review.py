@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from dynamo_shared.api.conversion import without_released
 from dynamo_shared.api.defaults import default
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError
@@ -23,6 +24,8 @@ from dynamo_admission.wire import AdmissionRequest, KubeObject, Status
 
 #: More do not help anybody, and a status has room for so much. Errors.
 LISTED_ERRORS = 50
+#: Of one error; only what quotes a name of thousands of letters is longer. Characters.
+LONGEST_LINE = 1000
 #: The API server cuts warnings at 256 characters where all of them have more than 4096 (apiserver/pkg/endpoints/filters,
 #: warning.go). Characters.
 WARNING_LENGTH = 256
@@ -75,8 +78,8 @@ def review(request: AdmissionRequest, webhook: Webhook, world: World, checker: C
     if request.operation == UPDATE and _is_being_deleted(obj):
         return SKIPPED
     wanted = obj
-    if webhook is Webhook.MUTATE and old is None:
-        wanted = default(obj, platform_version=world.platform_version)
+    if webhook is Webhook.MUTATE:
+        wanted = default(obj, platform_version=world.platform_version) if old is None else without_released(obj, old)
     facts = replace(world.facts, user=request.user_info.username)
     errors, warnings = _findings(wanted, old, facts, checker)
     if errors and old is not None:
@@ -92,11 +95,16 @@ def review(request: AdmissionRequest, webhook: Webhook, world: World, checker: C
 def refusal_text(errors: Sequence[FieldError]) -> str:
     """All errors as one message, each with its path."""
     if len(errors) == 1:
-        return str(errors[0])
-    lines = [f"{len(errors)} errors:", *(f"- {error}" for error in errors[:LISTED_ERRORS])]
+        return _line(errors[0])
+    lines = [f"{len(errors)} errors:", *(f"- {_line(error)}" for error in errors[:LISTED_ERRORS])]
     if len(errors) > LISTED_ERRORS:
         lines.append(f"- and {len(errors) - LISTED_ERRORS} more")
     return "\n".join(lines)
+
+
+def _line(error: FieldError) -> str:
+    text = str(error)
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
 
 
 def bounded(warnings: Iterable[str]) -> tuple[str, ...]:

@@ -30,6 +30,11 @@ _PATTERNS = {
     r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
 }
 
+#: Of one manifest. Findings.
+_SUGGESTIONS = 100
+#: A key that is longer is no name of anything. Characters.
+_LONGEST_KEY = 100
+
 
 def field_errors(
     error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
@@ -39,8 +44,11 @@ def field_errors(
     `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version.
     """
     return [
-        FieldError(path_of(finding["loc"]), _message(finding, schema or {}, moved or {}))
-        for finding in error.errors(include_url=False)
+        # Looking for a near word takes its time, and nobody reads the thousandth suggestion.
+        FieldError(
+            path_of(finding["loc"]), _message(finding, schema or {} if number < _SUGGESTIONS else {}, moved or {})
+        )
+        for number, finding in enumerate(error.errors(include_url=False))
     ]
 
 
@@ -50,6 +58,8 @@ def path_of(location: Location) -> str:
     for part in location:
         if isinstance(part, int):
             path += f"[{part}]"
+        elif len(part) > _LONGEST_KEY:
+            path += f'["{part[: _LONGEST_KEY - 3]}..."]'
         elif part.replace("-", "_").isidentifier():
             path += f".{part}" if path else part
         else:

@@ -35,11 +35,12 @@ def difference(base: Any, wanted: Any, keys: Keys = KEYS) -> Pieces:
         return []
     comparison = _Comparison(keys)
     comparison.compare(base, wanted, [])
-    found, depth = comparison.found, 6
-    while len(found) > MAX_PIECES and depth:
-        found = _coarser(found, wanted, depth)
-        depth -= 1
-    return found
+    found = comparison.found
+    if len(found) <= MAX_PIECES:
+        return found
+    # Counted before any is made: making one looks for its place, and there may be thousands of them.
+    depths = (depth for depth in range(6, 1, -1) if len({repr(piece[0][:depth]) for piece in found}) <= MAX_PIECES)
+    return _coarser(found, wanted, next(depths, 1))
 
 
 def put(base: Any, pieces: Pieces) -> Any:

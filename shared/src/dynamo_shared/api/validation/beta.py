@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.validation.book import BETA
 from dynamo_shared.api.validation.reading import integer, items, mapping, nodes, text
-from dynamo_shared.api.validation.view import Component, Feature, Graph, Place, Words
+from dynamo_shared.api.validation.view import LOOKED_AT, Component, Feature, Graph, Place, Words
 
 WORDS = Words(
     component="component",
@@ -32,7 +32,8 @@ def graph(obj: dict[str, Any]) -> Graph:
     backend = text(spec.get("backendFramework"))
     # What is of a wrong type is the schema's to report.
     readable = isinstance(components, list) or (components is None and isinstance(obj.get("spec", {}), dict | None))
-    found = [(index, each) for index, each in enumerate(items(components)) if isinstance(each, dict)]
+    some = enumerate(items(components)[:LOOKED_AT])
+    found = [(index, each) for index, each in some if isinstance(each, dict)]
     return Graph(
         version=BETA,
         words=WORDS,

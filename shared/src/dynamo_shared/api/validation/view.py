@@ -91,6 +91,10 @@ class Component:
         return (*self.at, *steps)
 
 
+#: The schema allows 25; a list of a hundred thousand is not worth a second of everybody's time. Components.
+LOOKED_AT = 100
+
+
 @dataclass(slots=True)
 class Graph:
     """A DynamoGraphDeployment."""
@@ -103,7 +107,7 @@ class Graph:
     backend: str
     #: Place of the components.
     at: Location
-    #: Those that can be read, in document order.
+    #: Those of the first LOOKED_AT that can be read, in document order.
     components: tuple[Component, ...]
     #: Names of all components; None where the list or map cannot be read.
     names: tuple[str, ...] | None
