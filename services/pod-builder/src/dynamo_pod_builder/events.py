@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-from dynamo_shared.bus import EventPublisher, deployment_data
-from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.bus import EventPublisher, checkpoint_data, deployment_data
+from dynamo_shared.bus.specifications import CHECKPOINT, GRAPH_DEPLOYMENT
+from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
 KubeObject = dict[str, Any]
@@ -104,3 +105,29 @@ class Reporter:
     def _publish(self, graph: KubeObject, event: str, status: KubeObject) -> None:
         data = deployment_data(graph, status)
         self._publisher.publish(kind=GRAPH_DEPLOYMENT, obj=graph, event=event, reason=data.reason, data=data)
+
+
+class CheckpointReporter:
+    """Tells people and programs what became of a checkpoint."""
+
+    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
+        self._recorder = recorder
+        self._publisher = publisher
+
+    def changed(self, checkpoint: KubeObject, status: KubeObject, reason: str) -> None:
+        """A checkpoint's phase changed, or why it is in it."""
+        phase, message = status["phase"], status["message"]
+        if phase == "Failed":
+            self._record(checkpoint, "Warning", "CheckpointFailed", f"{reason}: {message}")
+        elif phase == "Pending":
+            self._record(checkpoint, "Warning", "CheckpointWaiting", f"{reason}: {message}")
+        elif phase == "Ready":
+            self._record(checkpoint, "Normal", "CheckpointReady", message)
+        else:
+            self._record(checkpoint, "Normal", "CheckpointJobCreated", message)
+        if event := {"Creating": "creating", "Ready": "ready", "Failed": "failed"}.get(phase):
+            data = checkpoint_data(checkpoint, status, reason)
+            self._publisher.publish(kind=CHECKPOINT, obj=checkpoint, event=event, reason=reason, data=data)
+
+    def _record(self, checkpoint: KubeObject, type_: EventType, reason: str, message: str) -> None:
+        self._recorder.record(checkpoint, type_=type_, reason=reason, message=message, action="Checkpoint")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
+    DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     POD_CLIQUE_SCALING_GROUPS,
@@ -31,6 +32,7 @@ class Concern(enum.Enum):
 
     GRAPH = "dynamographdeployments"
     COMPONENT = "dynamocomponentdeployments"
+    CHECKPOINT = "dynamocheckpoints"
     NAMESPACE = "namespaces"
     COHORT = "pods"
 
@@ -78,6 +80,9 @@ def tasks_for(
         yield Task(Concern.COMPONENT, key)
         yield from _graph_of(key.namespace, obj)
         return
+    if resource == DYNAMO_CHECKPOINTS:
+        yield Task(Concern.CHECKPOINT, key)
+        return
     yield from _of_child(resource, key, obj, graph_of_set)
 
 
@@ -93,6 +98,8 @@ def _of_child(
     elif owner is None:
         # Shared objects have no owner: whoever uses them, and the namespace's own clean-up, look again.
         yield Task(Concern.NAMESPACE, ObjectKey("", key.namespace))
+    elif owner["kind"] == DYNAMO_CHECKPOINTS.kind:
+        yield Task(Concern.CHECKPOINT, ObjectKey(key.namespace, owner["name"]))
     elif owner["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind:
         yield Task(Concern.GRAPH, ObjectKey(key.namespace, owner["name"]))
     elif owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:

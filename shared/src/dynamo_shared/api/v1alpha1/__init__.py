@@ -29,6 +29,7 @@ from dynamo_shared.api.v1alpha1.enums import (
 from dynamo_shared.api.v1alpha1.experimental import CheckpointIdentity, ComponentCheckpoint, Failover, GpuMemoryService
 from dynamo_shared.api.v1alpha1.exposure import Autoscaling, Ingress, IngressTls, ScalingAdapter
 from dynamo_shared.api.v1alpha1.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, GraphTopologyConstraint
+from dynamo_shared.api.v1alpha1.parse import identity_of, parse_checkpoint
 from dynamo_shared.api.v1alpha1.pods import (
     ExtraPodMetadata,
     FrontendSidecar,
@@ -116,4 +117,6 @@ __all__ = [
     "StorageType",
     "VolumeClaim",
     "VolumeMount",
+    "identity_of",
+    "parse_checkpoint",
 ]

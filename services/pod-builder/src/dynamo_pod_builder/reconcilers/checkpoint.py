@@ -1,0 +1,188 @@
+"""DynamoCheckpoint -> a Job that loads the engine, and the status of the checkpoint that the snapshot agent takes of it.
+
+One of the following is the case:
+1. Its Job has ended: there is nothing left to do, until another version of its files is asked for.
+2. Its Job is under way: the Job, and the agent by an annotation of the Job, say how it goes.
+3. It has no Job: it is made, unless something is in the way. That is told, and looked at again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.registry.labels import CHECKPOINT_ID
+from dynamo_shared.api.resources import (
+    DAEMON_SETS,
+    DYNAMO_CHECKPOINTS,
+    JOBS,
+    LEASES,
+    PERSISTENT_VOLUME_CLAIMS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec, parse_checkpoint
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from dynamo_shared.runtime import Result
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.applying import Applier, NameTaken, is_ours
+from dynamo_pod_builder.children import owned_by
+from dynamo_pod_builder.events import CheckpointReporter
+from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
+from dynamo_pod_builder.reconcilers.restoring import of_identity
+from dynamo_pod_builder.render.checkpoint import job, names
+from dynamo_pod_builder.render.checkpoint.allowed import refusal
+from dynamo_pod_builder.render.checkpoint.identity import identity_hash
+from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
+from dynamo_pod_builder.status import checkpoint as told
+from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, Course, Obstacle
+from dynamo_pod_builder.writing import StatusWriter
+
+KubeObject = dict[str, Any]
+
+#: How soon the agent is looked at again that has not said how its work ended. Seconds.
+CONFIRM = 1.0
+_NO_STORAGE = Obstacle(
+    PENDING,
+    "NoStorage",
+    "nothing says where checkpoints are kept: install the snapshot agent in this namespace, or set checkpoint.storage in "
+    "the operator configuration",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReconciler:
+    """Has one checkpoint taken, and says in its status how far it is."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    applier: Applier
+    statuses: StatusWriter
+    reporter: CheckpointReporter
+    config: Callable[[], render.RenderConfig]
+    now: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look at one checkpoint. Raises KubeError where the API server is away: the queue comes back to it."""
+        obj = self.cache.get(DYNAMO_CHECKPOINTS, key)
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
+            return Result()
+        try:
+            checkpoint = parse_checkpoint(obj)
+        except InvalidManifest as error:
+            return await self._refuse(obj, "", Obstacle(FAILED, "InvalidSpec", str(error)))
+        spec = checkpoint.spec
+        if spec is None:
+            return await self._refuse(obj, "", Obstacle(FAILED, "InvalidSpec", "spec: is required"))
+        digest = identity_hash(spec.identity)
+        obj = await self._labelled(obj, digest)
+        if told.is_settled(obj, names.job(digest, names.version_of(obj))):
+            return Result()
+        if obj.get("status", {}).get("phase") == told.CREATING:
+            return await self._follow(obj)
+        return await self._begin(obj, checkpoint, spec, digest)
+
+    async def _labelled(self, obj: KubeObject, digest: str) -> KubeObject:
+        if obj["metadata"].get("labels", {}).get(CHECKPOINT_ID) == digest:
+            return obj
+        patch = {"metadata": {"labels": {CHECKPOINT_ID: digest}}}
+        written = await self.kube.merge_patch(DYNAMO_CHECKPOINTS, key_of(obj), patch)
+        self.cache.put(DYNAMO_CHECKPOINTS, written)
+        return written
+
+    async def _begin(
+        self, obj: KubeObject, checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, digest: str
+    ) -> Result:
+        defaults, namespace = self.config().checkpoints, obj["metadata"]["namespace"]
+        storage = storage_of(defaults, self.cache.list(DAEMON_SETS, namespace))
+        obstacle = self._obstacle(obj, spec, digest)
+        if obstacle is not None or storage is None:
+            return await self._refuse(obj, digest, obstacle or _NO_STORAGE)
+        taking = Taking(digest, names.version_of(obj), storage)
+        try:
+            wanted = job.children(checkpoint, spec, taking, self.config())
+            await self._make(wanted, claim_of(defaults, namespace))
+        except render.RenderError as error:
+            return await self._refuse(obj, digest, Obstacle(FAILED, "NotDeployable", str(error)))
+        except NameTaken as error:
+            return await self._refuse(obj, digest, Obstacle(PENDING, "NameTaken", str(error)), RETRY_REFUSED)
+        except (Invalid, Forbidden) as error:
+            return await self._refuse(obj, digest, Obstacle(FAILED, "RefusedByApiServer", str(error)), RETRY_REFUSED)
+        return await self._tell(obj, told.creating(obj, taking, self.now()))
+
+    def _obstacle(self, obj: KubeObject, spec: DynamoCheckpointSpec, digest: str) -> Obstacle | None:
+        if (refused := refusal(spec, self.config().checkpoints)) is not None:
+            return Obstacle(FAILED, *refused)
+        metadata = obj["metadata"]
+        holder = (of_identity(self.cache, metadata["namespace"], digest) or obj)["metadata"]
+        if holder["uid"] == metadata["uid"]:
+            return None
+        message = f"identity {digest} is already owned by DynamoCheckpoint {holder['name']}: use that one"
+        return Obstacle(FAILED, "AlreadyOwned", message)
+
+    async def _make(self, wanted: list[KubeObject], claim: KubeObject | None) -> None:
+        if claim is not None:
+            with contextlib.suppress(AlreadyExists):
+                await self.kube.create(PERSISTENT_VOLUME_CLAIMS, claim)
+        *others, taker = wanted
+        for child in others:
+            await self.applier.ensure(child)
+        # A Job cannot be changed; what is there of ours is what was asked for.
+        observed = self.cache.get(JOBS, key_of(taker))
+        if observed is None:
+            try:
+                observed = await self.kube.create(JOBS, taker)
+            except AlreadyExists:
+                observed = await self.kube.get(JOBS, key_of(taker))
+        if not is_ours(taker, observed):
+            raise NameTaken(JOBS, observed)
+        self.cache.put(JOBS, observed)
+
+    async def _follow(self, obj: KubeObject) -> Result:
+        key = ObjectKey(obj["metadata"]["namespace"], obj["status"]["jobName"])
+        taker = await self._job(obj, key)
+        seen = GONE if taker is None else told.observe(taker)
+        if seen.course is Course.UNDER_WAY:
+            return Result()
+        if seen.course is Course.UNCONFIRMED and told.is_held(await self._lease(key), self.now()):
+            return Result(requeue_after=CONFIRM)
+        return await self._tell(obj, told.ended(obj, seen, self.now()))
+
+    async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
+        found = self.cache.get(JOBS, key)
+        if found is None:
+            # News of the Job may come after that of the status that tells of it.
+            try:
+                found = await self.kube.get(JOBS, key)
+            except NotFound:
+                return None
+        return found if owned_by(obj, found) else None
+
+    async def _lease(self, key: ObjectKey) -> KubeObject | None:
+        """The agent's hold on a checkpoint, a Lease named as the Job."""
+        try:
+            return await self.kube.get(LEASES, key)
+        except NotFound:
+            return None
+
+    async def _refuse(self, obj: KubeObject, digest: str, obstacle: Obstacle, again: float | None = None) -> Result:
+        return await self._tell(obj, told.refused(obj, digest, obstacle, self.now()), again)
+
+    async def _tell(self, obj: KubeObject, status: KubeObject, again: float | None = None) -> Result:
+        before = obj.get("status", {})
+        news = (status["phase"], told.reason_of(status)) != (before.get("phase"), told.reason_of(before))
+
+        def tell() -> None:
+            if news:
+                self.reporter.changed(obj, status, told.reason_of(status))
+
+        wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, tell=tell)
+        return Result(requeue_after=again if wait is None else wait)

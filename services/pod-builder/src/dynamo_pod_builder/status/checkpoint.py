@@ -1,0 +1,167 @@
+"""Status of a DynamoCheckpoint, from the Job that takes it (reference behaviour, section 8)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS
+
+from dynamo_pod_builder.render.checkpoint import names
+from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.target import PVC
+from dynamo_pod_builder.status.conditions import Condition, condition, find, timestamp
+
+KubeObject = dict[str, Any]
+
+PENDING, CREATING, READY, FAILED = "Pending", "Creating", "Ready", "Failed"
+JOB_CREATED, JOB_COMPLETED = "JobCreated", "JobCompleted"
+
+#: Reasons.
+MADE, SUCCEEDED, JOB_FAILED, JOB_DELETED = "JobCreated", "JobSucceeded", "JobFailed", "JobDeleted"
+UNVERIFIED, RUNNING = "CheckpointVerificationFailed", "JobRunning"
+
+#: What the snapshot agent says of its work.
+_COMPLETED, _FAILED = "completed", "failed"
+
+
+class Course(enum.Enum):
+    """How the taking of a checkpoint goes."""
+
+    UNDER_WAY = "under way"
+    #: The engine has ended; only the agent knows whether its checkpoint is whole, and has not said so yet.
+    UNCONFIRMED = "unconfirmed"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a Job tells of its checkpoint."""
+
+    course: Course
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why there is no Job: `PENDING` where that may come by itself, `FAILED` where somebody has to change something."""
+
+    phase: str
+    reason: str
+    message: str
+
+
+GONE = Observation(Course.FAILED, JOB_DELETED, "the checkpoint's Job was deleted before it ended")
+
+
+def observe(job: KubeObject) -> Observation:
+    """What a Job, and the snapshot agent by an annotation of the Job, tell."""
+    told = job["metadata"].get("annotations", {}).get(SNAPSHOT_STATUS, "")
+    complete, failed = _condition(job, "Complete"), _condition(job, "Failed")
+    if told == _FAILED:
+        message = "the snapshot agent could not take the checkpoint; its log on the pod's node says why"
+        return Observation(Course.FAILED, UNVERIFIED if complete else JOB_FAILED, message)
+    if complete is not None and told == _COMPLETED:
+        return Observation(Course.DONE, SUCCEEDED, "pods can start from the checkpoint")
+    if complete is not None:
+        message = "the Job ended, but the snapshot agent has not said that the checkpoint is whole"
+        return Observation(Course.UNCONFIRMED, UNVERIFIED, message)
+    if failed is not None:
+        said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
+        return Observation(Course.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
+    return Observation(Course.UNDER_WAY, RUNNING, f"Job {job['metadata']['name']} loads the engine")
+
+
+def is_held(lease: KubeObject | None, now: datetime) -> bool:
+    """Whether a Lease still counts: its holder works on the checkpoint. False where there is none, or it says too little."""
+    spec = (lease or {}).get("spec", {})
+    renewed, duration = spec.get("renewTime"), spec.get("leaseDurationSeconds")
+    if not (spec.get("holderIdentity") and renewed and duration):
+        return False
+    return datetime.fromisoformat(renewed) + timedelta(seconds=duration) > now
+
+
+def is_settled(checkpoint: KubeObject, job: str) -> bool:
+    """Whether this Job has ended, and so nothing is left to do. What never had a Job is looked at again and again."""
+    status = checkpoint.get("status", {})
+    return status.get("phase") in (READY, FAILED) and status.get("jobName") == job and _has_job(status)
+
+
+def is_ready(checkpoint: KubeObject, identity_hash: str) -> bool:
+    """Whether pods can start from a checkpoint, in the version that it should be in now."""
+    status = checkpoint.get("status", {})
+    wanted = names.job(identity_hash, names.version_of(checkpoint))
+    return bool(status.get("phase") == READY and status.get("jobName") == wanted)
+
+
+def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now: datetime) -> KubeObject:
+    """Status of a checkpoint that has no Job; the hash is "" where the identity cannot be read."""
+    created = _said(checkpoint, JOB_CREATED, (False, obstacle.reason, obstacle.message), now)
+    status: KubeObject = {"phase": obstacle.phase, "message": obstacle.message, "conditions": [created]}
+    return {**status, "identityHash": identity_hash} if identity_hash else status
+
+
+def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObject:
+    """Status of a checkpoint whose Job has just been made."""
+    message = f"Job {taking.job} loads the engine"
+    return {
+        "phase": CREATING,
+        "identityHash": taking.identity_hash,
+        "jobName": taking.job,
+        "location": taking.location,
+        "storageType": PVC,
+        "message": message,
+        "conditions": [
+            _said(checkpoint, JOB_CREATED, (True, MADE, f"Job {taking.job} was created"), now),
+            _said(checkpoint, JOB_COMPLETED, (False, RUNNING, message), now),
+        ],
+    }
+
+
+def ended(checkpoint: KubeObject, seen: Observation, now: datetime) -> KubeObject:
+    """Status of a checkpoint whose Job has ended, one way or the other."""
+    done = seen.course is Course.DONE
+    status = checkpoint["status"]
+    kept = {name: value for name, value in status.items() if name != "createdAt"}
+    conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
+    return {
+        **kept,
+        "phase": READY if done else FAILED,
+        "message": seen.message,
+        "conditions": [*conditions, _said(checkpoint, JOB_COMPLETED, (done, seen.reason, seen.message), now)],
+        **({"createdAt": timestamp(now)} if done else {}),
+    }
+
+
+def reason_of(status: KubeObject) -> str:
+    """Why a checkpoint is in its phase: the reason of its last step."""
+    conditions = status.get("conditions", ())
+    last = conditions[-1] if conditions else None
+    return "" if last is None else str(last["reason"])
+
+
+def _has_job(status: KubeObject) -> bool:
+    made = find(status.get("conditions", ()), JOB_CREATED)
+    return made is not None and bool(made["status"] == "True")
+
+
+def _said(checkpoint: KubeObject, type_: str, what: tuple[bool, str, str], now: datetime) -> Condition:
+    holds, reason, message = what
+    return condition(
+        checkpoint.get("status", {}).get("conditions", ()),
+        type_,
+        status=holds,
+        reason=reason,
+        message=message,
+        generation=checkpoint["metadata"].get("generation", 1),
+        now=now,
+    )
+
+
+def _condition(job: KubeObject, type_: str) -> Condition | None:
+    entry = find(job.get("status", {}).get("conditions", ()), type_)
+    return entry if entry is not None and entry["status"] == "True" else None
