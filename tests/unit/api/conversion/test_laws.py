@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api import resources
-from dynamo_shared.api.conversion import component, convert, graph, request, scaling_adapter
+from dynamo_shared.api.conversion import component, component_lens, convert, graph, request, scaling_adapter
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import Resource
@@ -241,7 +241,7 @@ def test_there_back_and_there_is_there(name: str, data: st.DataObject) -> None:
     for forward, backward, version in ((to_beta, to_alpha, "v1alpha1"), (to_alpha, to_beta, "v1beta1")):
         value = data.draw(manifests(resource.at(version)) | things)
         value = value.get(part, {}) if part and isinstance(value, dict) else value
-        value = component.marked(value) if name == "component" else value
+        value = component_lens.marked(value) if name == "component" else value
         value = value if isinstance(value, dict) else {}
         once = forward(value)
         assert forward(backward(once)) == once

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from dynamo_shared.api.conversion import component, status
+from dynamo_shared.api.conversion import component, component_lens, status
 from dynamo_shared.api.conversion.lens import Lens, by_place
 from dynamo_shared.api.conversion.pieces import Pieces
 
@@ -23,7 +23,9 @@ def lens_to_beta(object_name: Any) -> Lens:
 def lens_to_alpha(object_name: Any) -> Lens:
     """To v1alpha1, for a DCD with this name: it is the component's, too, where that has none."""
     forward, backward = partial(to_alpha, object_name=object_name), partial(to_beta, object_name=object_name)
-    return Lens(forward, backward, split=_split, group=_group, tidy=lambda body: component.is_tidy(body.get("spec")))
+    return Lens(
+        forward, backward, split=_split, group=_group, tidy=lambda body: component_lens.is_tidy(body.get("spec"))
+    )
 
 
 def to_beta(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
@@ -51,13 +53,13 @@ def to_alpha(body: dict[str, Any], object_name: Any) -> dict[str, Any]:
 
 
 def marked(body: dict[str, Any]) -> dict[str, Any]:
-    """As `component.marked`."""
-    return {**body, "spec": component.marked(body["spec"])} if "spec" in body else body
+    """As `component_lens.marked`."""
+    return {**body, "spec": component_lens.marked(body["spec"])} if "spec" in body else body
 
 
 def unmarked(body: dict[str, Any]) -> dict[str, Any]:
-    """As `component.unmarked`."""
-    return {**body, "spec": component.unmarked(body["spec"])} if "spec" in body else body
+    """As `component_lens.unmarked`."""
+    return {**body, "spec": component_lens.unmarked(body["spec"])} if "spec" in body else body
 
 
 def _engine(spec: dict[str, Any]) -> dict[str, Any]:
@@ -68,12 +70,12 @@ def _split(piece: list[Any]) -> Pieces:
     path = piece[0]
     if path[0] != "spec":
         return [piece]
-    return [[["spec", *inner[0]], *inner[1:]] for inner in component.split([path[1:], *piece[1:]])]
+    return [[["spec", *inner[0]], *inner[1:]] for inner in component_lens.split([path[1:], *piece[1:]])]
 
 
 def _group(piece: list[Any]) -> str:
     path = piece[0]
-    return component.by_service_field([path[1:], *piece[1:]]) if path[0] == "spec" else by_place(piece)
+    return component_lens.by_service_field([path[1:], *piece[1:]]) if path[0] == "spec" else by_place(piece)
 
 
 def _name(*names: Any) -> str | None:

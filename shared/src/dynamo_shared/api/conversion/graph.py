@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api.conversion import component, status
+from dynamo_shared.api.conversion import component_lens, status
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.lens import Lens, carry
 
@@ -38,10 +38,10 @@ def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, An
         if target == BETA:
             # A component is an object with this name, whatever a piece says.
             pieces = [piece for piece in pieces if piece[0] not in ([], ["name"])]
-            result, residue = carry(component.TO_BETA, each, pieces)
-            made[name] = component.unmarked(result)
+            result, residue = carry(component_lens.TO_BETA, each, pieces)
+            made[name] = component_lens.unmarked(result)
         else:
-            made[name], residue = carry(component.TO_ALPHA, component.marked(each), pieces)
+            made[name], residue = carry(component_lens.TO_ALPHA, component_lens.marked(each), pieces)
         if residue:
             left.components[name] = residue
     if parts.components:
