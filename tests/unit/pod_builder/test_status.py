@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
+import dynamo_pod_builder
 import pytest
-from dynamo_pod_builder.status.component import Failure, component_status, failure_of, readiness
+from dynamo_pod_builder.status.component import FAILURES, Failure, component_status, failure_of, readiness
 from dynamo_pod_builder.status.graph import Generation, Outcome, graph_status
+from dynamo_pod_builder.status.pods import Rank, Trouble
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -165,3 +170,77 @@ def test_what_others_write_is_carried_through():
     assert graph_status(GRAPH, Outcome({}, carried={"restart": {"phase": "Completed"}}), NOW)["restart"] == {
         "phase": "Completed"
     }
+
+
+def refused(message, reason="FailedCreate"):
+    return {"type": "ReplicaFailure", "status": "True", "reason": reason, "message": message}
+
+
+LATE = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow"}
+CRASH = Trouble(Rank.CRASH, "CrashLoopBackOff", "w-1", "container main exited with code 1: no GPU")
+PULL = Trouble(Rank.IMAGE, "ImagePullBackOff", "w-2", "container main cannot pull img:1: not found")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "found", "reason", "says"),
+    [
+        ((), (), "DeploymentNotReady", ["1 of 2 replicas available"]),
+        ((), [PULL, CRASH], "ImagePullBackOff", ["1 of 2 replicas", "pod w-2: container main cannot pull img:1"]),
+        ([LATE], (), "ProgressDeadlineExceeded", ["too slow"]),
+        ([LATE], [CRASH], "CrashLoopBackOff", ["too slow", "pod w-1: container main exited with code 1"]),
+        (
+            [refused('pods "w-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1')],
+            [CRASH],
+            "QuotaExceeded",
+            ["exceeded quota: gpus", "w-1"],
+        ),
+        ([refused('admission webhook "a.b" denied the request: no')], (), "WebhookRefused", ["a.b"]),
+        ([refused('Internal error: failed calling webhook "a.b": timeout')], (), "WebhookUnavailable", ["timeout"]),
+        ([refused('pods "w" is forbidden: violates PodSecurity "restricted"')], (), "PodSecurityRefused", ["violates"]),
+        ([refused("error looking up service account ns/x: not found")], (), "ServiceAccountMissing", ["ns/x"]),
+        ([refused("out of luck")], (), "FailedCreate", ["FailedCreate: out of luck"]),
+        ([LATE, refused("failed quota: q: must specify limits.memory")], (), "QuotaExceeded", ["must specify"]),
+    ],
+)
+def test_conditions_say_why(conditions, found, reason, says):
+    workload = deployment(available=1, conditions=conditions)
+    component: dict[str, Any] = {"metadata": {"name": "c", "generation": 1}}
+    component["status"] = component_status(component, workload, None, NOW, found)
+    available, ready = component["status"]["conditions"]
+    assert (available["status"], available["reason"]) == ("False", reason)
+    assert (ready["status"], ready["reason"], ready["message"]) == ("False", "ComponentNotReady", available["message"])
+    graph = graph_status(GRAPH, Outcome({"Worker": [Generation("w", workload, troubles=found)]}), NOW)
+    (condition,) = graph["conditions"]
+    assert graph["state"] == "pending"
+    assert condition["reason"] == (reason if reason != "DeploymentNotReady" else "some_resources_are_not_ready")
+    for part in says:
+        assert part in available["message"]
+        assert part in condition["message"]
+    # It may pass by itself: no failure that a graph has to give up on.
+    assert failure_of(component) is None
+
+
+def test_a_component_that_serves_has_no_trouble():
+    component = {"metadata": {"name": "c", "generation": 1}}
+    available, _ = component_status(component, deployment(), None, NOW, [CRASH])["conditions"]
+    assert (available["status"], available["reason"]) == ("True", "DeploymentReady")
+    outcome = Outcome({"A": [Generation("a", deployment(), troubles=[CRASH])]})
+    assert graph_status(GRAPH, outcome, NOW)["state"] == "successful"
+
+
+def test_a_rolling_update_tells_what_the_new_pods_wait_for():
+    new = Generation("new", deployment(available=1), troubles=[PULL])
+    old = Generation("old", deployment(), current=False, troubles=[CRASH])
+    status = graph_status(GRAPH, Outcome({"A": [new, old]}, rolling_update={"phase": "InProgress"}), NOW)
+    (ready,) = status["conditions"]
+    assert (status["state"], ready["reason"]) == ("pending", "ImagePullBackOff")
+    assert ready["message"].startswith("new worker pods are replacing the old ones; A: 1 of 2 replicas available")
+    assert "w-1" not in ready["message"]
+
+
+def test_every_failure_is_known_as_one():
+    """A graph reads failures back from its components' conditions, by their reason."""
+    sources = Path(dynamo_pod_builder.__file__).parent.rglob("*.py")
+    reasons = {found for source in sources for found in re.findall(r'\bFailure\("(\w+)"', source.read_text())}
+    assert reasons
+    assert reasons <= FAILURES

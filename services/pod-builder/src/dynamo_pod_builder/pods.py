@@ -17,7 +17,7 @@ from dynamo_shared.bus.cache import ObjectCache
 
 KubeObject = dict[str, Any]
 
-#: Which label names the workload of each kind. A pod of Grove also has the label of a Deployment's pods, so it comes last.
+#: Which label names the workload of each kind.
 _NAMED_BY = (
     (POD_CLIQUES.kind, labels.GROVE_POD_CLIQUE),
     (POD_CLIQUE_SCALING_GROUPS.kind, labels.GROVE_SCALING_GROUP),
@@ -52,7 +52,8 @@ def component_of(pod: KubeObject) -> str:
 def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
     marks = pod["metadata"].get("labels", {})
     for kind, label in _NAMED_BY:
-        if name := marks.get(label):
+        # Pods of Grove have the label of a Deployment's pods, too.
+        if (name := marks.get(label)) and not (label == labels.SELECTOR and labels.GROVE_POD_CLIQUE in marks):
             yield kind, name
 
 

@@ -1,0 +1,83 @@
+"""Whose reconciler looks when a pod changes, and that it looks only where the pod's trouble does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.pods import index, pods_of
+from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_shared.api.resources import PODS, ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+
+OF_DEPLOYMENT = {"nvidia.com/selector": "g-worker-abc", "nvidia.com/dynamo-graph-deployment-name": "g"}
+OF_LWS = {"leaderworkerset.sigs.k8s.io/name": "g-wide", "nvidia.com/dynamo-graph-deployment-name": "g"}
+OF_GROVE = {**OF_DEPLOYMENT, "grove.io/podclique": "g-0-worker"}
+OF_GROUP = {
+    **OF_DEPLOYMENT,
+    "grove.io/podclique": "g-0-wide-0-wide-ldr",
+    "grove.io/podcliquescalinggroup": "g-0-wide",
+}
+
+
+def pod(marks: dict[str, str], waiting: str = "", restarts: int = 0, name: str = "p") -> dict[str, Any]:
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {"startedAt": "2026-01-02T03:04:05Z"}}
+    container = {"name": "main", "ready": False, "restartCount": restarts, "state": state}
+    if waiting == "CrashLoopBackOff":
+        container["lastState"] = {"terminated": {"exitCode": 1}}
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": marks}
+    return {"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}
+
+
+def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Task]:
+    return list(tasks_for(PODS, ObjectKey("ns", "p"), old, new, lambda _: ""))
+
+
+@pytest.mark.parametrize(
+    ("marks", "concern", "name"),
+    [
+        (OF_DEPLOYMENT, Concern.COMPONENT, "g-worker-abc"),
+        (OF_LWS, Concern.COMPONENT, "g-wide"),
+        (OF_GROVE, Concern.GRAPH, "g"),
+        (OF_GROUP, Concern.GRAPH, "g"),
+    ],
+)
+def test_a_trouble_concerns_what_the_pod_is_a_part_of(marks, concern, name) -> None:
+    fine, broken = pod(marks), pod(marks, "ImagePullBackOff")
+    expected = [Task(concern, ObjectKey("ns", name))]
+    assert tasks(fine, broken) == expected
+    assert tasks(broken, fine) == expected
+    assert tasks(None, broken) == expected
+    assert tasks(broken, None) == expected
+
+
+def test_what_is_no_news_of_trouble_wakes_nobody() -> None:
+    fine, broken = pod(OF_DEPLOYMENT), pod(OF_DEPLOYMENT, "CrashLoopBackOff", 3)
+    assert tasks(None, fine) == []
+    assert tasks(fine, pod(OF_DEPLOYMENT, "ContainerCreating")) == []
+    assert tasks(fine, None) == []
+    assert tasks(broken, pod(OF_DEPLOYMENT, "CrashLoopBackOff", 4)) == []
+
+
+def test_a_pod_of_nobody_wakes_nobody() -> None:
+    assert tasks(None, pod({"nvidia.com/dynamo-component": "x"}, "ImagePullBackOff")) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "found"),
+    [
+        ("Deployment", "g-worker-abc", ["d"]),
+        ("LeaderWorkerSet", "g-wide", ["l"]),
+        ("PodClique", "g-0-worker", ["q"]),
+        ("PodCliqueScalingGroup", "g-0-wide", ["r"]),
+        ("Deployment", "other", []),
+    ],
+)
+def test_pods_are_found_by_what_runs_them(kind, name, found) -> None:
+    cache = ObjectCache()
+    index(cache)
+    for letter, marks in (("d", OF_DEPLOYMENT), ("l", OF_LWS), ("q", OF_GROVE), ("r", OF_GROUP)):
+        cache.put(PODS, pod(marks, name=letter))
+    workload = {"kind": kind, "metadata": {"name": name, "namespace": "ns"}}
+    assert sorted(each["metadata"]["name"] for each in pods_of(cache, workload)) == found
+    assert pods_of(cache, None) == []

@@ -1,0 +1,138 @@
+"""Which secrets and which account a namespace has for pods, from a scripted API server under a clock of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account
+from dynamo_shared.api.resources import SERVICE_ACCOUNTS
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import Forbidden, Unavailable
+
+NVCR = '{"auths": {"nvcr.io": {"auth": "dTpw"}}}'
+
+
+def secret(name: str, content: str = NVCR) -> dict[str, Any]:
+    data = {".dockerconfigjson": base64.b64encode(content.encode()).decode()}
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1"}
+    type_ = "kubernetes.io/dockerconfigjson"
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": type_, "data": data}
+
+
+class Stage:
+    """A Kubernetes client that lists `secrets` or raises `error`, a recorder, and lists that work on them."""
+
+    def __init__(self, *secrets: dict[str, Any]) -> None:
+        self.secrets = list(secrets)
+        self.error: Exception | None = None
+        self.asked: list[str] = []
+        self.told: list[dict[str, Any]] = []
+        self.changed: list[str] = []
+        self.time = 0.0
+        self.lists = PullSecretLists(
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            in_use=lambda _: True,
+            changed=self.changed.append,
+            clock=lambda: self.time,
+        )
+
+    async def list(self, _resource: Any, namespace: str, *, field_selector: str) -> Any:
+        await asyncio.sleep(0)
+        self.asked.append(f"{namespace} {field_selector}")
+        if self.error is not None:
+            raise self.error
+        return SimpleNamespace(items=[each for each in self.secrets if f"type={each['type']}" == field_selector])
+
+    def record(self, involved: dict[str, Any], **event: Any) -> None:
+        self.told.append({"about": involved, **event})
+
+
+async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_old() -> None:
+    stage = Stage(secret("a"))
+    found = await asyncio.gather(*(stage.lists.of("ns") for _ in range(5)))
+    assert {each.of("nvcr.io/x") for each in found} == {("a",)}
+    assert stage.asked == ["ns type=kubernetes.io/dockerconfigjson", "ns type=kubernetes.io/dockercfg"]
+    stage.time = REFRESH - 1
+    await stage.lists.of("ns")
+    assert len(stage.asked) == 2
+    stage.time = REFRESH
+    await stage.lists.of("ns")
+    assert len(stage.asked) == 4
+    assert stage.changed == []
+
+
+async def test_others_of_the_namespace_hear_of_other_secrets() -> None:
+    stage = Stage(secret("a"))
+    await stage.lists.of("ns")
+    stage.secrets.append(secret("b"))
+    stage.time = REFRESH
+    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a", "b")
+    assert stage.changed == ["ns"]
+
+
+async def test_a_malformed_secret_is_told_of_once_and_without_its_content() -> None:
+    stage = Stage(secret("a"), secret("bad", json.dumps({"auths": "hunter2"})))
+    for _ in range(3):
+        assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+        stage.time += REFRESH
+    (event,) = stage.told
+    assert (event["reason"], event["type_"]) == ("MalformedPullSecret", "Warning")
+    assert event["about"]["metadata"]["name"] == "bad"
+    assert "data" not in event["about"]
+    assert "hunter2" not in event["message"]
+
+
+async def test_what_is_known_stays_while_the_api_server_is_away_and_what_is_not_known_is_waited_for() -> None:
+    stage = Stage(secret("a"))
+    stage.error = Unavailable(503, "ServiceUnavailable", "starting")
+    with pytest.raises(Unavailable):
+        await stage.lists.of("ns")
+    stage.error = None
+    await stage.lists.of("ns")
+    stage.time, stage.error = REFRESH, Unavailable(503, "ServiceUnavailable", "stopping")
+    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+    # It is not asked again with each reconcile.
+    asked = len(stage.asked)
+    await stage.lists.of("ns")
+    assert len(stage.asked) == asked
+    assert stage.changed == []
+
+
+async def test_a_platform_that_may_not_list_secrets_works_without_them() -> None:
+    stage = Stage(secret("a"))
+    stage.error = Forbidden(403, "Forbidden", "secrets is forbidden")
+    assert await stage.lists.of("ns") == NO_PULL_SECRETS
+    stage.time, stage.error = REFRESH, None
+    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+    assert stage.changed == ["ns"]
+    # Rights that are taken away for a while take no secrets from pods that run.
+    stage.time, stage.error = 2 * REFRESH, Forbidden(403, "Forbidden", "secrets is forbidden")
+    assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)
+
+
+def account(name: str, marked: str | None = "true", namespace: str = "ns") -> dict[str, Any]:
+    marks = {"nvidia.com/dynamo-component-pod": marked} if marked else {}
+    return {"metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1", "labels": marks}}
+
+
+@pytest.mark.parametrize(
+    ("accounts", "name"),
+    [
+        ([], "default"),
+        ([account("b"), account("a")], "a"),
+        ([account("a", "false"), account("b", None)], "default"),
+        ([account("a", namespace="other")], "default"),
+    ],
+)
+def test_the_first_account_that_is_marked_runs_component_pods(accounts, name) -> None:
+    cache = ObjectCache()
+    for each in accounts:
+        cache.put(SERVICE_ACCOUNTS, each)
+    assert component_account(cache, "ns") == name

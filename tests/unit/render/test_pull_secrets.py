@@ -1,0 +1,219 @@
+"""Which secrets an image gets: hosts of references and of docker configurations, as tables."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_pod_builder.render.pull_secrets import Malformed, PullSecrets, host_of, host_of_key, index
+
+from . import building
+
+
+def secret(name: str, *hosts: str, type_: str = "kubernetes.io/dockerconfigjson", **fields: Any) -> dict[str, Any]:
+    entries = {host: {"auth": "dTpw"} for host in hosts}
+    content = {"auths": entries} if type_.endswith("json") else entries
+    key = ".dockerconfigjson" if type_.endswith("json") else ".dockercfg"
+    return holding(name, json.dumps(content), type_=type_, key=key) | fields
+
+
+def holding(name: str, content: str, *, type_: str = "kubernetes.io/dockerconfigjson", key: str = ".dockerconfigjson"):
+    data = {key: base64.b64encode(content.encode()).decode()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": type_, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("image", "host"),
+    [
+        ("busybox", "docker.io"),
+        ("busybox:1", "docker.io"),
+        ("org/img", "docker.io"),
+        ("org/img:1@sha256:abc", "docker.io"),
+        ("a/b/c", "docker.io"),
+        ("docker.io/org/img", "docker.io"),
+        ("index.docker.io/org/img", "docker.io"),
+        ("registry-1.docker.io/org/img:2", "docker.io"),
+        ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0", "nvcr.io"),
+        ("NVCR.io/nvidia/x@sha256:abc", "nvcr.io"),
+        ("registry.example.com:5000/team/img:1", "registry.example.com:5000"),
+        ("localhost/img", "localhost"),
+        ("localhost:5000/img", "localhost:5000"),
+        ("registry:5000/img", "registry:5000"),
+        ("[2001:db8::1]:5000/img", "[2001:db8::1]:5000"),
+        # Without a slash the part behind the colon is a tag.
+        ("localhost:5000", "docker.io"),
+        # Hosts only in looks: user names have no dot.
+        ("nvcr/img", "docker.io"),
+    ],
+)
+def test_the_registry_of_an_image(image, host) -> None:
+    assert host_of(image) == host
+
+
+@pytest.mark.parametrize(
+    ("key", "host"),
+    [
+        ("https://index.docker.io/v1/", "docker.io"),
+        ("index.docker.io", "docker.io"),
+        ("https://registry-1.docker.io", "docker.io"),
+        ("docker.io", "docker.io"),
+        ("nvcr.io", "nvcr.io"),
+        ("https://nvcr.io/v2/", "nvcr.io"),
+        ("http://registry.example.com:5000", "registry.example.com:5000"),
+        ("registry.gitlab.com/team/project", "registry.gitlab.com"),
+        (" NVCR.IO ", "nvcr.io"),
+        ("*.example.com", "*.example.com"),
+        ("", ""),
+    ],
+)
+def test_the_registry_of_a_key(key, host) -> None:
+    assert host_of_key(key) == host
+
+
+def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
+    found, malformed = index(
+        [
+            secret("b", "nvcr.io"),
+            secret("old", "https://index.docker.io/v1/", type_="kubernetes.io/dockercfg"),
+            secret("a", "nvcr.io", "quay.io"),
+            secret("other", "nvcr.io") | {"type": "Opaque"},
+        ]
+    )
+    assert found == PullSecrets({"docker.io": ("old",), "nvcr.io": ("a", "b"), "quay.io": ("a",)})
+    assert malformed == ()
+    assert found.of("nvcr.io/x") == ("a", "b")
+    assert found.of("busybox") == ("old",)
+    assert found.of("ghcr.io/x") == ()
+
+
+@pytest.mark.parametrize(
+    ("host", "image", "matches"),
+    [
+        ("*.example.com", "eu.example.com/x", True),
+        ("*.example.com", "example.com/x", False),
+        ("*.example.com", "a.b.example.com/x", False),
+        ("*.example.com", "eu.example.com:5000/x", False),
+        ("*.example.com:5000", "eu.example.com:5000/x", True),
+        ("*.dkr.ecr.*.amazonaws.com", "123.dkr.ecr.eu-west-1.amazonaws.com/x", True),
+        ("nvcr.io", "nvcr.io:443/x", False),
+        ("*.*", "org/x", True),
+    ],
+)
+def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches) -> None:
+    found, _ = index([secret("s", host)])
+    assert found.of(image) == (("s",) if matches else ())
+
+
+JSON = ".dockerconfigjson"
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (holding("bad", "{"), f"{JSON} is not JSON"),
+        (holding("bad", "\x00"), f"{JSON} is not JSON"),
+        (holding("bad", "[1]"), f"{JSON} is not a docker configuration: it should map registries to credentials"),
+        (
+            holding("bad", '{"auths": 1}'),
+            f"{JSON} is not a docker configuration: it should map registries to credentials",
+        ),
+        (holding("bad", '{"auths": null}'), f'{JSON} has no "auths"'),
+        (holding("bad", '{"credHelpers": {}}'), f'{JSON} has no "auths"'),
+        (holding("bad", "{}", key="other"), f"it has no key {JSON}"),
+        (secret("bad", "x.io") | {"data": None}, f"it has no key {JSON}"),
+        (secret("bad", "x.io") | {"data": {JSON: "not base64!"}}, f"{JSON} is not JSON"),
+        (secret("bad", "x.io") | {"data": {JSON: 7}}, f"{JSON} is not JSON"),
+        (holding("bad", '{"auths": {"x.io": "dTpw"}}'), "the entry 'x.io' is not credentials of a registry"),
+        (holding("bad", '{"auths": {"": {}}}'), "the entry '' is not credentials of a registry"),
+    ],
+)
+def test_a_malformed_secret_hides_no_other(broken, says) -> None:
+    found, malformed = index([broken, secret("good", "nvcr.io")])
+    assert found == PullSecrets({"nvcr.io": ("good",)})
+    assert malformed == (Malformed("bad", says),)
+
+
+def test_the_rest_of_a_malformed_secret_counts() -> None:
+    found, malformed = index([holding("half", '{"auths": {"nvcr.io": {"auth": "dTpw"}, "quay.io": 1}}')])
+    assert found.of("nvcr.io/x") == ("half",)
+    assert [each.name for each in malformed] == ["half"]
+
+
+SECRETS = PullSecrets({"docker.io": ("hub",), "nvcr.io": ("b-ngc", "a-ngc"), "quay.io": ("quay",)})
+
+
+def pod(single: building.KubeObject, secrets: PullSecrets = SECRETS) -> building.KubeObject:
+    (dcd,) = building.component_deployments(building.graph(single)).values()
+    (deployment,) = building.of_kind(building.component_children(dcd, pull_secrets=secrets), "Deployment")
+    return deployment["spec"]["template"]["spec"]
+
+
+NGC = {"image": "nvcr.io/nvidia/x:1"}
+
+
+@pytest.mark.parametrize(
+    ("single", "names"),
+    [
+        (building.component(main=NGC), ["a-ngc", "b-ngc"]),
+        (building.component(), ["hub"]),
+        (building.component(main={"image": "ghcr.io/x"}), None),
+        (building.component(main=NGC, sidecars=[{"name": "log", "image": "fluentd:1"}]), ["a-ngc", "b-ngc", "hub"]),
+        (
+            building.component(main=NGC, pod={"initContainers": [{"name": "i", "image": "quay.io/x"}]}),
+            ["a-ngc", "b-ngc", "quay"],
+        ),
+        (
+            building.component(main=NGC, pod={"volumes": [{"name": "m", "image": {"reference": "quay.io/model:1"}}]}),
+            ["a-ngc", "b-ngc", "quay"],
+        ),
+        # The user's come first, in the user's order, and once.
+        (
+            building.component(main=NGC, pod={"imagePullSecrets": [{"name": "z"}, {"name": "b-ngc"}]}),
+            ["z", "b-ngc", "a-ngc"],
+        ),
+        (building.component(main={"image": "ghcr.io/x"}, pod={"imagePullSecrets": [{"name": "z"}]}), ["z"]),
+        (
+            building.component(main=NGC, annotations={"nvidia.com/disable-image-pull-secret-discovery": "true"}),
+            None,
+        ),
+        (
+            building.component(main=NGC, annotations={"nvidia.com/disable-image-pull-secret-discovery": "false"}),
+            ["a-ngc", "b-ngc"],
+        ),
+    ],
+)
+def test_pods_get_the_secrets_of_their_images(single, names) -> None:
+    found = pod(single).get("imagePullSecrets")
+    assert found == (None if names is None else [{"name": name} for name in names])
+
+
+def test_pods_of_grove_get_them_and_the_account_too() -> None:
+    config = render.RenderConfig(grove=True, discovery_backend="etcd")
+    children = building.graph_children(
+        building.graph(building.component(main=NGC)), config, pull_secrets=SECRETS, service_account="runner"
+    )
+    (made,) = building.of_kind(children, "PodCliqueSet")
+    (clique,) = made["spec"]["template"]["cliques"]
+    assert clique["spec"]["podSpec"]["imagePullSecrets"] == [{"name": "a-ngc"}, {"name": "b-ngc"}]
+    assert clique["spec"]["podSpec"]["serviceAccountName"] == "runner"
+
+
+def test_nodes_of_a_replica_get_them_all() -> None:
+    config = render.RenderConfig(leader_worker_sets=True)
+    wide = building.component(
+        main={
+            **NGC,
+            "command": ["python3"],
+            "args": ["-m", "dynamo.vllm"],
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        },
+        multinode={"nodeCount": 2},
+    )
+    (dcd,) = building.component_deployments(building.graph(wide), config).values()
+    (made,) = building.of_kind(building.component_children(dcd, config, pull_secrets=SECRETS), "LeaderWorkerSet")
+    for template in ("leaderTemplate", "workerTemplate"):
+        found = made["spec"]["leaderWorkerTemplate"][template]["spec"]["imagePullSecrets"]
+        assert {"name": "a-ngc"} in found
