@@ -1,0 +1,177 @@
+"""Both versions on a real API server: what is written in one is read in the other, changed there, and still whole."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_shared.api import resources
+from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.kube import KubeClient
+
+from .admission import Admission
+
+KubeObject = dict[str, Any]
+GRAPHS = resources.DYNAMO_GRAPH_DEPLOYMENTS
+COMPONENTS = resources.DYNAMO_COMPONENT_DEPLOYMENTS
+ADAPTERS = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+REQUESTS = resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
+
+SERVICE = {
+    "componentType": "worker",
+    "subComponentType": "decode",
+    "replicas": 1,
+    "dynamoNamespace": "mine",
+    "ingress": {"enabled": True, "host": "h"},
+    "labels": {"team": "a"},
+    "sharedMemory": {"size": "8Gi"},
+    "volumeMounts": [{"name": "models", "mountPoint": "/models"}, {"name": "c", "useAsCompilationCache": True}],
+    "gpuMemoryService": {"enabled": False},
+    "resources": {"limits": {"gpu": "1", "gpuType": "amd.com/gpu"}},
+    "extraPodSpec": {
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "mainContainer": {"image": "engine", "env": [{"name": "A", "value": "1"}], "ports": [{"containerPort": 1}]},
+    },
+}
+COMPONENT = {
+    "type": "worker",
+    "replicas": 1,
+    "sharedMemorySize": 1073741824,
+    "podTemplate": {
+        "metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/keep"]},
+        "spec": {
+            "containers": [
+                {"name": "log", "image": "log"},
+                {"name": "main", "image": "engine", "resources": {"limits": {"nvidia.com/gpu": 1}}},
+            ]
+        },
+    },
+}
+WRITTEN: list[tuple[str, Resource, KubeObject]] = [
+    ("graph", GRAPHS.at("v1alpha1"), {"pvcs": [{"name": "models"}], "services": {"Frontend": {}, "Decode": SERVICE}}),
+    ("graph", GRAPHS, {"components": [{"name": "Worker", **COMPONENT}, {"name": "Frontend", "type": "frontend"}]}),
+    ("component", COMPONENTS.at("v1alpha1"), {"serviceName": "Decode", **SERVICE}),
+    ("component", COMPONENTS, {"name": "Worker", **COMPONENT}),
+    ("adapter", ADAPTERS.at("v1alpha1"), {"replicas": 2, "dgdRef": {"name": "g", "serviceName": "Decode"}}),
+    ("adapter", ADAPTERS, {"replicas": 2, "dgdRef": {"name": "g", "componentName": "Decode"}}),
+    (
+        "request",
+        REQUESTS.at("v1alpha1"),
+        {
+            "model": "m",
+            "backend": "vllm",
+            "deploymentOverrides": {"name": "n"},
+            "profilingConfig": {
+                "profilerImage": "p",
+                "outputPVC": "o",
+                "config": {"sla": {"ttft": 200, "isl": 3000}, "engine": {"x": [1]}},
+                "resources": {"limits": {"cpu": 4}},
+            },
+        },
+    ),
+    (
+        "request",
+        REQUESTS,
+        {
+            "model": "m",
+            "backend": "vllm",
+            "image": "p",
+            "hardware": {"gpuSku": "h100_sxm", "vramMb": 81559.5},
+            "searchStrategy": "thorough",
+            "workload": {"concurrency": 3},
+            "overrides": {"profilingJob": {"backoffLimit": 1, "template": {"spec": {"containers": [{"name": "x"}]}}}},
+        },
+    ),
+]
+each_kind_and_version = pytest.mark.parametrize(
+    ("resource", "spec"), [each[1:] for each in WRITTEN], ids=[f"{name}-{each.version}" for name, each, _ in WRITTEN]
+)
+
+
+def manifest(resource: Resource, namespace: str, spec: KubeObject) -> KubeObject:
+    metadata = {"name": "whole", "namespace": namespace, "annotations": {"example.com/note": "mine"}}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        "spec": copy.deepcopy(spec),
+    }
+
+
+def other_version(resource: Resource) -> Resource:
+    return resource.at("v1alpha1" if resource.version == "v1beta1" else "v1beta1")
+
+
+@pytest.fixture(scope="session")
+async def others(admission_plane: ControlPlane, admission: Admission) -> AsyncIterator[KubeClient]:
+    """Somebody else, with a field manager of their own."""
+    async with await KubeClient.open(kubeconfig=admission_plane.kubeconfig, field_manager="somebody-else") as client:
+        yield client
+
+
+@each_kind_and_version
+async def test_written_back_in_the_other_version_it_is_the_same(
+    resource: Resource, spec: KubeObject, admission_kube: KubeClient, admission_namespace: str
+) -> None:
+    key, other = ObjectKey(admission_namespace, "whole"), other_version(resource)
+    first = await admission_kube.create(resource, manifest(resource, admission_namespace, spec))
+    assert PRESERVED_FIELDS not in first["metadata"]["annotations"]
+    seen = await admission_kube.get(other, key)
+    assert seen["metadata"]["annotations"]["example.com/note"] == "mine"
+    await admission_kube.replace(other, seen)
+    again = await admission_kube.get(resource, key)
+    assert again["spec"] == first["spec"]
+    assert again["metadata"]["annotations"] == first["metadata"]["annotations"]
+    assert again["metadata"]["generation"] == first["metadata"]["generation"], "nothing has changed for anybody"
+
+
+async def test_two_managers_apply_in_two_versions(
+    admission_kube: KubeClient, others: KubeClient, admission_namespace: str
+) -> None:
+    """Each goes on applying its own; neither takes away what the other one's version cannot say."""
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    mine = manifest(alpha, admission_namespace, {"services": {"Frontend": {"replicas": 1}, "Decode": SERVICE}})
+    await admission_kube.apply(alpha, mine)
+    theirs = manifest(
+        GRAPHS,
+        admission_namespace,
+        {"components": [{"name": "Decode", "podTemplate": {"metadata": {"finalizers": ["example.com/keep"]}}}]},
+    )
+    await others.apply(GRAPHS, theirs)
+    for _ in range(2):
+        settled = await admission_kube.apply(alpha, mine)
+        assert settled["spec"]["services"]["Decode"].items() >= {"ingress": SERVICE["ingress"]}.items()
+        after = await others.apply(GRAPHS, theirs)
+        decode = next(each for each in after["spec"]["components"] if each["name"] == "Decode")
+        assert decode["podTemplate"]["metadata"]["finalizers"] == ["example.com/keep"]
+        assert decode["type"] == "decode"
+    assert (await admission_kube.get(alpha, key))["spec"]["services"]["Decode"]["labels"] == {"team": "a"}
+    # Applied again without a field, and it is gone.
+    del mine["spec"]["services"]["Decode"]["ingress"]
+    last = await admission_kube.apply(alpha, mine)
+    assert "ingress" not in last["spec"]["services"]["Decode"]
+    assert last["spec"]["services"]["Decode"]["labels"] == {"team": "a"}
+
+
+async def test_status_is_written_in_one_version_and_read_in_both(
+    admission_kube: KubeClient, admission_namespace: str
+) -> None:
+    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
+    await admission_kube.create(alpha, manifest(alpha, admission_namespace, {"services": {"Decode": SERVICE}}))
+    counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1, "componentNames": ["a", "b"]}
+    status = {"state": "successful", "components": {"Decode": counts}}
+    applied = {
+        "apiVersion": GRAPHS.api_version,
+        "kind": GRAPHS.kind,
+        "metadata": {"name": "whole", "namespace": admission_namespace},
+        "status": status,
+    }
+    await admission_kube.apply_status(GRAPHS, applied)
+    old = await admission_kube.get(alpha, key)
+    assert old["status"]["services"]["Decode"] == {**counts, "componentName": "a"}
+    assert old["spec"]["services"]["Decode"]["ingress"] == SERVICE["ingress"]
+    assert (await admission_kube.get(GRAPHS, key))["status"] == status
