@@ -16,6 +16,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     POD_CLIQUE_SETS,
+    RESOURCE_CLAIM_TEMPLATES,
     SERVICE_ACCOUNTS,
     ObjectKey,
 )
@@ -43,6 +44,9 @@ from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
 
+#: What pods are made by: those of a Deployment whose account is missing are refused, and retried only slowly, and claims that
+#: are made by the template of before ask for GPUs as before.
+FIRST = frozenset({SERVICE_ACCOUNTS, RESOURCE_CLAIM_TEMPLATES})
 #: Status fields that other concerns write and this one carries through.
 CARRIED = ("checkpoints",)
 
@@ -151,8 +155,8 @@ class GraphReconciler:
             elif ensured.change is Change.UPDATED:
                 updated.append(name)
 
-        accounts = [child for child in rollout.wanted if resources.of(child) == SERVICE_ACCOUNTS]
-        rest = [child for child in rollout.wanted if resources.of(child) != SERVICE_ACCOUNTS]
+        first = [child for child in rollout.wanted if resources.of(child) in FIRST]
+        rest = [child for child in rollout.wanted if resources.of(child) not in FIRST]
         if any(map(render.needs_ssh_keys, rollout.wanted)):
             await self.keys.ensure(graph)
         on_grove = grove.wanted_set(rollout.wanted)
@@ -160,8 +164,7 @@ class GraphReconciler:
         for other in children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS if on_grove else POD_CLIQUE_SETS, graph):
             await self.applier.delete(resources.of(other), other)
         try:
-            # Accounts come first: pods of a Deployment whose account is missing are refused, and retried only slowly.
-            await _all(ensure(child) for child in accounts)
+            await _all(ensure(child) for child in first)
             await _all(ensure(child) for child in rest)
             if on_grove is not None:
                 await grove.scale(self.cache, self.applier, on_grove)
