@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dynamo_shared.api.resources import (
+    DAEMON_SETS,
+    DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     POD_CLIQUE_SCALING_GROUPS,
@@ -32,11 +34,14 @@ from dynamo_pod_builder import children, pods
 from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import CheckpointReporter, Reporter
+from dynamo_pod_builder.reconcilers import restoring
+from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
+from dynamo_pod_builder.reconcilers.restoring import Checkpoints, woken_by
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import is_available
@@ -50,6 +55,8 @@ NAME = "pod-builder"
 FIELD_MANAGER = "dynamo-pod-builder"
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_CHECKPOINTS,
+    DAEMON_SETS,
     *children.OWNED,
     POD_CLIQUES,
     POD_CLIQUE_SCALING_GROUPS,
@@ -62,7 +69,7 @@ COUNT_INTERVAL = 30.0
 
 
 class PodBuilderService:
-    """DynamoGraphDeployments and DynamoComponentDeployments become Kubernetes objects; their status tells how far."""
+    """Graphs, component deployments and checkpoints become Kubernetes objects; their status tells how far."""
 
     name = NAME
 
@@ -78,6 +85,7 @@ class _PodBuilder:
         self._cache = cache = ObjectCache()
         children.index(cache)
         pods.index(cache)
+        restoring.index(cache)
         self._reader = StateReader(context.bus, settings.platform.cluster_name, READS, cache)
         self._recorder = EventRecorder(kube, FIELD_MANAGER)
         self._publisher = EventPublisher(context.bus, settings.platform.cluster_name)
@@ -94,9 +102,14 @@ class _PodBuilder:
             kube, self._recorder, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )
         shared = (cache, applier, statuses, self._reporter, lambda: self._config, _now, self._pull_secrets)
+        checkpoints = Checkpoints(kube, cache)
+        checkpoint_reporter = CheckpointReporter(self._recorder, self._publisher)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
-            Concern.GRAPH: GraphReconciler(*shared, keys=keys).reconcile,
-            Concern.COMPONENT: ComponentReconciler(*shared).reconcile,
+            Concern.GRAPH: GraphReconciler(*shared, checkpoints, keys=keys).reconcile,
+            Concern.COMPONENT: ComponentReconciler(*shared, checkpoints).reconcile,
+            Concern.CHECKPOINT: CheckpointReconciler(
+                kube, cache, applier, statuses, checkpoint_reporter, lambda: self._config, _now
+            ).reconcile,
             Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
             Concern.COHORT: CohortReconciler(cache, kube, self._reporter).reconcile,
         }
@@ -139,7 +152,8 @@ class _PodBuilder:
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         cause = traceparent()
-        for task in tasks_for(resource, key, old, new, self._graph_of_set):
+        wanted = tasks_for(resource, key, old, new, self._graph_of_set)
+        for task in (*wanted, *woken_by(self._cache, resource, key, old, new)):
             if self._ownership.owns(task.key):
                 if cause:
                     self._causes[task] = cause
@@ -204,6 +218,8 @@ class _PodBuilder:
             yield Task(Concern.GRAPH, key_of(graph))
         for component in self._cache.list(DYNAMO_COMPONENT_DEPLOYMENTS):
             yield Task(Concern.COMPONENT, key_of(component))
+        for checkpoint in self._cache.list(DYNAMO_CHECKPOINTS):
+            yield Task(Concern.CHECKPOINT, key_of(checkpoint))
         namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self._cache.list(resource)}
         for namespace in namespaces:
             yield Task(Concern.NAMESPACE, ObjectKey("", namespace))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pods import pods_of
+from dynamo_pod_builder.reconcilers.restoring import Checkpoints
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.status.pods import look_again, troubles
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
@@ -44,6 +45,7 @@ class ComponentReconciler:
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
+    checkpoints: Checkpoints
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One look at one component. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -69,7 +71,10 @@ class ComponentReconciler:
             pull_secrets=await self.pull_secrets.of(namespace),
         )
         try:
-            wanted = render.component_children(parse_component(component), self.config(), observed)
+            parsed, config = parse_component(component), self.config()
+            starts = self.checkpoints.of_component(parsed, config)
+            observed = replace(observed, restore=starts.restores.get(parsed.metadata.name))
+            wanted = render.component_children(parsed, config, observed)
         except InvalidManifest as error:
             return _Made(Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
@@ -84,6 +89,7 @@ class ComponentReconciler:
                         raise
                     # A sibling has it, and nobody tells us when the sibling goes and takes it along.
                     again = LOOK_AT_SHARED
+            await self.checkpoints.make_for_component(parsed, starts, config, observed)
         except NameTaken as error:
             return _Made(Failure("NameTaken", str(error)), RETRY_REFUSED)
         except (Invalid, Forbidden) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import grove, restarting
 from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
 from dynamo_pod_builder.reconcilers.restarting import Restart
+from dynamo_pod_builder.reconcilers.restoring import Checkpoints, Starts, starts_from_one
 from dynamo_pod_builder.reconcilers.rolling import IN_PROGRESS, Rollout, roll
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure, failure_of
@@ -62,6 +63,7 @@ class GraphReconciler:
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
+    checkpoints: Checkpoints
     keys: SshKeys
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -72,7 +74,7 @@ class GraphReconciler:
         new = "observedGeneration" not in graph.get("status", {})
         if new:
             self.reporter.seen(graph)
-        made = await self._make(graph)
+        made = await self._have_taken(graph, await self._make(graph))
         status = graph_status(graph, self._outcome(graph, made), self.now())
         news = _verdict(status) != _verdict(graph.get("status", {}))
 
@@ -96,8 +98,10 @@ class GraphReconciler:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
         cliques = grove.order(children(self.cache, POD_CLIQUE_SETS, graph))
         try:
-            observed = await self._observed(graph, present, cliques)
-            wanted = render.graph_children(parse_graph(graph), self.config(), observed)
+            parsed, config = parse_graph(graph), self.config()
+            starts = self.checkpoints.of_graph(parsed, config)
+            observed = replace(await self._observed(graph, present, cliques), restores=starts.restores)
+            wanted = render.graph_children(parsed, config, observed)
         except InvalidManifest as error:
             return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
@@ -112,6 +116,29 @@ class GraphReconciler:
         except (Invalid, Forbidden) as error:
             return _Made(rollout, restart, Failure("RefusedByApiServer", str(error)))
         return _Made(rollout, restart)
+
+    async def _have_taken(self, graph: KubeObject, made: _Made) -> _Made:
+        """Have the checkpoints taken that components ask for and that nobody has taken yet."""
+        if made.rollout is None or made.failure is not None:
+            return made
+        if not any(map(starts_from_one, graph["spec"]["components"])):
+            return replace(made, starts=Starts())
+        parsed, config = parse_graph(graph), self.config()
+        starts = self.checkpoints.of_graph(parsed, config)
+        if not starts.missing:
+            return replace(made, starts=starts)
+        namespace = graph["metadata"]["namespace"]
+        around = render.ObservedComponent(
+            service_account=component_account(self.cache, namespace),
+            pull_secrets=await self.pull_secrets.of(namespace),
+        )
+        try:
+            created = await self.checkpoints.make_for_graph(parsed, starts, config, around)
+        except (Invalid, Forbidden) as error:
+            return replace(made, starts=starts, failure=Failure("RefusedByApiServer", str(error)))
+        if created:
+            self.reporter.made(graph, [f"{each['kind']} {each['metadata']['name']}" for each in created])
+        return replace(made, starts=starts)
 
     async def _observed(
         self, graph: KubeObject, present: Sequence[KubeObject], cliques: tuple[str, ...]
@@ -194,6 +221,8 @@ class GraphReconciler:
         )
         status = graph.get("status", {})
         carried = {name: status[name] for name in CARRIED if name in status}
+        if made.starts is not None:
+            carried = {"checkpoints": made.starts.status} if made.starts.found else {}
         restart = made.restart.status if made.restart is not None else status.get("restart")
         return Outcome(
             components=parts,
@@ -228,6 +257,8 @@ class GraphReconciler:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
+    #: What components start from; None where that could not be told.
+    starts: Starts | None = field(default=None, kw_only=True)
     rollout: Rollout | None = None
     restart: Restart | None = None
     failure: Failure | None = None

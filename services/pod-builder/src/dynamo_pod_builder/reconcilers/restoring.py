@@ -92,23 +92,22 @@ class Checkpoints:
 
     def of_component(self, component: DynamoComponentDeployment, config: render.RenderConfig) -> Starts:
         """What a component deployment starts from now; what it is called in the answer is its own name."""
-        return self._starts(component.metadata.namespace, ((component.metadata.name, component.spec),), config)
+        starts = self._starts(component.metadata.namespace, ((component.metadata.name, component.spec),), config)
+        # A graph has those of its components made.
+        return replace(starts, missing={}) if component.metadata.owner_references else starts
 
     async def make_for_graph(
         self,
         graph: DynamoGraphDeployment,
         starts: Starts,
         config: render.RenderConfig,
-        observed: render.ObservedGraph,
+        around: render.ObservedComponent,
     ) -> list[KubeObject]:
         """Make the missing checkpoints of a graph's components. RenderError, and KubeError where one is refused."""
-        if not starts.missing:
-            return []
         # An engine is the same whatever runs it: what it would be as a component deployment tells all.
         alone = replace(config, grove=False, leader_worker_sets=True)
-        around = render.ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
         made: list[KubeObject] = []
-        for child in render.graph_children(graph, alone, observed):
+        for child in render.graph_children(graph, alone):
             if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind and child["spec"]["name"] in starts.missing:
                 identity = starts.missing[child["spec"]["name"]]
                 made += await self._make(checkpoint_of(parse_component(child), identity, config, around))
@@ -199,14 +198,15 @@ def woken_by(
         for each in cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{key.namespace}/{_hash_of(old)}"):
             yield Task(Concern.CHECKPOINT, key_of(each))
     for graph in cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
-        if any(_starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
+        if any(starts_from_one(each) for each in graph.get("spec", {}).get("components", ())):
             yield Task(Concern.GRAPH, key_of(graph))
     for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, key.namespace):
-        if _starts_from_one(component.get("spec", {})):
+        if starts_from_one(component.get("spec", {})):
             yield Task(Concern.COMPONENT, key_of(component))
 
 
-def _starts_from_one(spec: KubeObject) -> bool:
+def starts_from_one(spec: KubeObject) -> bool:
+    """Whether a component, as it is stored, asks to start from a checkpoint."""
     return "checkpoint" in (spec.get("experimental") or {})
 
 
