@@ -10,6 +10,7 @@ import asyncio
 import re
 import ssl
 import time
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -49,6 +50,10 @@ FINISH_WITHIN = 8.0
 
 #: Connections that wait to be accepted while a long review keeps the loop.
 BACKLOG = 512
+
+#: asyncio holds a buffer of this size for each TLS connection, 256 KiB unless told otherwise, and the API server keeps a
+#: connection open for each of its calls at once. A record of TLS has at most 16 KiB. Bytes.
+TLS_BUFFER = 32 << 10
 
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _UID = re.compile(rb'"uid"\s*:\s*"([^"\\]{1,64})"')
@@ -221,6 +226,7 @@ async def listening(app: web.Application, host: str, port: int, tls: ssl.SSLCont
 
     OSError where the port is taken.
     """
+    sslproto.SSLProtocol.max_size = TLS_BUFFER
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=FINISH_WITHIN
     )
