@@ -199,6 +199,12 @@ async def test_two_managers_apply_in_two_versions(plane, kube):
         assert decode["podTemplate"] == whole["spec"]["components"][1]["podTemplate"]
 
 
+async def test_what_is_turned_away_as_too_much_comes_again_by_itself(plane, kube):
+    async with admission_platform(plane, PLATFORM__ADMISSION__MAX_IN_FLIGHT="1") as admission:
+        await asyncio.gather(*(kube.create(ALPHA, alpha("default", f"many-{n}"), dry_run=True) for n in range(40)))
+        assert await figure(admission, "dynamo_admission_requests_turned_away_total") > 0
+
+
 class Balancer:
     """Passes TCP connections on to replicas that are ready, as a Service does; those it passed on stay where they are."""
 
