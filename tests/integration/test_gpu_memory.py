@@ -1,0 +1,150 @@
+"""GPUs that containers share, claimed from a real scheduler; and engines between pods that are replaced whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.registry.annotations import KUBE_DISCOVERY_MODE
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+
+from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+KubeObject = dict[str, Any]
+
+DRIVER = "gpu.nvidia.com"
+GPUS_A_NODE = 4
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+
+
+@pytest.fixture
+async def devices(kube: KubeClient) -> AsyncIterator[None]:
+    """What a driver for GPUs tells the cluster: a class of devices, and those of each node."""
+    selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+    made: list[tuple[Resource, KubeObject]] = [
+        (DEVICE_CLASSES, {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})
+    ]
+    for node in (await kube.list(NODES)).items:
+        name = node["metadata"]["name"]
+        spec = {
+            "driver": DRIVER,
+            "nodeName": name,
+            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{index}"} for index in range(GPUS_A_NODE)],
+        }
+        made.append((RESOURCE_SLICES, {"metadata": {"name": name}, "spec": spec}))
+    for resource, obj in made:
+        await kube.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+    yield
+    for resource, obj in made:
+        await kube.delete(resource, ObjectKey("", obj["metadata"]["name"]))
+
+
+def sharing(*, gpus: int) -> KubeObject:
+    component = {**worker("Worker"), "experimental": {"gpuMemoryService": {}, "failover": {}}}
+    component["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    return component
+
+
+@pytest.mark.usefixtures("devices")
+async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
+) -> None:
+    key = ObjectKey(namespace, "shared")
+    template = ObjectKey(namespace, "shared-worker-gpu")
+
+    async def allocated() -> list[int]:
+        claims = (await kube.list(RESOURCE_CLAIMS, namespace)).items
+        return sorted(len(each.get("status", {})["allocation"]["devices"]["results"]) for each in claims)
+
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+        wanted = graph(namespace, "shared", components=[frontend(), sharing(gpus=2)])
+        wanted["metadata"]["annotations"] = {KUBE_DISCOVERY_MODE: "container"}
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+        await until_state(kube, key, "successful")
+        assert await allocated() == [2]
+        (pod,) = [each for each in (await kube.list(PODS, namespace)).items if "resourceClaims" in each["spec"]]
+        assert [each["name"] for each in pod["spec"]["containers"]] == ["engine-0", "engine-1"]
+        before = await kube.get(RESOURCE_CLAIM_TEMPLATES, template)
+
+        # Other GPUs: the template cannot be changed, and the new generation must not be given what the old one asked for.
+        change = {"spec": {"components": [frontend(), sharing(gpus=3)]}}
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, change)
+        await until_state(kube, key, "successful")
+        after = await kube.get(RESOURCE_CLAIM_TEMPLATES, template)
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+        async def only_the_new_ones() -> bool:
+            return await allocated() == [3]
+
+        await eventually(only_the_new_ones, "the claim of the old generation is gone")
+
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": [frontend(), worker("Worker")]}})
+        await until_state(kube, key, "successful")
+        assert await gone(kube, RESOURCE_CLAIM_TEMPLATES, template)
+        for each in (await kube.list(DEPLOYMENTS, namespace)).items:
+            assert "resourceClaims" not in each["spec"]["template"]["spec"]
+
+
+async def test_a_cluster_may_be_set_not_to_share_gpus(
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
+) -> None:
+    configured = settings(control_plane.kubeconfig, nats_server.url, DRA__ENABLED="false")
+    async with platform(configured):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "shared", components=[sharing(gpus=2)]))
+        failed = await until_state(kube, ObjectKey(namespace, "shared"), "failed")
+        message = failed["status"]["conditions"][0]["message"]
+        assert "component Worker: experimental.gpuMemoryService: GPUs cannot be shared here" in message
+
+
+def engine(namespace: str, name: str, index: int) -> KubeObject:
+    """A pod as Grove would make it, which no node runs."""
+    marks = {
+        "nvidia.com/dynamo-component": "Worker",
+        "nvidia.com/dynamo-failover-engine-group-member": "true",
+        "grove.io/podclique": f"g-0-{name}",
+        "grove.io/podcliquescalinggroup": "g-0-worker",
+        "grove.io/podcliquescalinggroup-replica-index": "0",
+        "grove.io/podclique-pod-index": str(index),
+    }
+    spec = {
+        "restartPolicy": "Never",
+        "nodeSelector": {"no": "node"},
+        "containers": [{"name": "main", "image": IMAGE}],
+    }
+    metadata = {"name": f"{name}-{index}", "namespace": namespace, "labels": marks}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+async def test_an_engine_that_lost_a_rank_goes_and_the_one_that_waits_stays(
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
+) -> None:
+    async def names() -> set[str]:
+        return {each["metadata"]["name"] for each in (await kube.list(PODS, namespace)).items}
+
+    for index in (0, 1):
+        for name in ("ldr", "wkr-1"):
+            await kube.create(PODS, engine(namespace, name, index))
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+        assert await names() == {"ldr-0", "wkr-1-0", "ldr-1", "wkr-1-1"}
+        failed = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wkr-1-0", "namespace": namespace}}
+        await kube.apply_status(PODS, {**failed, "status": {"phase": "Failed"}})
+
+        async def replaced() -> bool:
+            return await names() == {"ldr-1", "wkr-1-1"}
+
+        await eventually(replaced, "both ranks of the failed engine are deleted")
