@@ -9,9 +9,10 @@ from typing import Any
 
 import dynamo_pod_builder
 import pytest
-from dynamo_pod_builder.status.component import FAILURES, Failure, component_status, failure_of, readiness
+from dynamo_pod_builder.status.component import FAILURES, Failure, component_status, failure_of
 from dynamo_pod_builder.status.graph import Generation, Outcome, graph_status
 from dynamo_pod_builder.status.pods import Rank, Trouble
+from dynamo_pod_builder.status.workload import readiness
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -11,6 +11,8 @@ from dynamo_shared.bus.specifications import CHECKPOINT, GRAPH_DEPLOYMENT
 from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
+from dynamo_pod_builder.status.graph import ROUTINE
+
 KubeObject = dict[str, Any]
 
 
@@ -83,7 +85,7 @@ class Reporter:
             self._publish(graph, "created", {"state": "initializing"})
 
     def changed(self, graph: KubeObject, status: KubeObject) -> None:
-        """A graph's state or its reason changed: an Event where it became ready or failed, a NATS event always."""
+        """A graph's state or its reason changed: an Event where it became ready, failed or is stuck, a NATS event always."""
         self._new.discard(graph["metadata"]["uid"])
         ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")
         state = status["state"]
@@ -91,6 +93,10 @@ class Reporter:
             self._normal(graph, "Ready", "Reconcile", "All components serve")
         elif state == "failed":
             self._recorder.record(graph, type_="Warning", reason="Failed", message=ready["message"], action="Reconcile")
+        elif ready["reason"] not in ROUTINE:
+            self._recorder.record(
+                graph, type_="Warning", reason=ready["reason"], message=ready["message"], action="Reconcile"
+            )
         event = {"successful": "ready", "failed": "failed"}.get(state, "progressing")
         self._publish(graph, event, status)
 

@@ -1,0 +1,221 @@
+"""Pods that cannot serve, on a real API server: the graph's and the component's conditions, and events, say why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import nats
+import pytest
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    PODS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+
+from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+
+
+@pytest.fixture
+async def heard(control_plane, nats_server, namespace) -> AsyncIterator[list[dict[str, Any]]]:
+    """Events of a namespace, through a plain client, while the platform runs."""
+    events: list[dict[str, Any]] = []
+    connection = await nats.connect(nats_server.url)
+
+    async def take(message: Any) -> None:
+        events.append(json.loads(message.data))
+
+    await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.>", cb=take)
+    await connection.flush()
+    try:
+        async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+            yield events
+    finally:
+        await connection.close()
+
+
+async def until_reason(kube: KubeClient, namespace: str, reason: str) -> dict[str, Any]:
+    """The Ready condition of the graph once it has this reason."""
+    last: dict[str, Any] = {}
+
+    async def look() -> dict[str, Any] | None:
+        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))).get("status", {})
+        last.clear()
+        last.update(next(iter(status.get("conditions", ())), {}))
+        return dict(last) if last.get("reason") == reason else None
+
+    try:
+        return await eventually(look, reason)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {last}") from None
+
+
+async def available(kube: KubeClient, namespace: str) -> dict[str, Any]:
+    """The Available condition of the only component."""
+    (dcd,) = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+    return next(entry for entry in dcd["status"]["conditions"] if entry["type"] == "Available")
+
+
+async def only_pod(kube: KubeClient, namespace: str) -> str:
+    (pod,) = (await kube.list(PODS, namespace)).items
+    return str(pod["metadata"]["name"])
+
+
+async def break_pod(kube: KubeClient, namespace: str, name: str, **container: Any) -> None:
+    """Have a pod's status as a kubelet would write it whose main container does not run."""
+    status = {
+        "conditions": [
+            {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05Z"},
+            {"type": "PodScheduled", "status": "True"},
+        ],
+        "containerStatuses": [
+            {
+                "name": "main",
+                "image": "x",
+                "imageID": "",
+                "ready": False,
+                "started": False,
+                "restartCount": 0,
+                **container,
+            }
+        ],
+    }
+    await kube.merge_patch(PODS, ObjectKey(namespace, name), {"status": status}, subresource="status")
+
+
+PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x": ErrImagePull: 401 Unauthorized'}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ({"state": {"waiting": PULL}}, "ImagePullBackOff", "401 Unauthorized"),
+        (
+            {
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+                "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no GPU found"}},
+                "restartCount": 2,
+            },
+            "CrashLoopBackOff",
+            "container main exited with code 3: no GPU found",
+        ),
+        (
+            {
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+                "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+                "restartCount": 2,
+            },
+            "OOMKilled",
+            "container main was killed",
+        ),
+    ],
+    ids=["image", "crash", "memory"],
+)
+async def test_a_pod_that_stops_serving_is_told_of_by_name_until_it_serves_again(heard, kube, namespace, case) -> None:
+    container, reason, says = case
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    pod = await only_pod(kube, namespace)
+    await break_pod(kube, namespace, pod, **container)
+    ready = await until_reason(kube, namespace, reason)
+    assert ready["status"] == "False"
+    assert ready["message"].startswith("Resources not ready: Frontend: 0 of 1 replicas available")
+    assert f"pod {pod}: " in ready["message"]
+    assert says in ready["message"]
+    component = await available(kube, namespace)
+    assert (component["status"], component["reason"]) == ("False", reason)
+    assert says in component["message"]
+
+    async def told() -> dict[str, Any] | None:
+        return next((event for event in heard if event["data"].get("reason") == reason), None)
+
+    event = await eventually(told, f"event about {reason}")
+    assert event["type"].endswith(".progressing.v1")
+    assert says in event["data"]["message"]
+    assert pod in event["data"]["message"]
+
+    await kube.delete(PODS, ObjectKey(namespace, pod))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+
+
+async def test_attempts_of_the_same_trouble_are_told_once(heard, kube, namespace) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    pod = await only_pod(kube, namespace)
+    for restarts in range(2, 8):
+        message = f"2026-01-02 03:0{restarts}:05,123 ERROR no GPU found"
+        await break_pod(
+            kube,
+            namespace,
+            pod,
+            state={"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {restarts}m0s"}},
+            lastState={"terminated": {"exitCode": 3, "reason": "Error", "message": message}},
+            restartCount=restarts,
+        )
+        ready = await until_reason(kube, namespace, "CrashLoopBackOff")
+        assert "exited with code 3: ERROR no GPU found" in ready["message"]
+    await break_pod(kube, namespace, pod, state={"waiting": PULL})
+    await until_reason(kube, namespace, "ImagePullBackOff")
+
+    async def told() -> list[str]:
+        reasons = [event["data"].get("reason", "") for event in heard]
+        return reasons if "ImagePullBackOff" in reasons else []
+
+    reasons = await eventually(told, "event about the image")
+    assert reasons.count("CrashLoopBackOff") == reasons.count("ImagePullBackOff") == 1
+
+
+async def test_pods_that_no_node_has_room_for_are_told_in_the_schedulers_words(heard, kube, namespace) -> None:
+    greedy = worker("Decode", "decode", replicas=5)
+    greedy["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "64"}}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), greedy]))
+    ready = await until_reason(kube, namespace, "Unschedulable")
+
+    async def all_five() -> str | None:
+        message = (await until_reason(kube, namespace, "Unschedulable"))["message"]
+        return message if " and 2 more: " in message else None
+
+    message = await eventually(all_five, "all five pods")
+    assert "Insufficient nvidia.com/gpu" in ready["message"]
+    assert "preemption" not in message
+    pods = (await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}=Decode")).items
+    first = sorted(pod["metadata"]["name"] for pod in pods)[:3]
+    assert f"Decode: 0 of 5 replicas available, 5 updated, 5 in all; pods {', '.join(first)} and 2 more: " in message
+    assert any(event["data"].get("reason") == "Unschedulable" for event in heard)
+
+
+async def test_a_quota_is_told_as_one(heard, kube, namespace) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods", "namespace": namespace}}
+    await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
+
+    async def counted() -> bool:
+        return "hard" in (await kube.get(QUOTAS, ObjectKey(namespace, "pods"))).get("status", {})
+
+    await eventually(counted, "quota in force")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+    ready = await until_reason(kube, namespace, "QuotaExceeded")
+    assert "exceeded quota: pods" in ready["message"]
+    await kube.delete(QUOTAS, ObjectKey(namespace, "pods"))
+
+
+async def test_people_see_it_as_an_event_on_the_graph(heard, kube, namespace) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    await break_pod(kube, namespace, await only_pod(kube, namespace), state={"waiting": PULL})
+
+    async def told() -> dict[str, Any] | None:
+        items = (await kube.list(EVENTS, namespace)).items
+        about = (item for item in items if item["regarding"]["kind"] == "DynamoGraphDeployment")
+        return next((item for item in about if item["reason"] == "ImagePullBackOff"), None)
+
+    event = await eventually(told, "an Event on the graph")
+    assert event["type"] == "Warning"
+    assert "401 Unauthorized" in event["note"]
