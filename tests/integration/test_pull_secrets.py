@@ -1,0 +1,115 @@
+"""Pull secrets and service accounts of a namespace, found for pods on a real API server."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import surroundings
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+
+from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+
+
+@pytest.fixture
+async def running_platform(control_plane, nats_server, monkeypatch) -> AsyncIterator[Any]:
+    """The platform, looking for new secrets more often than a test wants to wait."""
+    monkeypatch.setattr(surroundings, "REFRESH", 0.2)
+    monkeypatch.setattr(surroundings, "LOOK_EVERY", 0.1)
+    configured = settings(control_plane.kubeconfig, nats_server.url, DISCOVERY__BACKEND="etcd")
+    async with platform(configured) as up:
+        yield up
+
+
+def secret(namespace: str, name: str, content: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(json.dumps(content).encode()).decode()},
+    }
+
+
+def of(*hosts: str) -> dict[str, Any]:
+    return {"auths": {host: {"auth": "dTpw"} for host in hosts}}
+
+
+async def pod_spec(kube: KubeClient, namespace: str) -> dict[str, Any]:
+    (deployment,) = (await kube.list(DEPLOYMENTS, namespace)).items
+    found: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return found
+
+
+async def until_secrets(kube: KubeClient, namespace: str, *names: str) -> None:
+    async def look() -> bool:
+        spec = await pod_spec(kube, namespace)
+        return [each["name"] for each in spec.get("imagePullSecrets", ())] == list(names)
+
+    await eventually(look, f"pull secrets {names}")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_secrets_are_found_and_followed_and_a_malformed_one_is_told_of(kube, namespace) -> None:
+    await kube.create(SECRETS, secret(namespace, "ngc", of("https://nvcr.io/v2/")))
+    await kube.create(SECRETS, secret(namespace, "hub", of("https://index.docker.io/v1/")))
+    broken = {"auths": "not an object"}
+    await kube.create(SECRETS, secret(namespace, "broken", broken))
+    front = frontend()
+    front["podTemplate"]["spec"]["containers"].append({"name": "log", "image": "fluentd:1"})
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[front]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    await until_secrets(kube, namespace, "hub", "ngc")
+
+    async def told() -> dict[str, Any] | None:
+        items = (await kube.list(EVENTS, namespace)).items
+        return next((item for item in items if item["reason"] == "MalformedPullSecret"), None)
+
+    event = await eventually(told, "Event about the malformed secret")
+    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Secret", "broken")
+
+    # Nothing but secrets changes from here on.
+    await kube.create(SECRETS, secret(namespace, "also", of("nvcr.io")))
+    await until_secrets(kube, namespace, "also", "hub", "ngc")
+    await kube.delete(SECRETS, ObjectKey(namespace, "ngc"))
+    await until_secrets(kube, namespace, "also", "hub")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_secrets_stay_out_where_an_annotation_says_so(kube, namespace) -> None:
+    await kube.create(SECRETS, secret(namespace, "ngc", of("nvcr.io")))
+    only = worker("Worker", metadata={"annotations": {"nvidia.com/disable-image-pull-secret-discovery": "true"}})
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[only]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    assert "imagePullSecrets" not in await pod_spec(kube, namespace)
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_component_pods_run_under_the_account_that_is_marked_for_them(kube, namespace) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    assert (await pod_spec(kube, namespace))["serviceAccountName"] == "default"
+
+    async def runs_as(name: str) -> bool:
+        return bool((await pod_spec(kube, namespace))["serviceAccountName"] == name)
+
+    account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    marks = {"nvidia.com/dynamo-component-pod": "true"}
+    metadata = {"name": "runner", "namespace": namespace}
+    await kube.create(SERVICE_ACCOUNTS, {**account, "metadata": metadata})
+    await kube.merge_patch(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"), {"metadata": {"labels": marks}})
+    await eventually(lambda: runs_as("runner"), "the marked account")
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    await kube.delete(SERVICE_ACCOUNTS, ObjectKey(namespace, "runner"))
+    await eventually(lambda: runs_as("default"), "the default account again")
