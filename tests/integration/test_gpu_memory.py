@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -31,8 +32,8 @@ RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceS
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 
 
-@pytest.fixture
-async def devices(kube: KubeClient) -> AsyncIterator[None]:
+@asynccontextmanager
+async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
     """What a driver for GPUs tells the cluster: a class of devices, and those of each node."""
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     made: list[tuple[Resource, KubeObject]] = [
@@ -52,6 +53,13 @@ async def devices(kube: KubeClient) -> AsyncIterator[None]:
     yield
     for resource, obj in made:
         await kube.delete(resource, ObjectKey("", obj["metadata"]["name"]))
+
+
+@pytest.fixture
+async def devices(kube: KubeClient) -> AsyncIterator[None]:
+    """Devices that are there from the start."""
+    async with devices_of(kube):
+        yield
 
 
 def sharing(*, gpus: int) -> KubeObject:
@@ -109,6 +117,22 @@ async def test_a_cluster_may_be_set_not_to_share_gpus(
         failed = await until_state(kube, ObjectKey(namespace, "shared"), "failed")
         message = failed["status"]["conditions"][0]["message"]
         assert "component Worker: experimental.gpuMemoryService: GPUs cannot be shared here" in message
+
+
+async def test_a_class_of_devices_that_is_missing_is_said_and_may_come_later(
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
+) -> None:
+    key = ObjectKey(namespace, "early")
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "early", components=[sharing(gpus=2)]))
+
+        async def said() -> bool:
+            conditions = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)).get("status", {}).get("conditions", ())
+            return any(DRIVER in each["message"] for each in conditions)
+
+        await eventually(said, "the graph says which class of devices is missing")
+        async with devices_of(kube):
+            await until_state(kube, key, "successful")
 
 
 def engine(namespace: str, name: str, index: int) -> KubeObject:
