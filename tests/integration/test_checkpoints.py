@@ -1,0 +1,399 @@
+"""Checkpoints on a real API server, with the Job controller. The snapshot agent is no part of the platform: tests play it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import nats
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.registry import annotations, labels
+from dynamo_shared.api.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    JOBS,
+    LEASES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SERVICE_ACCOUNTS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+
+from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+KubeObject = dict[str, Any]
+
+IDENTITY = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
+HASH = "96429b2725761a09"
+JOB = f"checkpoint-job-{HASH}-1"
+STORAGE = {
+    "CHECKPOINT__STORAGE__TYPE": "pvc",
+    "CHECKPOINT__STORAGE__PVC__PVC_NAME": "checkpoints",
+    "CHECKPOINT__STORAGE__PVC__BASE_PATH": "/checkpoints",
+    "CHECKPOINT__STORAGE__PVC__CREATE": "true",
+    "CHECKPOINT__STORAGE__PVC__SIZE": "1Ti",
+}
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+#: No node has this label: the pod waits until the test plays its node.
+NO_NODE = {"tests/no-node": "true"}
+
+
+@pytest.fixture
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
+    configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true", **STORAGE)
+    async with platform(configured) as up:
+        yield up
+
+
+@pytest.fixture
+async def storage(kube: KubeClient, namespace: str) -> AsyncIterator[None]:
+    """What the claim is bound to, as no provisioner is there: pods that mount it are placed."""
+    name = f"checkpoints-of-{namespace}"
+    volume = {
+        "apiVersion": VOLUMES.api_version,
+        "kind": VOLUMES.kind,
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Ti"},
+            "accessModes": ["ReadWriteMany"],
+            "claimRef": {"namespace": namespace, "name": "checkpoints"},
+            "hostPath": {"path": "/checkpoints"},
+        },
+    }
+    await kube.create(VOLUMES, volume)
+    yield
+    await kube.delete(VOLUMES, ObjectKey("", name))
+
+
+def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job: Any) -> KubeObject:
+    pod: KubeObject = {"containers": [{"name": "main", "image": IMAGE, "command": ["python3", "-m", "dynamo.vllm"]}]}
+    if not node:
+        pod["nodeSelector"] = NO_NODE
+    return {
+        "apiVersion": DYNAMO_CHECKPOINTS.api_version,
+        "kind": DYNAMO_CHECKPOINTS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": pod}, **job}},
+    }
+
+
+async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama", job: str = "") -> KubeObject:
+    async def look() -> KubeObject | None:
+        found = await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name))
+        status = found.get("status", {})
+        return found if status.get("phase") == phase and (not job or status.get("jobName") == job) else None
+
+    return await eventually(look, f"checkpoint {name} {phase}")
+
+
+def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
+    return {each["type"]: (each["status"], each["reason"]) for each in obj["status"]["conditions"]}
+
+
+async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
+    """What the snapshot agent tells of its work."""
+    patch = {"metadata": {"annotations": {annotations.SNAPSHOT_STATUS: word}}}
+    await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
+
+
+async def node_ends(kube: KubeClient, namespace: str, job: str = JOB) -> None:
+    """What the node of a Job's pod tells once the engine has ended well."""
+
+    async def pods() -> list[KubeObject]:
+        return (await kube.list(PODS, namespace, label_selector=f"job-name={job}")).items
+
+    (pod,) = await eventually(pods, "the Job's pod")
+    key = ObjectKey(namespace, pod["metadata"]["name"])
+    await kube.merge_patch(PODS, key, {"status": {"phase": "Succeeded"}}, subresource="status")
+
+
+async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
+    """The Lease by which the agent says that it works on a checkpoint, for longer than any test."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": "agent", "leaseDurationSeconds": 600, "renewTime": now}
+    lease = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": job, "namespace": namespace},
+        "spec": spec,
+    }
+    await kube.create(LEASES, lease)
+
+
+async def reasons(kube: KubeClient, namespace: str, kind: str = "DynamoCheckpoint") -> set[str]:
+    items = (await kube.list(EVENTS, namespace)).items
+    return {item["reason"] for item in items if item["regarding"]["kind"] == kind}
+
+
+async def template_of(kube: KubeClient, namespace: str, component: str = "Worker") -> KubeObject:
+    (found,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
+    template: KubeObject = found["spec"]["template"]
+    return template
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_checkpoint_becomes_a_job_and_is_ready_once_the_agent_says_so(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    found = await until_phase(kube, namespace, "Creating")
+    assert found["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
+    status = found["status"]
+    assert (status["identityHash"], status["jobName"]) == (HASH, JOB)
+    assert (status["storageType"], status["location"]) == ("pvc", f"/checkpoints/{HASH}/versions/1")
+    assert conditions(found)["JobCreated"] == ("True", "JobCreated")
+    job = await kube.get(JOBS, ObjectKey(namespace, JOB))
+    assert (job["spec"]["backoffLimit"], job["spec"]["activeDeadlineSeconds"]) == (0, 3600)
+    assert job["spec"]["ttlSecondsAfterFinished"] == 300
+    account = job["spec"]["template"]["spec"]["serviceAccountName"]
+    assert not await gone(kube, SERVICE_ACCOUNTS, ObjectKey(namespace, account))
+    claim = await kube.get(PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, "checkpoints"))
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+
+    await agent_says(kube, namespace, "completed")
+    await node_ends(kube, namespace)
+    found = await until_phase(kube, namespace, "Ready")
+    assert conditions(found)["JobCompleted"] == ("True", "JobSucceeded")
+    assert found["status"]["createdAt"]
+
+    async def told() -> bool:
+        return await reasons(kube, namespace) >= {"CheckpointJobCreated", "CheckpointReady"}
+
+    await eventually(told, "Events of the checkpoint")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_deleting_a_checkpoint_takes_its_objects_along_and_leaves_the_storage(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    await until_phase(kube, namespace, "Creating")
+    await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"))
+    account = ObjectKey(namespace, "llama-k8s-service-discovery")
+
+    async def nothing() -> bool:
+        return await gone(kube, JOBS, ObjectKey(namespace, JOB)) and await gone(kube, SERVICE_ACCOUNTS, account)
+
+    await eventually(nothing, "no Job and no account left")
+    assert not await gone(kube, PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, "checkpoints"))
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_job_that_takes_too_long_fails_its_checkpoint_and_says_why(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, activeDeadlineSeconds=1))
+    found = await until_phase(kube, namespace, "Failed")
+    assert conditions(found)["JobCompleted"] == ("False", "JobFailed")
+    assert "DeadlineExceeded" in found["status"]["message"]
+
+    async def told() -> bool:
+        return "CheckpointFailed" in await reasons(kube, namespace)
+
+    await eventually(told, "the Event CheckpointFailed")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_what_the_agent_reports_as_failed_is_failed(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    await until_phase(kube, namespace, "Creating")
+    await agent_says(kube, namespace, "failed")
+    found = await until_phase(kube, namespace, "Failed")
+    assert conditions(found)["JobCompleted"] == ("False", "JobFailed")
+
+
+@pytest.mark.usefixtures("running_platform", "storage")
+async def test_an_engine_that_ends_without_the_agent_is_no_checkpoint(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, node=True))
+    found = await until_phase(kube, namespace, "Failed")
+    assert conditions(found)["JobCompleted"] == ("False", "CheckpointVerificationFailed")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_deleted_job_fails_its_checkpoint_and_a_new_version_takes_it_again(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    await until_phase(kube, namespace, "Creating")
+    await kube.delete(JOBS, ObjectKey(namespace, JOB))
+    found = await until_phase(kube, namespace, "Failed")
+    assert conditions(found)["JobCompleted"] == ("False", "JobDeleted")
+    patch = {"metadata": {"annotations": {annotations.SNAPSHOT_ARTIFACT_VERSION: "2"}}}
+    await kube.merge_patch(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"), patch)
+    second = f"checkpoint-job-{HASH}-2"
+    found = await until_phase(kube, namespace, "Creating", job=second)
+    assert found["status"]["location"] == f"/checkpoints/{HASH}/versions/2"
+    await agent_says(kube, namespace, "completed", second)
+    await node_ends(kube, namespace, second)
+    await until_phase(kube, namespace, "Ready", job=second)
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_an_identity_has_one_checkpoint_and_the_next_takes_over_when_it_goes(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "first"))
+    await until_phase(kube, namespace, "Creating", "first")
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "second"))
+    found = await until_phase(kube, namespace, "Failed", "second")
+    assert conditions(found)["JobCreated"] == ("False", "AlreadyOwned")
+    assert "first" in found["status"]["message"]
+    await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "first"))
+    await until_phase(kube, namespace, "Creating", "second")
+
+
+async def test_programs_hear_of_a_checkpoint(running_platform, nats_server, kube, namespace):
+    connection = await nats.connect(nats_server.url)
+    heard: list[KubeObject] = []
+
+    async def take(message: Any) -> None:
+        heard.append(json.loads(message.data))
+
+    try:
+        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.dynamocheckpoint.llama.*", cb=take)
+        await connection.flush()
+        await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+        await until_phase(kube, namespace, "Creating")
+        await agent_says(kube, namespace, "failed")
+
+        async def both() -> bool:
+            return len(heard) > 1
+
+        await eventually(both, "two events")
+    finally:
+        await connection.close()
+    assert [each["type"] for each in heard] == [f"com.nvidia.dynamo.checkpoint.{x}.v1" for x in ("creating", "failed")]
+    assert heard[1]["data"]["reason"] == "JobFailed"
+    assert heard[1]["data"]["identityHash"] == HASH
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_component_that_stands_alone_has_its_checkpoint_taken(kube, namespace):
+    alone = {
+        "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
+        "metadata": {"name": "alone", "namespace": namespace},
+        "spec": {**worker("Alone"), "experimental": {"checkpoint": {"identity": IDENTITY}}},
+    }
+    await agent_holds(kube, namespace)
+    await kube.create(DYNAMO_COMPONENT_DEPLOYMENTS, alone)
+    await until_phase(kube, namespace, "Creating", f"checkpoint-{HASH}")
+    await agent_says(kube, namespace, "completed")
+    await node_ends(kube, namespace)
+    await until_phase(kube, namespace, "Ready", f"checkpoint-{HASH}")
+
+    async def restored() -> bool:
+        return labels.RESTORE_TARGET in (await template_of(kube, namespace, "Alone"))["metadata"]["labels"]
+
+    await eventually(restored, "pods that start from the checkpoint")
+
+
+async def test_the_agent_tells_where_checkpoints_are_kept(control_plane, nats_server, kube, namespace):
+    configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true")
+    async with platform(configured):
+        await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+        found = await until_phase(kube, namespace, "Pending")
+        assert conditions(found)["JobCreated"] == ("False", "NoStorage")
+        await kube.create(DAEMON_SETS, agent(namespace))
+        found = await until_phase(kube, namespace, "Creating")
+        assert found["status"]["location"] == f"/snapshots/{HASH}/versions/1"
+
+
+async def test_checkpoints_that_are_switched_off_are_refused_by_name(control_plane, nats_server, kube, namespace):
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+        await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+        found = await until_phase(kube, namespace, "Failed")
+        assert conditions(found)["JobCreated"] == ("False", "CheckpointsDisabled")
+        started = {**worker("Worker"), "experimental": {"checkpoint": {"checkpointRef": "llama"}}}
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
+        failed = await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
+        assert "checkpoint.enabled" in failed["status"]["conditions"][0]["message"]
+
+
+@pytest.mark.usefixtures("running_platform", "storage")
+async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespace):
+    await agent_holds(kube, namespace)
+    started = {**worker("Worker"), "experimental": {"checkpoint": {"identity": IDENTITY}}}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), started]))
+    key, name = ObjectKey(namespace, "disagg"), f"checkpoint-{HASH}"
+    # Until then it serves as it would without: its pods load the model themselves.
+    found = await until_state(kube, key, "successful")
+    entry = {"checkpointName": name, "identityHash": HASH, "ready": False}
+    assert found["status"]["checkpoints"] == {"Worker": entry}
+    cold = await template_of(kube, namespace)
+    assert labels.RESTORE_TARGET not in cold["metadata"]["labels"]
+    made = await until_phase(kube, namespace, "Creating", name)
+    assert "ownerReferences" not in made["metadata"]
+
+    async def ended() -> bool:
+        job = await kube.get(JOBS, ObjectKey(namespace, JOB))
+        return any(each["type"] == "Complete" for each in job["status"].get("conditions", ()))
+
+    await eventually(ended, "the Job ended")
+    await agent_says(kube, namespace, "completed")
+    await until_phase(kube, namespace, "Ready", name)
+
+    async def restored() -> KubeObject | None:
+        template = await template_of(kube, namespace)
+        return template if labels.RESTORE_TARGET in template["metadata"]["labels"] else None
+
+    warm = await eventually(restored, "pods that start from the checkpoint")
+    assert warm["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
+    assert warm["metadata"]["annotations"][annotations.SNAPSHOT_TARGET_CONTAINERS] == "main"
+    assert warm["spec"]["containers"][0]["command"] == ["sleep", "infinity"]
+    assert "args" not in warm["spec"]["containers"][0]
+
+    async def ready() -> bool:
+        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+        return status["checkpoints"]["Worker"]["ready"] and status["state"] == "successful"
+
+    await eventually(ready, "the graph serves from its checkpoint")
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+
+    async def nothing() -> bool:
+        return not (await kube.list(DEPLOYMENTS, namespace)).items
+
+    await eventually(nothing, "the graph gone")
+    assert (await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)))["status"]["phase"] == "Ready"
+
+
+@pytest.mark.usefixtures("running_platform")
+@pytest.mark.parametrize(
+    "wish", [{"checkpointRef": "llama"}, {"mode": "Manual", "identity": IDENTITY}], ids=["by name", "by identity"]
+)
+async def test_a_graph_waits_for_a_checkpoint_that_somebody_else_makes(kube, namespace, wish):
+    started = {**worker("Worker"), "experimental": {"checkpoint": wish}}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
+    key = ObjectKey(namespace, "disagg")
+    found = await until_state(kube, key, "successful")
+    assert found["status"]["checkpoints"]["Worker"]["ready"] is False
+    assert not (await kube.list(DYNAMO_CHECKPOINTS, namespace)).items
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    await until_phase(kube, namespace, "Creating")
+    await agent_says(kube, namespace, "completed")
+    await node_ends(kube, namespace)
+
+    async def ready() -> bool:
+        entry = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]["checkpoints"]["Worker"]
+        return entry == {"checkpointName": "llama", "identityHash": HASH, "ready": True}
+
+    await eventually(ready, "the graph's checkpoint ready")
+    assert labels.RESTORE_TARGET in (await template_of(kube, namespace))["metadata"]["labels"]
+
+
+def agent(namespace: str) -> KubeObject:
+    """The snapshot agent's DaemonSet, as far as the platform reads it."""
+    marks = {"app.kubernetes.io/component": "snapshot-agent"}
+    pod = {
+        "nodeSelector": NO_NODE,
+        "containers": [
+            {"name": "agent", "image": IMAGE, "volumeMounts": [{"name": "checkpoints", "mountPath": "/snapshots"}]}
+        ],
+        "volumes": [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "snapshots"}}],
+    }
+    return {
+        "apiVersion": DAEMON_SETS.api_version,
+        "kind": DAEMON_SETS.kind,
+        "metadata": {"name": "agent", "namespace": namespace, "labels": marks},
+        "spec": {"selector": {"matchLabels": marks}, "template": {"metadata": {"labels": marks}, "spec": pod}},
+    }
