@@ -8,9 +8,10 @@ import pytest
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, ROLE_BINDINGS, SERVICE_ACCOUNTS, ObjectKey
+from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, ROLE_BINDINGS, SERVICE_ACCOUNTS, SERVICES, ObjectKey
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Conflict
 
 
 @pytest.fixture
@@ -111,3 +112,53 @@ async def test_what_we_delete_is_gone_for_us_before_the_news_of_it_comes(kube, n
     await applier.delete(SERVICE_ACCOUNTS, made)
     assert cache.get(SERVICE_ACCOUNTS, key) is None
     assert not cache.put(SERVICE_ACCOUNTS, made), "late news brings it back"
+
+
+def service(namespace: str, owner: dict[str, Any]) -> dict[str, Any]:
+    metadata = owner["metadata"]
+    reference = {"apiVersion": "v1", "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "moving",
+            "namespace": namespace,
+            "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}], "selector": {"app": metadata["name"]}},
+    }
+
+
+async def owners(kube: KubeClient, namespace: str, *names: str) -> list[dict[str, Any]]:
+    return [
+        await kube.create(
+            SERVICE_ACCOUNTS,
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
+        )
+        for name in names
+    ]
+
+
+async def test_within_a_family_an_object_changes_hands_and_stays(applier, kube, namespace):
+    old, new, stranger = await owners(kube, namespace, "old", "new", "stranger")
+    before = (await applier.ensure(service(namespace, old))).obj
+    with pytest.raises(NameTaken) as refused:
+        await applier.ensure(service(namespace, new), {stranger["metadata"]["uid"]})
+    assert refused.value.holder_uid == old["metadata"]["uid"]
+    assert (await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})).change is Change.UPDATED
+    after = await kube.get(SERVICES, ObjectKey(namespace, "moving"))
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"]["clusterIP"] == before["spec"]["clusterIP"]
+    assert after["spec"]["selector"] == {"app": "new"}
+    assert [each["name"] for each in after["metadata"]["ownerReferences"]] == ["new"]
+    assert (await applier.ensure(service(namespace, new))).change is Change.UNCHANGED
+
+
+async def test_what_changed_since_it_was_seen_does_not_change_hands(kube, namespace):
+    old, new = await owners(kube, namespace, "old", "new")
+    cache = ObjectCache()
+    applier = Applier(kube, cache)
+    await applier.ensure(service(namespace, old))
+    await kube.merge_patch(SERVICES, ObjectKey(namespace, "moving"), {"metadata": {"labels": {"seen": "no"}}})
+    with pytest.raises(Conflict):
+        await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})

@@ -255,3 +255,17 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
     await until(lambda: word() == (State.OK.value, "standing by"))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("owner", "included"),
+    [
+        ({"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "controller": True}, True),
+        ({"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment"}, False),
+        ({"apiVersion": "apps/v1", "kind": "Deployment", "controller": True}, False),
+    ],
+)
+def test_what_one_of_our_kinds_controls_is_watched_without_any_label(owner, included):
+    services = next(each for each in WATCHED if each.resource == SERVICES)
+    assert services.includes({"metadata": {"name": "s", "ownerReferences": [owner]}}) == included
+    assert not services.includes({"metadata": {"name": "s"}})

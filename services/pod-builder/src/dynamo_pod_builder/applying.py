@@ -2,7 +2,7 @@
 
 1. There is none: it is created with POST, which the API server refuses where the name is taken meanwhile. An object that is
    not ours is therefore never touched, not even in a race.
-2. There is one and it is not ours: `NameTaken`.
+2. There is one and it is not ours: `NameTaken`, unless the family owns it (by uid, never by name): it changes hands.
 3. It is ours and has all that is wanted: nothing is written. "Has all" is decided on the object itself, so drift is seen
    whoever caused it, plus a hash of what was last asked for, which tells when something is no longer asked for.
 4. It is ours and differs: server-side apply. What another manager added to a list that we own is taken out by a replace.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +43,12 @@ ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 
 
 class NameTaken(Exception):
-    """An object of the wanted name exists and is not ours; `holder_kind` is its controller's kind, if it has one."""
+    """An object of the wanted name exists and is not ours; `holder_kind` and `holder_uid` are its controller's, or empty."""
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         owner = controller_of(observed)
         self.holder_kind = owner["kind"] if owner else ""
+        self.holder_uid = owner["uid"] if owner else ""
         holder = f"{owner['kind']} {owner['name']}" if owner else "nobody that we know of"
         super().__init__(
             f"a {resource.kind} named {observed['metadata']['name']!r} exists already and belongs to {holder}; "
@@ -77,8 +79,11 @@ class Applier:
         self._kube = kube
         self._cache = cache
 
-    async def ensure(self, desired: KubeObject) -> Ensured:
-        """Make `desired` so. Raises NameTaken, and KubeError where the API server refuses or is away."""
+    async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
+        """Make `desired` so. Raises NameTaken, and KubeError where the API server refuses or is away.
+
+        An object whose controller is one of `family` (uids) is taken over from it.
+        """
         resource, key = resources.of(desired), resources.key_of(desired)
         wanted = stamped(desired)
         observed = self._cache.get(resource, key)
@@ -91,7 +96,7 @@ class Applier:
             # Data outlives what asked for it: a claim that is there, whoever made it, is taken as it is.
             return self._remembered(resource, Change.UNCHANGED, observed)
         if not is_ours(desired, observed):
-            raise NameTaken(resource, observed)
+            observed = await self._take_over(resource, desired, observed, family)
         if resource in ENTRUSTED:
             return await self._ensure_rest(resource, desired, observed)
         if _has_all(wanted, observed):
@@ -105,6 +110,18 @@ class Applier:
         if coverage.missing(wanted, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
         return self._remembered(resource, Change.UPDATED, result)
+
+    async def _take_over(
+        self, resource: Resource, desired: KubeObject, observed: KubeObject, family: Collection[str]
+    ) -> KubeObject:
+        """Give an object another controller while it stays. Conflict where it is no longer what was seen."""
+        holder, heir = controller_of(observed), controller_of(desired)
+        if holder is None or heir is None or holder["uid"] not in family:
+            raise NameTaken(resource, observed)
+        metadata = observed["metadata"]
+        others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], heir["uid"])]
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [heir, *others]}}
+        return await self._kube.merge_patch(resource, resources.key_of(observed), patch)
 
     async def _ensure_rest(self, resource: Resource, desired: KubeObject, observed: KubeObject) -> Ensured:
         """Make all so but the field that belongs to others, which is not even named: its value may change at any time."""

@@ -15,6 +15,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    GROUP,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -46,12 +47,17 @@ class Watched:
     resource: Resource
     label_selector: str = ""
     any_label: tuple[str, ...] = ()
+    #: Whether objects that one of our kinds controls count, too, whatever labels they have.
+    owned: bool = False
     #: Whether a cluster may do without it: others install it, before or after us.
     optional: bool = False
 
     def includes(self, obj: dict[str, Any]) -> bool:
         """Whether an object that the API server tells of is one of ours."""
         if not self.any_label:
+            return True
+        owners = obj["metadata"].get("ownerReferences", ()) if self.owned else ()
+        if any(owner.get("controller") and owner["apiVersion"].partition("/")[0] == GROUP for owner in owners):
             return True
         marks = obj["metadata"].get("labels", {})
         wanted = (each.partition("=") for each in self.any_label)
@@ -90,8 +96,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DESTINATION_RULES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
     Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
-    # A model's Service belongs to no single component.
-    Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
+    # A model's Service belongs to no single component; those of graphs on Grove carry no label, as the reference makes them.
+    Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH), owned=True),
     # Users mark accounts for component pods.
     Watched(SERVICE_ACCOUNTS, any_label=(OF_A_NAMESPACE, f"{labels.COMPONENT_POD}=true")),
     Watched(ROLES, OF_A_NAMESPACE),

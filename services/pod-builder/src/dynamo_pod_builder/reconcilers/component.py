@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
@@ -20,6 +20,7 @@ from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pods import pods_of
+from dynamo_pod_builder.reconcilers import switching
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.status.pods import look_again, troubles
@@ -32,6 +33,8 @@ KubeObject = dict[str, Any]
 RETRY_REFUSED = 60.0
 #: How long a model may be without its Service after the component that owned it went. Seconds.
 LOOK_AT_SHARED = 30.0
+#: Kinds of owners that a model's Service may have: components, and graphs on Grove.
+SHARERS = frozenset({DYNAMO_COMPONENT_DEPLOYMENTS.kind, DYNAMO_GRAPH_DEPLOYMENTS.kind})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class ComponentReconciler:
             self.reporter.component_failed(component, failure.reason, failure.message)
         urgent = failure is not None or before is not None
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, status, urgent=urgent)
-        return Result(requeue_after=_earliest(made.again, look_again(pods, now)) if wait is None else wait)
+        return Result(requeue_after=earliest(made.again, look_again(pods, now)) if wait is None else wait)
 
     async def _make(self, component: KubeObject) -> _Made:
         namespace = component["metadata"]["namespace"]
@@ -85,7 +88,10 @@ class ComponentReconciler:
                 try:
                     await self.applier.ensure(child)
                 except NameTaken as error:
-                    if not (render.is_shared(child) and error.holder_kind == DYNAMO_COMPONENT_DEPLOYMENTS.kind):
+                    if error.holder_uid and error.holder_uid == switching.graph_uid(component):
+                        # Its graph runs on Grove, or comes from there: who has the object is the graph's to decide.
+                        continue
+                    if not (render.is_shared(child) and error.holder_kind in SHARERS):
                         raise
                     # A sibling has it, and nobody tells us when the sibling goes and takes it along.
                     again = LOOK_AT_SHARED
@@ -99,7 +105,8 @@ class ComponentReconciler:
         return _Made(again=again)
 
 
-def _earliest(*delays: float | None) -> float | None:
+def earliest(*delays: float | None) -> float | None:
+    """The first of several delays; None where there is none."""
     return min((delay for delay in delays if delay is not None), default=None)
 
 

@@ -30,8 +30,8 @@ from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pods import pods_of
-from dynamo_pod_builder.reconcilers import grove, restarting
-from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
+from dynamo_pod_builder.reconcilers import grove, restarting, switching
+from dynamo_pod_builder.reconcilers.component import LOOK_AT_SHARED, RETRY_REFUSED, SHARERS, earliest
 from dynamo_pod_builder.reconcilers.restarting import Restart
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints, Starts, starts_from_one
 from dynamo_pod_builder.reconcilers.rolling import IN_PROGRESS, Rollout, roll
@@ -92,7 +92,9 @@ class GraphReconciler:
 
     def _look_again(self, made: _Made) -> float | None:
         on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
-        return grove.look_again_at(self.cache, on_grove, self.now()) if on_grove is not None else None
+        if on_grove is None:
+            return made.again
+        return earliest(made.again, grove.look_again_at(self.cache, on_grove, self.now()))
 
     async def _make(self, graph: KubeObject) -> _Made:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
@@ -110,12 +112,12 @@ class GraphReconciler:
         restart = self._restart(graph, rollout, present)
         rollout = replace(rollout, wanted=restarting.marked(rollout.wanted, restart.marks))
         try:
-            await self._apply(graph, rollout)
+            again = await self._apply(graph, rollout)
         except NameTaken as error:
             return _Made(rollout, restart, Failure("NameTaken", str(error)))
         except (Invalid, Forbidden) as error:
             return _Made(rollout, restart, Failure("RefusedByApiServer", str(error)))
-        return _Made(rollout, restart)
+        return _Made(rollout, restart, again=again)
 
     async def _have_taken(self, graph: KubeObject, made: _Made) -> _Made:
         """Have the checkpoints taken that components ask for and that nobody has taken yet."""
@@ -170,12 +172,26 @@ class GraphReconciler:
         previous = graph.get("status", {}).get("restart")
         return restarting.decide(graph["spec"].get("restart"), previous, parts, rolling=rolling)
 
-    async def _apply(self, graph: KubeObject, rollout: Rollout) -> None:
+    async def _apply(self, graph: KubeObject, rollout: Rollout) -> float | None:
+        """Write what is wanted, take out what is not. Returns seconds after which to look again though nothing was heard."""
         created: list[str] = []
         updated: list[str] = []
 
+        again: float | None = None
+        on_grove = grove.wanted_set(rollout.wanted)
+        others = switching.outgoing(self.cache, graph, on_grove)
+        family = switching.uids(others)
+
         async def ensure(child: KubeObject) -> None:
-            ensured = await self.applier.ensure(child)
+            nonlocal again
+            try:
+                ensured = await self.applier.ensure(child, family)
+            except NameTaken as error:
+                if not (render.is_shared(child) and error.holder_kind in SHARERS):
+                    raise
+                # Another graph has it, and nobody tells us when that goes and takes it along.
+                again = LOOK_AT_SHARED
+                return
             name = f"{child['kind']} {child['metadata']['name']}"
             if ensured.change is Change.CREATED:
                 created.append(name)
@@ -186,18 +202,17 @@ class GraphReconciler:
         rest = [child for child in rollout.wanted if resources.of(child) not in FIRST]
         if any(map(render.needs_ssh_keys, rollout.wanted)):
             await self.keys.ensure(graph)
-        on_grove = grove.wanted_set(rollout.wanted)
-        # The other orchestrator's objects go first: names of Services are the same on both ways.
-        for other in children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS if on_grove else POD_CLIQUE_SETS, graph):
-            await self.applier.delete(resources.of(other), other)
         try:
             await _all(ensure(child) for child in first)
             await _all(ensure(child) for child in rest)
             if on_grove is not None:
                 await grove.scale(self.cache, self.applier, on_grove)
+            else:
+                for child in switching.inherited(self.cache, graph, rollout.wanted, self.config()):
+                    await self.applier.ensure(child, {graph["metadata"]["uid"]})
             for leftover, replicas in rollout.drain:
                 await self.applier.patch_replicas(DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
-            gone = surplus(self.cache, graph, rollout.wanted, keep=rollout.kept)
+            gone = self._leftovers(graph, rollout, others)
             for leftover in gone:
                 await self.applier.delete(resources.of(leftover), leftover)
         finally:
@@ -211,32 +226,54 @@ class GraphReconciler:
             self.reporter.rollout_started(graph, rollout.components)
         if rollout.completed:
             self.reporter.rollout_completed(graph, rollout.components)
+        return again
+
+    def _leftovers(self, graph: KubeObject, rollout: Rollout, others: Sequence[KubeObject]) -> list[KubeObject]:
+        """What goes: nothing while another way still has to serve."""
+        if others and not switching.is_over(self._wanted_parts(graph, rollout)):
+            return []
+        return surplus(self.cache, graph, rollout.wanted, keep=rollout.kept)
+
+    def _wanted_parts(self, graph: KubeObject, rollout: Rollout) -> dict[str, list[Generation]]:
+        on_grove = grove.wanted_set(rollout.wanted)
+        if on_grove is not None:
+            return grove.generations(self.cache, on_grove, self.now())
+        return self._generations(graph, rollout)
+
+    def _parts(self, graph: KubeObject, rollout: Rollout | None) -> dict[str, list[Generation]]:
+        """All that runs a graph's components, on whatever way."""
+        if rollout is None:
+            return self._generations(graph, None)
+        parts = self._wanted_parts(graph, rollout)
+        on_grove = grove.wanted_set(rollout.wanted)
+        for other in switching.outgoing(self.cache, graph, on_grove):
+            if other["kind"] == POD_CLIQUE_SETS.kind:
+                for name, found in grove.generations(self.cache, other, self.now()).items():
+                    parts.setdefault(name, []).extend(replace(part, current=False) for part in found)
+        if on_grove is not None:
+            for name, found in self._generations(graph, rollout).items():
+                parts.setdefault(name, []).extend(found)
+        return parts
 
     def _outcome(self, graph: KubeObject, made: _Made) -> Outcome:
-        on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
-        parts = (
-            grove.generations(self.cache, on_grove, self.now())
-            if on_grove is not None
-            else self._generations(graph, made)
-        )
         status = graph.get("status", {})
         carried = {name: status[name] for name in CARRIED if name in status}
         if made.starts is not None:
             carried = {"checkpoints": made.starts.status} if made.starts.found else {}
         restart = made.restart.status if made.restart is not None else status.get("restart")
         return Outcome(
-            components=parts,
+            components=self._parts(graph, made.rollout),
             failure=made.failure,
             rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
             carried=carried if restart is None else {**carried, "restart": restart},
         )
 
-    def _generations(self, graph: KubeObject, made: _Made) -> dict[str, list[Generation]]:
+    def _generations(self, graph: KubeObject, rollout: Rollout | None) -> dict[str, list[Generation]]:
         current = {}
-        if made.rollout is not None:
+        if rollout is not None:
             current = {
                 child["metadata"]["name"]: child["metadata"]["labels"][labels.COMPONENT]
-                for child in made.rollout.wanted
+                for child in rollout.wanted
                 if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind
             }
         parts: dict[str, list[Generation]] = {name: [] for name in current.values()}
@@ -248,7 +285,7 @@ class GraphReconciler:
                 continue
             workload = workload_of(self.cache, dcd) if dcd is not None else None
             # Where nothing could be rendered, what is there already is all that there is to tell of.
-            is_current = name in current or made.rollout is None
+            is_current = name in current or rollout is None
             failure = failure_of(dcd) if dcd is not None else None
             of_pods = troubles(pods_of(self.cache, workload), self.now())
             parts.setdefault(component, []).append(Generation(name, workload, is_current, failure, of_pods))
@@ -262,6 +299,8 @@ class _Made:
     rollout: Rollout | None = None
     restart: Restart | None = None
     failure: Failure | None = None
+    #: Seconds after which to look again though nothing was heard.
+    again: float | None = None
 
 
 def _verdict(status: KubeObject) -> tuple[object, ...]:

@@ -1,0 +1,106 @@
+"""Grove in tests: its definitions for a while, and what its controller, which does not run here, would do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
+from dynamo_shared.kube.errors import NotFound
+
+KubeObject = dict[str, Any]
+
+
+def _definition(resource: Resource) -> KubeObject:
+    names = {"kind": resource.kind, "listKind": f"{resource.kind}List"}
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.id},
+        "spec": {
+            "group": resource.group,
+            "names": {**names, "plural": resource.plural, "singular": resource.kind.lower()},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+DEFINITIONS = [_definition(each) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS)]
+
+
+@asynccontextmanager
+async def grove_definitions(kube: KubeClient) -> AsyncIterator[None]:
+    """Grove's kinds are served while the block runs."""
+    await install_crds(kube, DEFINITIONS)
+    try:
+        yield
+    finally:
+        for definition in DEFINITIONS:
+            await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", definition["metadata"]["name"]))
+
+
+async def realize(kube: KubeClient, namespace: str, *, ready: bool = True) -> None:
+    """Make every PodCliqueSet of a namespace what Grove would make of it: cliques whose pods are all of it, and serve or not."""
+    for item in (await kube.list(POD_CLIQUE_SETS, namespace)).items:
+        for clique in item["spec"]["template"]["cliques"]:
+            await _clique(kube, item, clique, ready=ready)
+        status = {"observedGeneration": item["metadata"]["generation"], "replicas": 1}
+        await _told(kube, POD_CLIQUE_SETS, item, status)
+
+
+async def _clique(kube: KubeClient, owner: KubeObject, clique: KubeObject, *, ready: bool) -> None:
+    metadata = owner["metadata"]
+    key = ObjectKey(metadata["namespace"], f"{metadata['name']}-0-{clique['name']}")
+    try:
+        there = await kube.get(POD_CLIQUES, key)
+    except NotFound:
+        reference = {
+            "apiVersion": owner["apiVersion"],
+            "kind": owner["kind"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "controller": True,
+        }
+        there = await kube.create(
+            POD_CLIQUES,
+            {
+                "apiVersion": POD_CLIQUES.api_version,
+                "kind": POD_CLIQUES.kind,
+                "metadata": {"name": key.name, "namespace": key.namespace, "ownerReferences": [reference]},
+                "spec": {"replicas": clique["spec"]["replicas"]},
+            },
+        )
+    wanted = there["spec"]["replicas"]
+    counts = {"replicas": wanted, "updatedReplicas": wanted, "readyReplicas": wanted if ready else 0}
+    await _told(kube, POD_CLIQUES, there, {"observedGeneration": there["metadata"]["generation"], **counts})
+
+
+async def _told(kube: KubeClient, resource: Resource, obj: KubeObject, status: KubeObject) -> None:
+    metadata = obj["metadata"]
+    await kube.apply_status(
+        resource,
+        {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "status": status,
+        },
+    )

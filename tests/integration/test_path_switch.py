@@ -1,0 +1,222 @@
+"""Graphs move between Deployments and Grove while they serve: the new way first, then the old one goes; Services stay."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.registry.annotations import ENABLE_GROVE, RESTART_AT
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    NODES,
+    POD_CLIQUE_SETS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import NotFound
+
+from .grove import grove_definitions, realize
+from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+COMPONENTS = [frontend(), worker("Decode", "decode"), {**worker("Other"), "modelRef": {"name": "Qwen/Qwen3-0.6B"}}]
+
+
+@pytest.fixture(autouse=True)
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)) as up:
+        yield up
+
+
+async def uids(kube: KubeClient, resource: Resource, namespace: str) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in (await kube.list(resource, namespace)).items}
+
+
+def owner_kind(obj: dict[str, Any]) -> str:
+    (reference,) = obj["metadata"]["ownerReferences"]
+    return str(reference["kind"])
+
+
+async def until_there(kube: KubeClient, resource: Resource, key: ObjectKey) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        try:
+            return await kube.get(resource, key)
+        except NotFound:
+            return None
+
+    found: dict[str, Any] = await eventually(look, f"{resource.kind} {key}")
+    return found
+
+
+async def until_owned(kube: KubeClient, key: ObjectKey, kind: str) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        found = await kube.get(SERVICES, key)
+        return found if owner_kind(found) == kind else None
+
+    found: dict[str, Any] = await eventually(look, f"Service {key} of a {kind}")
+    return found
+
+
+async def want_grove(kube: KubeClient, key: ObjectKey, wanted: bool) -> None:
+    note = {"metadata": {"annotations": {ENABLE_GROVE: None if wanted else "false"}}}
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, note)
+
+
+async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namespace):
+    key, service = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-frontend")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=COMPONENTS))
+    await until_state(kube, key, "successful")
+    first = await kube.get(SERVICES, service)
+    assert owner_kind(first) == "DynamoComponentDeployment"
+    deployments = await uids(kube, DEPLOYMENTS, namespace)
+    models = {name: uid for name, uid in (await uids(kube, SERVICES, namespace)).items() if "model" in name}
+    assert len(models) == 1
+
+    async with grove_definitions(kube):
+        await until_there(kube, POD_CLIQUE_SETS, key)
+        taken = await until_owned(kube, service, "DynamoGraphDeployment")
+        await realize(kube, namespace, ready=False)
+
+        async def both_ways() -> bool:
+            status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+            names = status["components"]["Frontend"]["componentNames"]
+            return status["state"] == "pending" and names == ["disagg-0-frontend", "disagg-frontend"]
+
+        await eventually(both_ways, "both ways are there, and both count")
+        assert await uids(kube, DEPLOYMENTS, namespace) == deployments
+
+        await realize(kube, namespace)
+        done = await until_state(kube, key, "successful")
+        assert done["status"]["components"]["Decode"]["componentKind"] == "PodClique"
+
+        async def old_way_is_gone() -> bool:
+            return not (
+                await uids(kube, DEPLOYMENTS, namespace) or await uids(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+            )
+
+        await eventually(old_way_is_gone, "component deployments and Deployments gone")
+
+        async def only_services_of_grove() -> bool:
+            found = await uids(kube, SERVICES, namespace)
+            return {*found} == {"disagg-frontend", "disagg-decode", "disagg-other", *models}
+
+        await eventually(only_services_of_grove, "Services of the old generation gone")
+        now = await kube.get(SERVICES, service)
+        assert now["metadata"]["uid"] == taken["metadata"]["uid"] == first["metadata"]["uid"]
+        assert now["spec"]["clusterIP"] == first["spec"]["clusterIP"]
+        assert now["spec"]["selector"] == first["spec"]["selector"]
+        assert (await uids(kube, SERVICES, namespace)).items() >= models.items()
+
+        await want_grove(kube, key, False)
+        await until_owned(kube, service, "DynamoComponentDeployment")
+        await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set gone, once Deployments serve")
+        done = await until_state(kube, key, "successful")
+        assert done["status"]["components"]["Decode"]["componentKind"] == "Deployment"
+        now = await kube.get(SERVICES, service)
+        assert now["metadata"]["uid"] == first["metadata"]["uid"]
+        assert now["metadata"]["labels"] == first["metadata"]["labels"]
+        assert (await uids(kube, SERVICES, namespace)).items() >= models.items()
+        assert "disagg-decode" not in await uids(kube, SERVICES, namespace)
+
+
+async def test_a_way_that_never_serves_does_not_end_the_other(kube, namespace):
+    """Nothing runs the set: the Deployments go on, and turning back leaves them as they were."""
+    key, service = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-frontend")
+    async with grove_definitions(kube):
+        opted_out = graph(namespace, components=COMPONENTS)
+        opted_out["metadata"]["annotations"] = {ENABLE_GROVE: "False"}
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, opted_out)
+        await until_state(kube, key, "successful")
+        before = {each["metadata"]["name"]: each for each in (await kube.list(DEPLOYMENTS, namespace)).items}
+
+        await want_grove(kube, key, True)
+        await until_owned(kube, service, "DynamoGraphDeployment")
+        await until_there(kube, POD_CLIQUE_SETS, key)
+        await until_state(kube, key, "pending")
+        # Of the old way, nothing fails because its Services are another's now, and what is deleted comes back.
+        await kube.delete(DEPLOYMENTS, ObjectKey(namespace, "disagg-frontend"))
+        await until_there(kube, DEPLOYMENTS, ObjectKey(namespace, "disagg-frontend"))
+        components = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+        reasons = {each["reason"] for item in components for each in item["status"]["conditions"]}
+        assert "NameTaken" not in reasons
+
+        await want_grove(kube, key, False)
+        await until_owned(kube, service, "DynamoComponentDeployment")
+        await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set gone")
+        await until_state(kube, key, "successful")
+        after = {each["metadata"]["name"]: each for each in (await kube.list(DEPLOYMENTS, namespace)).items}
+        assert after.keys() == before.keys()
+        workers = [name for name in before if name != "disagg-frontend"]
+        assert all(after[name]["metadata"]["generation"] == before[name]["metadata"]["generation"] for name in workers)
+
+
+async def test_a_service_of_another_graph_is_not_taken(kube, namespace):
+    """By uid, never by name or label alone."""
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "disagg-frontend",
+            "namespace": namespace,
+            "labels": {"nvidia.com/dynamo-graph-deployment-name": "disagg", "nvidia.com/dynamo-component": "Frontend"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "name": (node := (await kube.list(NODES)).items[0])["metadata"]["name"],
+                    "uid": node["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {"ports": [{"port": 80}]},
+    }
+    before = await kube.create(SERVICES, theirs)
+    async with grove_definitions(kube):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=COMPONENTS))
+        failed = await until_state(kube, ObjectKey(namespace, "disagg"), "failed")
+        assert "exists already and belongs to Node" in failed["status"]["conditions"][0]["message"]
+        now = await kube.get(SERVICES, ObjectKey(namespace, "disagg-frontend"))
+        assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+async def test_a_restart_on_grove_goes_through_cliques(kube, namespace):
+    key = ObjectKey(namespace, "disagg")
+
+    async def marks() -> dict[str, str]:
+        cliques = (await kube.get(POD_CLIQUE_SETS, key))["spec"]["template"]["cliques"]
+        return {each["name"]: each["annotations"].get(RESTART_AT, "") for each in cliques}
+
+    async def carry(expected: dict[str, str]) -> None:
+        async def look() -> bool:
+            return await marks() == expected
+
+        await eventually(look, f"restart at {expected}")
+
+    async with grove_definitions(kube):
+        await kube.create(
+            DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("One"), worker("Two")])
+        )
+        await until_there(kube, POD_CLIQUE_SETS, key)
+        await realize(kube, namespace)
+        await until_state(kube, key, "successful")
+        restart = {"id": "7", "strategy": {"type": "Sequential", "order": ["Two", "One", "Frontend"]}}
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": restart}})
+        await carry({"frontend": "", "one": "", "two": "7"})
+        await realize(kube, namespace, ready=False)
+        await realize(kube, namespace)
+        await carry({"frontend": "", "one": "7", "two": "7"})
+        await realize(kube, namespace)
+        await carry({"frontend": "7", "one": "7", "two": "7"})
+        await realize(kube, namespace)
+        done = await until_state(kube, key, "successful")
+        assert done["status"]["restart"] == {"observedID": "7", "phase": "Completed"}
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": None}})
+        await until_state(kube, key, "successful")
+        assert set((await marks()).values()) == {"7"}
