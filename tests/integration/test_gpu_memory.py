@@ -136,7 +136,7 @@ async def test_a_class_of_devices_that_is_missing_is_said_and_may_come_later(
 
 
 def engine(namespace: str, name: str, index: int) -> KubeObject:
-    """A pod as Grove would make it, which no node runs."""
+    """A pod as Grove would make it, on a node that is silent, so that it does not end by itself."""
     marks = {
         "nvidia.com/dynamo-component": "Worker",
         "nvidia.com/dynamo-failover-engine-group-member": "true",
@@ -147,7 +147,7 @@ def engine(namespace: str, name: str, index: int) -> KubeObject:
     }
     spec = {
         "restartPolicy": "Never",
-        "nodeSelector": {"no": "node"},
+        "nodeName": "silent",
         "containers": [{"name": "main", "image": IMAGE}],
     }
     metadata = {"name": f"{name}-{index}", "namespace": namespace, "labels": marks}

@@ -133,3 +133,22 @@ def test_a_quoted_word_is_the_word_again_to_a_shell() -> None:
 
 def test_variables_of_kubernetes_are_not_quoted_away() -> None:
     assert commandline.quote("tcp://$(POD_IP):5555 $HOME") == '"tcp://$(POD_IP):5555 \\$HOME"'
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (container(["python3", "-m", "dynamo.vllm", "--port", "1"], ["--port", "2"]), "--port 101 --port 102"),
+        (container(["python3", "-m", "dynamo.vllm"], ["--port=1", "--x", "1"]), "--port=101 --x 1"),
+        (
+            container(["sh", "-c"], ["python3 -m dynamo.vllm --port 1 --portal 1 | tee 1"]),
+            "--port 101 --portal 1 | tee 1",
+        ),
+        (container(["python3", "-m", "dynamo.vllm"], ["--port", "$(PORT)"]), None),
+        (container(["python3", "-m", "dynamo.vllm"], ["--a-port", "1"]), None),
+        (container(["python3", "-m", "dynamo.vllm"], ["--port"]), None),
+    ],
+)
+def test_the_number_of_a_flag_raised(line, expected) -> None:
+    found = commandline.read("Worker", line).raised("--port", 100)
+    assert expected == found or " ".join([*found[0], *found[1]]).endswith(f"dynamo.vllm {expected}")

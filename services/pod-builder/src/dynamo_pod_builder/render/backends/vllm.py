@@ -104,14 +104,7 @@ class Vllm(Backend):
             variables.append(var(env.NNODES, str(context.nodes)))
         engine["env"] = with_vars(engine["env"], *variables)
         if number:
-            apart = number * (ports.VLLM_SHADOW_MASTER.number - ports.VLLM_MASTER.number)
-            master = ports.VLLM_MASTER.number + apart
-            line = commandline.read(context.component, engine)
-            engine["command"], engine["args"] = line.raised(_MASTER_PORT, apart) or line.with_flags(
-                [_MASTER_PORT, str(master)], self.name
-            )
-            line = commandline.read(context.component, engine)
-            engine["command"], engine["args"] = line.raised(_RPC_PORT, apart) or (engine["command"], engine["args"])
+            _meet_elsewhere(engine, context.component, number)
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
         """A worker's processes end when they do not find their leader, so the worker waits for it first."""
@@ -177,6 +170,17 @@ def _load_from_memory(container: KubeObject, context: PodContext) -> None:
     line = commandline.read(context.component, container)
     if line.flag(_LOAD_FORMAT) is None:
         container["command"], container["args"] = line.with_flags([_LOAD_FORMAT, "gms"], Vllm.name)
+
+
+def _meet_elsewhere(engine: KubeObject, component: str, number: int) -> None:
+    """Other ports for the processes of an engine, and for engines side by side, than those of the pod's first engine."""
+    apart = number * (ports.VLLM_SHADOW_MASTER.number - ports.VLLM_MASTER.number)
+    line = commandline.read(component, engine)
+    master = [_MASTER_PORT, str(ports.VLLM_MASTER.number + apart)]
+    engine["command"], engine["args"] = line.raised(_MASTER_PORT, apart) or line.with_flags(master, Vllm.name)
+    coordinating = commandline.read(component, engine).raised(_RPC_PORT, apart)
+    if coordinating is not None:
+        engine["command"], engine["args"] = coordinating
 
 
 def _distribute(container: KubeObject, context: PodContext, layout: Layout, group: Group, mode: Mode) -> None:
