@@ -70,7 +70,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
 
             await install_crds(kube, [DEFINITION])
             await until_state(kube, key, "pending")
-            (found,) = (await kube.list(LEADER_WORKER_SETS, namespace)).items
+            (found,) = await eventually(lambda: _groups(kube, namespace), "a LeaderWorkerSet")
             assert found["spec"]["leaderWorkerTemplate"]["size"] == 2
 
             for item in (found,):
@@ -100,3 +100,7 @@ async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
 async def _secret(kube: KubeClient, namespace: str):
     found = [each for each in (await kube.list(SECRETS, namespace)).items if each["metadata"]["name"] == "mpi-keys"]
     return found[0] if found else None
+
+
+async def _groups(kube: KubeClient, namespace: str):
+    return (await kube.list(LEADER_WORKER_SETS, namespace)).items
