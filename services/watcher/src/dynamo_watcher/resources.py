@@ -87,9 +87,9 @@ WATCHED: tuple[Watched, ...] = (
     Watched(POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     # What Grove makes of a set carries Grove's own labels.
     Watched(POD_CLIQUES, optional=True),
-    # Carries no label of ours, as the reference makes it.
-    Watched(RESOURCE_CLAIM_TEMPLATES, optional=True),
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
+    # Carry no label of ours, as the reference makes them.
+    Watched(RESOURCE_CLAIM_TEMPLATES, any_label=(labels.COMPONENT,), owned=True, optional=True),
     Watched(INGRESSES, OF_A_COMPONENT),
     Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
     Watched(HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
