@@ -178,3 +178,36 @@ def _in_namespace(manifest: KubeObject) -> KubeObject:
     placed = copy.deepcopy(manifest)
     placed["metadata"]["namespace"] = NAMESPACE
     return placed
+
+
+async def test_what_is_refused_stays_refused_in_disguise(clusters: Clusters, server: ApiServer) -> None:
+    """Who writes that an object is being deleted, or what its status is, is not believed."""
+    await clusters.become("full")
+    bad = copy.deepcopy(PROBE)
+    bad["spec"]["components"][0]["replicas"] = 2
+    bad["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    bad["status"] = {"state": "successful", "rollingUpdate": {"phase": "Completed"}}
+    status, answer = await server.ask("POST", _path(bad), _in_namespace(bad))
+    assert (status, _words(answer)) == (422, "spec.components[0].replicas: must be 1 for an endpoint picker, not 2")
+
+    status, made = await server.ask("POST", _path(PROBE), _in_namespace(PROBE))
+    assert status == 201
+    try:
+        bad["metadata"] = {**made["metadata"], **bad["metadata"]}
+        status, _ = await server.ask("PUT", f"{_path(bad)}/probe", bad)
+        assert 400 <= status < 500
+        status, after = await server.ask("GET", f"{_path(bad)}/probe")
+        assert after["spec"] == made["spec"]
+    finally:
+        await server.ask("DELETE", f"{_path(bad)}/probe")
+
+
+async def test_a_status_that_comes_along_is_no_reason_to_refuse(clusters: Clusters, server: ApiServer) -> None:
+    """The API server drops it: an object that was read and is written again has one, of another time perhaps."""
+    await clusters.become("full")
+    status, answer = await server.ask(
+        "POST", _path(PROBE), {**_in_namespace(PROBE), "status": {"state": "once-known", "observedGeneration": 7}}
+    )
+    assert status == 201, answer.get("message")
+    assert "status" not in answer
+    await server.ask("DELETE", f"{_path(PROBE)}/probe")

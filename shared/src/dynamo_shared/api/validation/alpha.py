@@ -45,7 +45,9 @@ def graph(obj: dict[str, Any]) -> Graph:
             for name, service in islice(mapping(services).items(), LOOKED_AT)
             if isinstance(service, dict) and isinstance(name, str)
         ),
-        names=tuple(str(name) for name in mapping(services)) if readable else None,
+        names=tuple(str(name) for name, service in mapping(services).items() if service is not None)
+        if readable
+        else None,
         spec=spec,
         status=mapping(obj.get("status")),
     )
