@@ -89,7 +89,10 @@ def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job
 
 async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama", job: str = "") -> KubeObject:
     async def look() -> KubeObject | None:
-        found = await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name))
+        key = ObjectKey(namespace, name)
+        if await gone(kube, DYNAMO_CHECKPOINTS, key):
+            return None
+        found = await kube.get(DYNAMO_CHECKPOINTS, key)
         status = found.get("status", {})
         return found if status.get("phase") == phase and (not job or status.get("jobName") == job) else None
 

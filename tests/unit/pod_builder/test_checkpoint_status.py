@@ -1,0 +1,202 @@
+"""Status of checkpoints, from Jobs, the agent's word and its Lease; which checkpoint a component finds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers import restoring
+from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.target import Storage
+from dynamo_pod_builder.routing import Concern, Task
+from dynamo_pod_builder.status.checkpoint import (
+    FAILED,
+    GONE,
+    PENDING,
+    Course,
+    Observation,
+    Obstacle,
+    creating,
+    ended,
+    is_held,
+    is_ready,
+    is_settled,
+    observe,
+    reason_of,
+    refused,
+)
+from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+
+KubeObject = dict[str, Any]
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HASH = "96429b2725761a09"
+JOB = f"checkpoint-job-{HASH}-1"
+TAKING = Taking(HASH, "1", Storage("claim", "/checkpoints"))
+
+
+def job(told: str = "", **ended: str) -> KubeObject:
+    """A Job; `told` is the agent's word, `ended` its conditions that hold, with their reasons."""
+    conditions = [
+        {"type": type_, "status": "True", "reason": reason, "message": f"of {reason}"}
+        for type_, reason in ended.items()
+    ]
+    marks = {"nvidia.com/snapshot-checkpoint-status": told} if told else {}
+    return {"metadata": {"name": JOB, "annotations": marks}, "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "course", "reason"),
+    [
+        (job(), Course.UNDER_WAY, "JobRunning"),
+        ({"metadata": {"name": JOB}}, Course.UNDER_WAY, "JobRunning"),
+        (job("completed"), Course.UNDER_WAY, "JobRunning"),
+        (job("completed", Complete="CompletionsReached"), Course.DONE, "JobSucceeded"),
+        (job(Complete="CompletionsReached"), Course.UNCONFIRMED, "CheckpointVerificationFailed"),
+        (job("failed"), Course.FAILED, "JobFailed"),
+        (job("failed", Complete="CompletionsReached"), Course.FAILED, "CheckpointVerificationFailed"),
+        (job(Failed="DeadlineExceeded"), Course.FAILED, "JobFailed"),
+        (job("completed", Failed="BackoffLimitExceeded"), Course.FAILED, "JobFailed"),
+        (job(SuccessCriteriaMet="CompletionsReached"), Course.UNDER_WAY, "JobRunning"),
+    ],
+)
+def test_what_a_job_and_the_agent_tell(seen: KubeObject, course: Course, reason: str) -> None:
+    observation = observe(seen)
+    assert (observation.course, observation.reason) == (course, reason)
+
+
+def test_a_failed_job_says_why_in_kubernetes_words() -> None:
+    assert observe(job(Failed="DeadlineExceeded")).message == "DeadlineExceeded: of DeadlineExceeded"
+
+
+def lease(age: float, duration: int | None = 10, holder: str = "agent") -> KubeObject:
+    renewed = (NOW - timedelta(seconds=age)).isoformat().replace("+00:00", "Z")
+    return {"spec": {"renewTime": renewed, "leaseDurationSeconds": duration, "holderIdentity": holder}}
+
+
+@pytest.mark.parametrize(
+    ("held", "holds"),
+    [
+        (None, False),
+        ({}, False),
+        ({"spec": {"holderIdentity": "agent"}}, False),
+        (lease(5), True),
+        (lease(15), False),
+        (lease(5, holder=""), False),
+        (lease(5, duration=None), False),
+    ],
+)
+def test_who_still_works_on_it(held: KubeObject | None, holds: bool) -> None:
+    assert is_held(held, NOW) is holds
+
+
+def checkpoint(name: str = "c", status: KubeObject | None = None, **metadata: Any) -> KubeObject:
+    fixed = {"namespace": "ns", "uid": f"uid-{name}", "generation": 2, "resourceVersion": "1"}
+    return {
+        "metadata": {"name": name, **fixed, "creationTimestamp": "2026-01-01T00:00:00Z", **metadata},
+        "spec": {"identity": {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}},
+        **({"status": status} if status is not None else {}),
+    }
+
+
+def ready(name: str = "c", **metadata: Any) -> KubeObject:
+    taken = checkpoint(name, creating(checkpoint(name), TAKING, NOW), **metadata)
+    return {**taken, "status": ended(taken, Observation(Course.DONE, "JobSucceeded", "well"), NOW)}
+
+
+def test_the_life_of_a_status() -> None:
+    waiting = refused(checkpoint(), HASH, Obstacle(PENDING, "NoStorage", "nowhere"), NOW)
+    assert (waiting["phase"], waiting["message"], reason_of(waiting)) == ("Pending", "nowhere", "NoStorage")
+    begun = creating(checkpoint(status=waiting), TAKING, NOW)
+    assert (begun["phase"], begun["jobName"], begun["storageType"]) == ("Creating", JOB, "pvc")
+    assert begun["location"] == f"/checkpoints/{HASH}/versions/1"
+    assert [(each["type"], each["status"]) for each in begun["conditions"]] == [
+        ("JobCreated", "True"),
+        ("JobCompleted", "False"),
+    ]
+    done = ended(checkpoint(status=begun), Observation(Course.DONE, "JobSucceeded", "well"), NOW)
+    assert (done["phase"], done["createdAt"], reason_of(done)) == ("Ready", "2026-03-01T12:00:00Z", "JobSucceeded")
+    assert done["location"] == begun["location"]
+    again = creating(checkpoint(status=done), TAKING, NOW)
+    assert "createdAt" not in again
+
+
+@pytest.mark.parametrize(
+    ("status", "settled"),
+    [
+        (None, False),
+        (creating(checkpoint(), TAKING, NOW), False),
+        (ready()["status"], True),
+        (ended(checkpoint(status=creating(checkpoint(), TAKING, NOW)), GONE, NOW), True),
+        (refused(checkpoint(), HASH, Obstacle(FAILED, "GMSSnapshotDisabled", "no"), NOW), False),
+        ({**ready()["status"], "jobName": "of another version"}, False),
+    ],
+    ids=["new", "under way", "ready", "failed", "never begun", "another version"],
+)
+def test_what_is_left_to_do(status: KubeObject | None, settled: bool) -> None:
+    assert is_settled(checkpoint(status=status), JOB) is settled
+
+
+def test_another_version_of_the_files_is_not_ready_yet() -> None:
+    assert is_ready(ready(), HASH)
+    assert not is_ready(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"}), HASH)
+
+
+def cache_of(*checkpoints: KubeObject) -> ObjectCache:
+    cache = ObjectCache()
+    restoring.index(cache)
+    for each in checkpoints:
+        cache.put(DYNAMO_CHECKPOINTS, each)
+    return cache
+
+
+def test_the_first_checkpoint_of_an_identity_is_the_one() -> None:
+    later = checkpoint("a", creationTimestamp="2026-01-02T00:00:00Z")
+    leaving = checkpoint("b", creationTimestamp="2025-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z")
+    found = restoring.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
+    assert found is not None
+    assert found["metadata"]["name"] == "y"
+    assert restoring.of_identity(cache_of(checkpoint()), "other", HASH) is None
+    assert restoring.of_identity(cache_of({**checkpoint(), "spec": {}}), "ns", HASH) is None
+
+
+def graph(name: str, experimental: KubeObject | None = None) -> KubeObject:
+    component = {"name": "Worker", **({"experimental": experimental} if experimental else {})}
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1"}
+    return {"metadata": metadata, "spec": {"components": [component]}}
+
+
+def woken(old: KubeObject | None, new: KubeObject | None, *others: KubeObject) -> set[str]:
+    cache = cache_of(*others)
+    cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("plain"))
+    cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
+    return {str(task) for task in restoring.woken_by(cache, DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)}
+
+
+STARTING = str(Task(Concern.GRAPH, ObjectKey("ns", "starting")))
+NEXT = str(Task(Concern.CHECKPOINT, ObjectKey("ns", "next")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tasks"),
+    [
+        (None, checkpoint(), {STARTING}),
+        (checkpoint(), ready(), {STARTING}),
+        (ready(), ready(labels={"a": "b"}), set()),
+        (ready(), None, {STARTING, NEXT}),
+    ],
+    ids=["made", "ready", "of no matter", "gone"],
+)
+def test_who_looks_again_when_a_checkpoint_changes(
+    old: KubeObject | None, new: KubeObject | None, tasks: set[str]
+) -> None:
+    assert woken(old, new, checkpoint("next")) == tasks
+
+
+def test_all_look_again_when_it_changes_where_checkpoints_are_kept() -> None:
+    cache = cache_of(checkpoint())
+    cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
+    tasks = restoring.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
+    assert {str(task) for task in tasks} == {str(Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))), STARTING}

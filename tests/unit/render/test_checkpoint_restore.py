@@ -1,0 +1,151 @@
+"""Pods that start from a checkpoint, whatever runs them, and what may not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_pod_builder.render.checkpoint.target import Restore, Storage
+from dynamo_pod_builder.render.config import CheckpointDefaults
+
+from .building import CONFIG, KubeObject, component, component_children, component_deployments, graph, graph_children
+
+ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
+RESTORE = Restore("0123456789abcdef", "3", Storage("claim", "/checkpoints"), "profiles/block-iouring.json")
+FOREVER = 2147483647
+VLLM = {"command": ["python3"], "args": ["-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+
+
+def starting(restore: Restore | None = RESTORE, config: render.RenderConfig = ON, **fields: Any) -> KubeObject:
+    experimental = {"checkpoint": {"checkpointRef": "c"}, **fields.pop("experimental", {})}
+    single = component(experimental=experimental, **fields)
+    dcd = component_deployments(graph(single), config)["Worker"]
+    observed = {"restore": restore} if restore is not None else {}
+    (found,) = (each for each in component_children(dcd, config, **observed) if each["kind"] == "Deployment")
+    template: KubeObject = found["spec"]["template"]
+    return template
+
+
+def test_until_a_checkpoint_is_ready_pods_load_the_model_themselves() -> None:
+    template = starting(None, main=VLLM)
+    assert template["spec"]["containers"][0]["command"] == VLLM["command"]
+    assert "snapshot" not in str(template)
+    assert "podinfo" not in str(template)
+
+
+def test_the_container_waits_for_the_agent() -> None:
+    template = starting(main=VLLM)
+    main = template["spec"]["containers"][0]
+    assert main["command"] == ["sleep", "infinity"]
+    assert "args" not in main
+    assert main["startupProbe"]["failureThreshold"] == FOREVER
+    assert main["startupProbe"]["httpGet"] == {"path": "/live", "port": "system"}
+    assert {"name": "DYN_SNAPSHOT_CONTROL_DIR", "value": "/snapshot-control"} in main["env"]
+    mounts = {each["name"]: each["mountPath"] for each in main["volumeMounts"]}
+    assert mounts["checkpoint-storage"] == "/checkpoints"
+    assert mounts["podinfo"] == "/etc/podinfo"
+    assert template["spec"]["securityContext"] == {
+        "fsGroup": 1000,
+        "seccompProfile": {"type": "Localhost", "localhostProfile": "profiles/block-iouring.json"},
+    }
+
+
+def test_the_agent_finds_the_pods() -> None:
+    metadata = starting()["metadata"]
+    assert metadata["labels"]["nvidia.com/snapshot-is-restore-target"] == "true"
+    assert metadata["labels"]["nvidia.com/snapshot-checkpoint-id"] == "0123456789abcdef"
+    found = {name: value for name, value in metadata["annotations"].items() if "snapshot" in name}
+    assert found == {
+        "nvidia.com/snapshot-artifact-version": "3",
+        "nvidia.com/snapshot-target-containers": "main",
+        "nvidia.com/snapshot-storage-type": "pvc",
+        "nvidia.com/snapshot-storage-base-path": "/checkpoints",
+    }
+
+
+LIVE = {"httpGet": {"path": "/l", "port": 1}}
+WELL = {"httpGet": {"path": "/r", "port": 1}}
+
+
+@pytest.mark.parametrize(
+    ("probes", "asked"),
+    [
+        ({"livenessProbe": LIVE, "readinessProbe": WELL}, LIVE),
+        ({"readinessProbe": WELL}, WELL),
+        ({}, {"exec": {"command": ["cat", "/snapshot-control/restore-complete"]}, "periodSeconds": 1}),
+    ],
+    ids=["liveness", "readiness", "none"],
+)
+def test_the_first_question_is_asked_as_long_as_it_takes(probes: KubeObject, asked: KubeObject) -> None:
+    # A component without a type has no probes of its own.
+    main = starting(type_=None, main=probes)["spec"]["containers"][0]
+    assert main["startupProbe"] == {**asked, "failureThreshold": FOREVER, "successThreshold": 1}
+
+
+def test_other_containers_start_as_they_do() -> None:
+    sidecar = {"name": "log", "image": "log:1", "command": ["log"]}
+    found = starting(sidecars=[sidecar])["spec"]["containers"][1]
+    assert found["command"] == ["log"]
+
+
+def test_both_engines_of_a_pod_start_from_it() -> None:
+    config = replace(ON, device_claims=True, checkpoints=CheckpointDefaults(enabled=True, gpu_memory=True))
+    template = starting(
+        config=config,
+        main=VLLM,
+        experimental={"gpuMemoryService": {}, "failover": {}},
+        annotations={KUBE_MODE: "container"},
+    )
+    assert template["metadata"]["annotations"]["nvidia.com/snapshot-target-containers"] == "engine-0,engine-1"
+    engines = template["spec"]["containers"]
+    assert [each["command"] for each in engines] == [["sleep", "infinity"]] * 2
+    control = [mount for each in engines for mount in each["volumeMounts"] if mount["name"] == "snapshot-control"]
+    assert [each["subPath"] for each in control] == ["engine-0", "engine-1"]
+
+
+KUBE_MODE = "nvidia.com/dynamo-kube-discovery-mode"
+
+
+def test_pods_of_grove_start_from_it_too() -> None:
+    config = replace(ON, grove=True)
+    obj = graph(component(experimental={"checkpoint": {"checkpointRef": "c"}}), component("Other", "decode"))
+    made = graph_children(obj, config, restores={"Worker": RESTORE})
+    (found,) = (each for each in made if each["kind"] == "PodCliqueSet")
+    first, second = found["spec"]["template"]["cliques"]
+    assert first["labels"]["nvidia.com/snapshot-is-restore-target"] == "true"
+    assert first["annotations"]["nvidia.com/snapshot-artifact-version"] == "3"
+    assert first["spec"]["podSpec"]["containers"][0]["command"] == ["sleep", "infinity"]
+    assert "nvidia.com/snapshot-is-restore-target" not in second["labels"]
+
+
+def test_starting_from_a_checkpoint_makes_no_new_generation_of_workers() -> None:
+    obj = graph(component(experimental={"checkpoint": {"checkpointRef": "c"}}))
+    cold, warm = graph_children(obj, ON), graph_children(obj, ON, restores={"Worker": RESTORE})
+    assert cold == warm
+
+
+GATED = {"checkpoint": {"checkpointRef": "c"}, "gpuMemoryService": {}}
+BETWEEN = {"checkpoint": {"checkpointRef": "c"}, "gpuMemoryService": {"mode": "InterPod"}}
+OPEN = CheckpointDefaults(enabled=True, gpu_memory=True)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "fields", "message"),
+    [
+        (CheckpointDefaults(), {"experimental": {"checkpoint": {"checkpointRef": "c"}}}, "set checkpoint.enabled"),
+        (CheckpointDefaults(enabled=True), {"experimental": GATED}, "does not hold the memory of a GPU memory service"),
+        (OPEN, {"experimental": BETWEEN}, "its GPU memory would be in another"),
+        (
+            CheckpointDefaults(enabled=True),
+            {"experimental": {"checkpoint": {"checkpointRef": "c"}}, "multinode": {"nodeCount": 2}},
+            "not of several nodes",
+        ),
+    ],
+    ids=["switched off", "the gate", "memory in another pod", "several nodes"],
+)
+def test_refusals(defaults: CheckpointDefaults, fields: KubeObject, message: str) -> None:
+    config = replace(CONFIG, checkpoints=defaults, leader_worker_sets=True, device_claims=True, grove=True)
+    with pytest.raises(render.NotDeployable, match=rf"component Worker: experimental.checkpoint: .*{message}"):
+        graph_children(graph(component(main=VLLM, **fields)), config)

@@ -1,0 +1,26 @@
+"""Storage of checkpoints in the settings: all of it, or none."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_shared.runtime.settings.operator import CheckpointStorage
+from pydantic import ValidationError
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ({"basePath": "/x"}, "pvcName is required"),
+        ({"pvcName": "c", "basePath": "x"}, "basePath must be an absolute path"),
+        ({"pvcName": "c", "basePath": "/x", "create": True}, "size is required"),
+    ],
+)
+def test_an_incomplete_claim_is_refused_where_it_is_used(claim: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        CheckpointStorage.model_validate({"type": "pvc", "pvc": claim})
+    assert CheckpointStorage.model_validate({"type": "s3", "pvc": claim}).pvc.create is claim.get("create", False)
+
+
+def test_a_complete_claim_is_taken() -> None:
+    claim = {"pvcName": "c", "basePath": "/x", "create": True, "size": "1Ti"}
+    assert CheckpointStorage.model_validate({"type": "pvc", "pvc": claim}).pvc.size == "1Ti"
