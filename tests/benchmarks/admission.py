@@ -23,6 +23,8 @@ from .platform import Bench, Stage, bench, percentile, servers
 PATHS = ("validate", "mutate", "convert")
 #: A generator that is later than this measures itself. Milliseconds at the 99th percentile.
 LATE = 5.0
+#: Until a new API server has come to rest, on the same cores. Seconds.
+SETTLE = 5.0
 
 
 async def run(rate: float, seconds: float) -> str:
@@ -34,6 +36,7 @@ async def run(rate: float, seconds: float) -> str:
     ):
         authorities = stage.directory / "ca.pem"
         authorities.write_bytes(await _bundle(process))
+        await asyncio.sleep(SETTLE)
         figures = []
         for path in PATHS:
             found = await _load(stage, port, path, rate, seconds)
