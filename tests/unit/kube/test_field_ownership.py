@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.kube.field_ownership import applied
+from dynamo_shared.kube.field_ownership import applied, predecessors
 
 OTHER = {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}}
 STATUS = {"manager": "us", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}}
@@ -33,3 +33,21 @@ def test_both_kinds_are_united():
 def test_nothing_to_do():
     assert applied([OTHER, entry("Apply", spec={}), STATUS], "us") is None
     assert applied([OTHER], "us") is None
+
+
+def test_what_a_predecessor_wrote_becomes_ours():
+    mark = "example.com/generation"
+    theirs = {
+        "manager": "old",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{mark}": {}}}, "f:spec": {"f:a": {}}},
+    }
+    of_another_version = {"manager": "old", "operation": "Update", "apiVersion": "v0", "fieldsV1": {"f:x": {}}}
+    of_status = {**theirs, "subresource": "status", "fieldsV1": {"f:status": {}}}
+    entries = [OTHER, theirs, of_another_version, of_status]
+    before = predecessors(entries, mark, "v1")
+    assert before == [theirs, of_status]
+    assert predecessors(entries, "example.com/other", "v1") == []
+    ours = {"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": theirs["fieldsV1"]}
+    assert applied(entries, "us", before) == [OTHER, of_another_version, of_status, ours]

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -105,7 +105,7 @@ class Applier:
         if fixed is not None and coverage.missing(wanted[fixed], observed[fixed]):
             await self.delete(resource, observed)
             return self._remembered(resource, Change.UPDATED, await self._kube.create(resource, wanted))
-        await claim_fields(self._kube, resource, key)
+        await claim_fields(self._kube, resource, key, of_predecessor=LAST_APPLIED_GENERATION)
         result = await self._kube.apply(resource, wanted)
         if coverage.missing(wanted, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))

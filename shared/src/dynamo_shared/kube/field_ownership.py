@@ -7,6 +7,7 @@ rewritten, as client-go's csaupgrade does it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from dynamo_shared.api.resources import ObjectKey, Resource
@@ -15,28 +16,50 @@ from dynamo_shared.kube.client import KubeClient
 Entry = dict[str, Any]
 
 
-async def claim_fields(client: KubeClient, resource: Resource, key: ObjectKey) -> None:
+async def claim_fields(client: KubeClient, resource: Resource, key: ObjectKey, *, of_predecessor: str = "") -> None:
     """Rewrite our "Update" entries of an object's managedFields to "Apply"; writes nothing where there are none.
+
+    `of_predecessor` names an annotation that another operator before us wrote: whoever owns it has written what is ours now,
+    so that what is no longer asked for goes with the next apply, as if we had written it.
 
     Raises KubeError: NotFound where the object is gone, Conflict where it changed in between.
     """
     metadata = (await client.get(resource, key))["metadata"]
-    entries = applied(metadata.get("managedFields", []), client.field_manager)
+    found = metadata.get("managedFields", [])
+    before = predecessors(found, of_predecessor, resource.api_version) if of_predecessor else ()
+    entries = applied(found, client.field_manager, before)
     if entries is None:
         return
     patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": entries}}
     await client.merge_patch(resource, key, patch)
 
 
-def applied(entries: list[Entry], manager: str) -> list[Entry] | None:
-    """The entries with those of `manager` turned into one "Apply" entry; None where nothing has to change."""
-    mine = [entry for entry in entries if entry.get("manager") == manager and not entry.get("subresource")]
-    if all(entry["operation"] == "Apply" for entry in mine):
+def predecessors(entries: list[Entry], annotation: str, api_version: str) -> list[Entry]:
+    """All entries, in terms of an API version, of the managers that own an annotation."""
+    managers = {
+        entry["manager"]
+        for entry in entries
+        if f"f:{annotation}" in entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:annotations", {})
+    }
+    return [entry for entry in entries if entry["manager"] in managers and entry.get("apiVersion") == api_version]
+
+
+def applied(entries: list[Entry], manager: str, before: Collection[Entry] = ()) -> list[Entry] | None:
+    """The entries with those of `manager`, and those `before` it, turned into one "Apply" entry of its own.
+
+    None where nothing has to change.
+    """
+    mine = [
+        entry
+        for entry in entries
+        if not entry.get("subresource") and (entry.get("manager") == manager or entry in before)
+    ]
+    if all(entry["operation"] == "Apply" and entry["manager"] == manager for entry in mine):
         return None
     fields: dict[str, Any] = {}
     for entry in mine:
         fields = _union(fields, entry.get("fieldsV1", {}))
-    ours = {**mine[-1], "operation": "Apply", "fieldsV1": fields}
+    ours = {**mine[-1], "manager": manager, "operation": "Apply", "fieldsV1": fields}
     return [entry for entry in entries if entry not in mine] + [ours]
 
 

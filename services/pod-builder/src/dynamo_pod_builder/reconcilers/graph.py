@@ -31,12 +31,13 @@ from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import grove, restarting, switching
+from dynamo_pod_builder.reconcilers.adopting import adopted
 from dynamo_pod_builder.reconcilers.component import LOOK_AT_SHARED, RETRY_REFUSED, SHARERS, earliest
 from dynamo_pod_builder.reconcilers.restarting import Restart
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints, Starts, starts_from_one
 from dynamo_pod_builder.reconcilers.rolling import IN_PROGRESS, Rollout, roll
 from dynamo_pod_builder.ssh_keys import SshKeys
-from dynamo_pod_builder.status.component import Failure, failure_of
+from dynamo_pod_builder.status.component import Failure, failure_of, is_observed
 from dynamo_pod_builder.status.conditions import find
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, Outcome, graph_status
 from dynamo_pod_builder.status.pods import troubles
@@ -108,6 +109,8 @@ class GraphReconciler:
             return _Made(failure=Failure("InvalidSpec", str(error)))
         except render.RenderError as error:
             return _Made(failure=Failure("NotDeployable", str(error)))
+        account = component_account(self.cache, graph["metadata"]["namespace"])
+        wanted = adopted(wanted, present, partial(workload_of, self.cache), config, account)
         rollout = roll(graph, wanted, present, partial(workload_of, self.cache), self.now())
         restart = self._restart(graph, rollout, present)
         rollout = replace(rollout, wanted=restarting.marked(rollout.wanted, restart.marks))
@@ -136,6 +139,8 @@ class GraphReconciler:
         )
         try:
             created = await self.checkpoints.make_for_graph(parsed, starts, config, around)
+        except render.RenderError as error:
+            return replace(made, starts=starts, failure=Failure("NotDeployable", str(error)))
         except (Invalid, Forbidden) as error:
             return replace(made, starts=starts, failure=Failure("RefusedByApiServer", str(error)))
         if created:
@@ -288,7 +293,8 @@ class GraphReconciler:
             is_current = name in current or rollout is None
             failure = failure_of(dcd) if dcd is not None else None
             of_pods = troubles(pods_of(self.cache, workload), self.now())
-            parts.setdefault(component, []).append(Generation(name, workload, is_current, failure, of_pods))
+            seen = dcd is not None and is_observed(dcd)
+            parts.setdefault(component, []).append(Generation(name, workload, is_current, failure, of_pods, seen))
         return parts
 
 

@@ -52,9 +52,12 @@ def roll(
     by_name = {dcd["metadata"]["name"]: dcd for dcd in present}
     leftovers: dict[str, list[KubeObject]] = {}
     names = {child["metadata"]["name"] for child in wanted}
+    workers = {_marks(child).get(labels.COMPONENT) for child in wanted if labels.WORKER_HASH in _marks(child)}
     for dcd in present:
-        if dcd["metadata"]["name"] not in names and labels.WORKER_HASH in dcd["metadata"].get("labels", {}):
-            leftovers.setdefault(dcd["metadata"]["labels"][labels.COMPONENT], []).append(dcd)
+        component = _marks(dcd).get(labels.COMPONENT)
+        # Workers from before there were hashes have none.
+        if dcd["metadata"]["name"] not in names and (labels.WORKER_HASH in _marks(dcd) or component in workers):
+            leftovers.setdefault(component or "", []).append(dcd)
     new: list[KubeObject] = []
     drain: list[tuple[KubeObject, int]] = []
     moving: list[str] = []
@@ -127,6 +130,11 @@ def _replicas(name: str, dcd: KubeObject | None, workload_of: Callable[[KubeObje
         ready,
         dcd["metadata"].get("creationTimestamp", ""),
     )
+
+
+def _marks(obj: KubeObject) -> Mapping[str, str]:
+    marks: Mapping[str, str] = obj["metadata"].get("labels", {})
+    return marks
 
 
 def _template_annotations(child: KubeObject) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from dynamo_pod_builder.render.config import (
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import needs_ssh_keys
 from dynamo_pod_builder.render.graph import graph_children, worker_hash
+from dynamo_pod_builder.render.hashing import canonical
 from dynamo_pod_builder.render.metadata import MANAGED_BY
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ObservedGraph",
     "RenderConfig",
     "RenderError",
+    "canonical",
     "component_children",
     "graph_children",
     "is_shared",

@@ -25,7 +25,7 @@ _UNORDERED = frozenset(
 
 def worker_hash(workers: Iterable[KubeObject]) -> str:
     """Eight hex digits over the DCD specs of all workers of a graph, before the hash itself is put into them."""
-    content = {spec["name"]: _canonical(_without_scale(spec)) for spec in workers}
+    content = {spec["name"]: canonical(_without_scale(spec)) for spec in workers}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -41,11 +41,12 @@ def _without_scale(spec: KubeObject) -> KubeObject:
     return kept
 
 
-def _canonical(value: Any, key: str = "") -> Any:
+def canonical(value: Any, key: str = "") -> Any:
+    """A value with the lists whose order does not count in the order of their names."""
     if isinstance(value, dict):
-        return {name: _canonical(item, name) for name, item in value.items()}
+        return {name: canonical(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        items = [_canonical(item) for item in value]
+        items = [canonical(item) for item in value]
         if key in _UNORDERED and all(isinstance(item, dict) for item in items):
             # Stable: of two entries of one name the later still wins.
             items.sort(key=lambda item: (str(item.get("name", "")), str(item.get("mountPath", ""))))

@@ -1,0 +1,207 @@
+"""A worker generation that makes the same pods is the wanted one, whatever its hash: of the reference, or ours of old."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_type
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, OPERATOR_ORIGIN_VERSION, RESTART_AT
+from dynamo_shared.api.v1beta1 import parse_graph
+
+from .building import CONFIG, component, component_children, graph, graph_children, of_kind
+from .recorded import CASES, canonical_module, load
+from .test_conformance import CONFIG as RECORDED_CONFIG
+from .test_conformance import NAMESPACE, graphs, is_refused, slug
+
+KubeObject = dict[str, Any]
+
+OLD = "0123abcd"
+
+
+def wanted_of(*components: KubeObject) -> list[KubeObject]:
+    return graph_children(graph(*components))
+
+
+def under(hash_: str, wanted: list[KubeObject], made: str = "2026-01-01T00:00:00Z") -> list[KubeObject]:
+    """The same workers, as they would be there with another hash."""
+    current = current_hash(wanted)
+    found = json.loads(json.dumps(of_kind(wanted, "DynamoComponentDeployment")).replace(current, hash_))
+    for each in found:
+        each["metadata"] |= {"uid": f"uid-of-{each['metadata']['name']}", "creationTimestamp": made}
+    return [each for each in found if labels.WORKER_HASH in each["metadata"]["labels"]]
+
+
+def current_hash(wanted: list[KubeObject]) -> str:
+    (found,) = {
+        each["metadata"]["labels"][labels.WORKER_HASH]
+        for each in of_kind(wanted, "DynamoComponentDeployment")
+        if labels.WORKER_HASH in each["metadata"]["labels"]
+    }
+    return str(found)
+
+
+def names_after(wanted: list[KubeObject], present: list[KubeObject], workload: KubeObject | None = None) -> set[str]:
+    result = adopted(wanted, present, lambda _: workload, CONFIG)
+    return {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
+
+
+FRONTEND, ONE, TWO = component("Front", "frontend"), component("One"), component("Two", "decode")
+WANTED = wanted_of(FRONTEND, ONE, TWO)
+PLAIN = {f"graph-{name}-{current_hash(WANTED)}" for name in ("one", "two")} | {"graph-front"}
+ADOPTED = {f"graph-one-{OLD}", f"graph-two-{OLD}", "graph-front"}
+
+
+def changed(present: list[KubeObject], **spec: Any) -> list[KubeObject]:
+    first, *rest = copy.deepcopy(present)
+    first["spec"].update(spec)
+    return [first, *rest]
+
+
+def annotated(present: list[KubeObject], **notes: str) -> list[KubeObject]:
+    first, *rest = copy.deepcopy(present)
+    metadata = first["spec"]["podTemplate"]["metadata"]
+    metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
+    return [first, *rest]
+
+
+def test_the_same_pods_keep_their_names_and_hash():
+    there = under(OLD, WANTED)
+    result = adopted(WANTED, there, lambda _: None, CONFIG)
+    found = {each["metadata"]["name"]: each for each in of_kind(result, "DynamoComponentDeployment")}
+    assert found.keys() == ADOPTED
+    worker = found[f"graph-one-{OLD}"]
+    assert worker["metadata"]["labels"][labels.WORKER_HASH] == OLD
+    assert worker["spec"]["podTemplate"]["metadata"]["labels"][labels.WORKER_HASH] == OLD
+    assert [each for each in result if each["kind"] != "DynamoComponentDeployment"] == [
+        each for each in WANTED if each["kind"] != "DynamoComponentDeployment"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("there", "names"),
+    [
+        pytest.param([], PLAIN, id="nothing there"),
+        pytest.param(under(OLD, WANTED)[:1], PLAIN, id="a component is missing"),
+        pytest.param(changed(under(OLD, WANTED), replicas=7), ADOPTED, id="another number of pods"),
+        pytest.param(annotated(under(OLD, WANTED), **{RESTART_AT: "x"}), ADOPTED, id="restarted once"),
+        pytest.param(annotated(under(OLD, WANTED), **{OPERATOR_ORIGIN_VERSION: "0.9.0"}), ADOPTED, id="another origin"),
+        pytest.param(annotated(under(OLD, WANTED), team="a"), PLAIN, id="an annotation of pods differs"),
+        pytest.param(changed(under(OLD, WANTED), type="prefill"), PLAIN, id="another type"),
+        pytest.param(
+            changed(under(OLD, WANTED), sharedMemorySize="1Gi"), PLAIN, id="one worker differs: none is taken"
+        ),
+        pytest.param(changed(under(OLD, WANTED), multinode={"nodeCount": "x"}), PLAIN, id="not to be read"),
+        pytest.param(
+            [*under(OLD, WANTED), *under(current_hash(WANTED), WANTED)[:1]], PLAIN, id="the wanted one has begun"
+        ),
+        pytest.param(
+            [*changed(under("feed0000", WANTED), sharedMemorySize="1Gi"), *under(OLD, WANTED)],
+            ADOPTED,
+            id="back to one of two",
+        ),
+        pytest.param(
+            [*under("feed0000", WANTED, "2025-01-01T00:00:00Z"), *under(OLD, WANTED)], ADOPTED, id="the newest of two"
+        ),
+    ],
+)
+def test_what_is_adopted(there, names):
+    assert names_after(WANTED, there) == names
+
+
+def test_the_same_written_otherwise_is_the_same():
+    """What an API server or another program leaves out or adds without meaning."""
+    there = copy.deepcopy(under(OLD, WANTED))
+    for each in there:
+        main = each["spec"]["podTemplate"]["spec"]["containers"][0]
+        main["resources"] = {}
+        main["env"] = []
+    assert names_after(WANTED, there) == ADOPTED
+
+
+def test_workers_from_before_hashes_keep_their_plain_names():
+    there = copy.deepcopy(under(OLD, WANTED))
+    for each in there:
+        each["metadata"]["name"] = each["metadata"]["name"].removesuffix(f"-{OLD}")
+        del each["metadata"]["labels"][labels.WORKER_HASH]
+        del each["spec"]["podTemplate"]["metadata"]["labels"][labels.WORKER_HASH]
+    assert names_after(WANTED, there) == {"graph-front", "graph-one", "graph-two"}
+
+
+def test_an_engine_that_cannot_be_changed_stays():
+    there = changed(under(OLD, WANTED), backendFramework="vllm")
+    result = adopted(WANTED, there, lambda _: None, CONFIG)
+    found = {each["metadata"]["name"]: each["spec"] for each in of_kind(result, "DynamoComponentDeployment")}
+    assert found[f"graph-one-{OLD}"]["backendFramework"] == "vllm"
+
+
+def test_pods_of_the_reference_tell_where_its_component_cannot():
+    """What only v1alpha1 can say, the reference keeps in annotations of its own."""
+    wanted = wanted_of(component("One", annotations={"team": "a"}))
+    (there,) = under(OLD, wanted)
+    del there["spec"]["podTemplate"]["metadata"]["annotations"]["team"]
+    (named,) = of_kind(json.loads(json.dumps(wanted).replace(current_hash(wanted), OLD)), "DynamoComponentDeployment")
+    (workload,) = of_kind(component_children(named), "Deployment")
+    assert names_after(wanted, [there], workload) != {f"graph-one-{OLD}"}, "ours: the component counts"
+    there["metadata"]["annotations"] = {LAST_APPLIED_GENERATION: "1"}
+    assert names_after(wanted, [there], workload) == {f"graph-one-{OLD}"}
+    assert names_after(wanted, [there], None) != {f"graph-one-{OLD}"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "marks", "legacy"),
+    [
+        ("decode", {labels.COMPONENT_TYPE: "worker", labels.SUB_COMPONENT_TYPE: "decode"}, "worker"),
+        ("decode", {labels.COMPONENT_TYPE: "worker"}, "worker"),
+        ("decode", {labels.COMPONENT_TYPE: "worker", labels.SUB_COMPONENT_TYPE: "prefill"}, ""),
+        ("decode", {labels.COMPONENT_TYPE: "decode", labels.SUB_COMPONENT_TYPE: "decode"}, ""),
+        ("worker", {labels.COMPONENT_TYPE: "worker"}, ""),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])
+def test_pods_that_carry_the_type_of_old_keep_it(type_, marks, legacy, kind):
+    template = {"metadata": {"labels": marks}}
+    spec = {"template": template} if kind == "Deployment" else {"leaderWorkerTemplate": {"workerTemplate": template}}
+    assert legacy_type({"spec": {"type": type_}}, {"kind": kind, "spec": spec}) == legacy
+    assert legacy_type({"spec": {"type": type_}}, None) == ""
+
+
+FILES = sorted((CASES / "deployments").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", [each for each in FILES if not is_refused(each)], ids=slug)
+def test_every_recorded_generation_is_adopted(path):
+    case, canonical = load(path), canonical_module()
+    text = json.dumps(case["expected"]).replace("case-namespace", NAMESPACE).replace("workerhash", OLD)
+    recorded = json.loads(text)
+    workloads = {
+        obj["metadata"]["name"]: {**obj, "kind": "Deployment" if "deployments" in key else "LeaderWorkerSet"}
+        for key, obj in recorded.items()
+        if canonical.resource_of(key) in ("deployments", "leaderworkersets")
+    }
+    for given in graphs(case):
+        metadata = {**given["metadata"], "namespace": NAMESPACE, "uid": "graph-uid", "generation": 1}
+        wanted = render.graph_children(parse_graph({**given, "metadata": metadata}), RECORDED_CONFIG)
+        present = [
+            {
+                "apiVersion": "nvidia.com/v1beta1",
+                "kind": "DynamoComponentDeployment",
+                **obj,
+                "metadata": {
+                    **obj["metadata"],
+                    "namespace": NAMESPACE,
+                    "uid": f"uid-of-{obj['metadata']['name']}",
+                    "annotations": {LAST_APPLIED_GENERATION: "1"},
+                },
+            }
+            for key, obj in recorded.items()
+            if canonical.resource_of(key) == "dynamocomponentdeployments"
+            and obj["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] == given["metadata"]["name"]
+        ]
+        result = adopted(wanted, present, lambda dcd: workloads.get(dcd["metadata"]["name"]), RECORDED_CONFIG)
+        names = {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
+        assert names == {each["metadata"]["name"] for each in present}
