@@ -33,7 +33,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime import load_settings, running
 
-from tests.conformance import definitions, differences
+from . import definitions, differences
 
 KubeObject = dict[str, Any]
 
@@ -80,10 +80,10 @@ class Outcome:
 
 
 @asynccontextmanager
-async def cluster(folder: Path, *, grove: bool) -> AsyncIterator[KubeClient]:
-    """A control plane with all that the cases need, and the platform on it."""
+async def cluster(folder: Path, *, grove: bool, nodes: int = 0) -> AsyncIterator[KubeClient]:
+    """A control plane with all that the cases need, and the platform on it; with `nodes`, pods run, too."""
     programs = Programs()
-    options = ControlPlaneOptions(scheduler=False, kwok_nodes=0, prepare=install_definitions)
+    options = ControlPlaneOptions(scheduler=nodes > 0, kwok_nodes=nodes, prepare=install_definitions)
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(ControlPlane(options, programs))
         nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
@@ -110,7 +110,7 @@ async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcom
     """Create what a case creates, wait until nothing moves, read everything, and clean up."""
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     try:
-        refused = await _create(kube, case, namespace)
+        refused = await create(kube, case, namespace)
         objects, failed = await _settled(kube, namespace)
     finally:
         for graph in (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items:
@@ -119,7 +119,8 @@ async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcom
     return Outcome(namespace, objects, tuple(refused), tuple(failed))
 
 
-async def _create(kube: KubeClient, case: KubeObject, namespace: str) -> list[str]:
+async def create(kube: KubeClient, case: KubeObject, namespace: str) -> list[str]:
+    """Create the claims and the manifests of a case; what the API server refuses, and why."""
     refused = []
     claims = [_claim(name) for name in case["existing_pvcs"]]
     for manifest in [*claims, *case["input"]]:
@@ -141,7 +142,9 @@ def _resource(manifest: KubeObject) -> Resource:
     group, _, version = manifest["apiVersion"].rpartition("/")
     known = {each.kind: each.plural for each in (*COMPARED, DYNAMO_GRAPH_DEPLOYMENTS)}
     kind = manifest["kind"]
-    return Resource(group, version, known.get(kind, f"{kind.lower()}s"), kind)
+    return Resource(
+        group, version, known.get(kind, f"{kind.lower()}s"), kind, namespaced=not kind.startswith("Cluster")
+    )
 
 
 async def _settled(kube: KubeClient, namespace: str) -> tuple[dict[str, KubeObject], list[str]]:

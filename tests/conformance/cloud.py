@@ -1,0 +1,44 @@
+"""What the clouds of the examples have and KWOK's nodes have not: network cards, volumes for claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, Resource
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists
+
+KubeObject = dict[str, Any]
+
+PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CARDS = {"vpc.amazonaws.com/efa": "32"}
+
+
+async def add_network_cards(kube: KubeClient) -> None:
+    """Give every node the network cards that examples ask for."""
+    for node in (await kube.list(NODES)).items:
+        name = {"name": node["metadata"]["name"]}
+        identity = {"apiVersion": NODES.api_version, "kind": NODES.kind, "metadata": name}
+        await kube.apply_status(NODES, {**identity, "status": {"capacity": CARDS, "allocatable": CARDS}})
+
+
+async def bind_claims(kube: KubeClient, namespace: str) -> None:
+    """A volume for each claim of a namespace: nobody here would provide one."""
+    for claim in (await kube.list(PERSISTENT_VOLUME_CLAIMS, namespace)).items:
+        spec, name = claim["spec"], claim["metadata"]["name"]
+        volume = {
+            "apiVersion": PERSISTENT_VOLUMES.api_version,
+            "kind": PERSISTENT_VOLUMES.kind,
+            "metadata": {"name": f"{namespace}-{name}"},
+            "spec": {
+                "capacity": spec["resources"]["requests"],
+                "accessModes": spec["accessModes"],
+                "storageClassName": spec.get("storageClassName", ""),
+                "claimRef": {"namespace": namespace, "name": name},
+                "hostPath": {"path": f"/volumes/{namespace}/{name}"},
+            },
+        }
+        try:
+            await kube.create(PERSISTENT_VOLUMES, volume)
+        except AlreadyExists:
+            continue
