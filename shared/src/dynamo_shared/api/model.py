@@ -78,18 +78,22 @@ def drop_nulls(value: Any) -> Any:
     return _pruned(value) if _has_nulls(value) else value
 
 
+#: Written `dict | list`, the union would be made anew for each of thousands of values.
+_HOLDERS = (dict, list)
+
+
 def _has_nulls(value: Any) -> bool:
     pending = [value]
     while pending:
         current = pending.pop()
         if isinstance(current, dict):
-            for key, item in current.items():
-                if item is None and key not in MEANT_NULLS:
-                    return True
-                if isinstance(item, dict | list):
+            for item in current.values():
+                if isinstance(item, _HOLDERS):
                     pending.append(item)
+                elif item is None and any(each is None and key not in MEANT_NULLS for key, each in current.items()):
+                    return True
         elif isinstance(current, list):
-            pending += [item for item in current if isinstance(item, dict | list)]
+            pending += [item for item in current if isinstance(item, _HOLDERS)]
     return False
 
 
