@@ -105,10 +105,11 @@ class Checkpoints:
     ) -> list[KubeObject]:
         """Make the missing checkpoints of a graph's components. RenderError, and KubeError where one is refused."""
         # An engine is the same whatever runs it: what it would be as a component deployment tells all.
-        alone = replace(config, grove=False, leader_worker_sets=True)
+        components = [each for each in graph.spec.components if each.name in starts.missing]
+        part = graph.model_copy(update={"spec": graph.spec.model_copy(update={"components": components})})
         made: list[KubeObject] = []
-        for child in render.graph_children(graph, alone):
-            if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind and child["spec"]["name"] in starts.missing:
+        for child in render.graph_children(part, replace(config, grove=False)):
+            if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
                 identity = starts.missing[child["spec"]["name"]]
                 made += await self._make(checkpoint_of(parse_component(child), identity, config, around))
         return made

@@ -172,7 +172,7 @@ class Mpi(Section):
 
 
 class Seccomp(Section):
-    """Seccomp of checkpoint jobs."""
+    """Seccomp of checkpoint jobs, and of pods that start from a checkpoint."""
 
     disabled: bool = Field(False, description="Run without a profile.")
     profile: str = Field("profiles/block-iouring.json", description="Localhost profile.")
@@ -216,7 +216,7 @@ class CheckpointStorage(Section):
 class Checkpoint(Section):
     """Checkpoint and restore."""
 
-    enabled: bool = Field(False, description="Whether restore is used.")
+    enabled: bool = Field(False, description="Whether checkpoints are taken, and started from.")
     seccomp: Seccomp = Seccomp()
     storage: CheckpointStorage = CheckpointStorage()
 
