@@ -26,6 +26,7 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     ObjectKey,
     Resource,
+    key_of,
 )
 from dynamo_shared.kube import KubeClient
 
@@ -233,6 +234,32 @@ async def test_a_deleted_job_fails_its_checkpoint_and_a_new_version_takes_it_aga
     await until_phase(kube, namespace, "Ready", job=second)
 
 
+async def test_a_job_that_was_made_before_a_stop_is_taken_up(control_plane, nats_server, kube, namespace):
+    made = await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true", **STORAGE)
+    async with platform(configured):
+        await until_phase(kube, namespace, "Creating")
+    before = await kube.get(JOBS, ObjectKey(namespace, JOB))
+    # As if the stop had come right after the Job was made.
+    await kube.merge_patch(DYNAMO_CHECKPOINTS, key_of(made), {"status": None}, subresource="status")
+    async with platform(configured):
+        await until_phase(kube, namespace, "Creating")
+    assert (await kube.get(JOBS, ObjectKey(namespace, JOB)))["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_checkpoint_that_is_made_anew_at_once_has_a_job_of_its_own(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    await until_phase(kube, namespace, "Creating")
+    before = await kube.get(JOBS, ObjectKey(namespace, JOB))
+    await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"))
+    anew = await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+    await until_phase(kube, namespace, "Creating")
+    job = await kube.get(JOBS, ObjectKey(namespace, JOB))
+    assert job["metadata"]["uid"] != before["metadata"]["uid"]
+    assert job["metadata"]["ownerReferences"][0]["uid"] == anew["metadata"]["uid"]
+
+
 @pytest.mark.usefixtures("running_platform")
 async def test_an_identity_has_one_checkpoint_and_the_next_takes_over_when_it_goes(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, "first"))
@@ -351,6 +378,9 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
         return status["checkpoints"]["Worker"]["ready"] and status["state"] == "successful"
 
     await eventually(ready, "the graph serves from its checkpoint")
+    (deployment,) = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+    # Written once cold and once warm: what the API server fills in is no drift.
+    assert deployment["metadata"]["generation"] == 2
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def nothing() -> bool:
