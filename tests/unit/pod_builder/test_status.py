@@ -9,7 +9,7 @@ from typing import Any
 
 import dynamo_pod_builder
 import pytest
-from dynamo_pod_builder.status.component import FAILURES, Failure, component_status, failure_of
+from dynamo_pod_builder.status.component import FAILURES, Failure, component_status, failure_of, is_observed
 from dynamo_pod_builder.status.graph import Generation, Outcome, graph_status
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_pod_builder.status.workload import readiness
@@ -245,3 +245,15 @@ def test_every_failure_is_known_as_one():
     reasons = {found for source in sources for found in re.findall(r'\bFailure\("(\w+)"', source.read_text())}
     assert reasons
     assert reasons <= FAILURES
+
+
+def test_what_serves_an_earlier_spec_is_no_success():
+    component: dict[str, Any] = {"metadata": {"name": "c", "generation": 1}}
+    assert not is_observed(component)
+    component["status"] = component_status(component, deployment(), None, NOW)
+    assert is_observed(component)
+    component["metadata"]["generation"] = 2
+    assert not is_observed(component)
+    status = graph_status(GRAPH, Outcome({"A": [Generation("a", deployment(), observed=False)]}), NOW)
+    assert status["state"] == "pending"
+    assert status["conditions"][0]["message"] == "Resources not ready: A: its change is not yet acted on"

@@ -7,7 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS, POD_CLIQUES, ObjectKey, Resource
+from dynamo_shared.api.resources import (
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
+    ObjectKey,
+    Resource,
+    key_of,
+)
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_pod_builder.applying import Applier
@@ -21,10 +28,16 @@ KubeObject = dict[str, Any]
 def generations(cache: ObjectCache, pod_clique_set: KubeObject, now: datetime) -> dict[str, list[Generation]]:
     """What runs each component of a graph, by the component's name."""
     namespace = pod_clique_set["metadata"]["namespace"]
+    stored = cache.get(POD_CLIQUE_SETS, key_of(pod_clique_set)) or pod_clique_set
+    # Grove changes cliques only after it has said that it saw the change of their set.
+    seen = stored.get("status", {}).get("observedGeneration")
+    is_seen = seen is None or seen >= stored["metadata"].get("generation", 1)
     found = {}
     for component, resource, name, _ in _workloads(pod_clique_set):
         workload = cache.get(resource, ObjectKey(namespace, name))
-        found[component] = [Generation(name, workload, troubles=troubles(pods_of(cache, workload), now))]
+        found[component] = [
+            Generation(name, workload, troubles=troubles(pods_of(cache, workload), now), observed=is_seen)
+        ]
     return found
 
 

@@ -76,6 +76,12 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
     return Failure(entry["reason"], entry["message"])
 
 
+def is_observed(component: dict[str, Any]) -> bool:
+    """Whether a DCD's present spec has been acted on: before, its workload may serve what was wanted earlier."""
+    seen = component.get("status", {}).get("observedGeneration", 0)
+    return bool(seen >= component["metadata"].get("generation", 1))
+
+
 def is_available(component: dict[str, Any]) -> bool:
     """Whether a DCD's status says that it serves."""
     entry = find(component.get("status", {}).get("conditions", ()), AVAILABLE)

@@ -10,7 +10,7 @@ from typing import Any
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.conditions import condition
 from dynamo_pod_builder.status.pods import Trouble
-from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not
+from dynamo_pod_builder.status.workload import Readiness, readiness, replicas_of, why_not
 
 INITIALIZING, PENDING, SUCCESSFUL, FAILED = "initializing", "pending", "successful", "failed"
 READY = "Ready"
@@ -33,6 +33,8 @@ class Generation:
     failure: Failure | None = None
     #: Of its pods.
     troubles: Sequence[Trouble] = ()
+    #: Whether the workload was made by the component's present spec, and not yet by the one before.
+    observed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _verdict(outcome: Outcome) -> tuple[str, str, str]:
         (name, state)
         for name, parts in sorted(outcome.components.items())
         for part in parts
-        if part.current and not (state := why_not(readiness(part.workload), part.troubles)).ready
+        if part.current and not (state := _state(part)).ready
     ]
     waiting = [f"{name}: {state.message}" for name, state in states]
     stuck = [f"{name}: {state.message}" for name, state in states if state.reason]
@@ -106,6 +108,13 @@ def _verdict(outcome: Outcome) -> tuple[str, str, str]:
     if waiting:
         return PENDING, reason or SOME_NOT_READY, "Resources not ready: " + "; ".join(waiting)
     return SUCCESSFUL, ALL_READY, "All resources are ready"
+
+
+def _state(part: Generation) -> Readiness:
+    state = why_not(readiness(part.workload), part.troubles)
+    if state.ready and not part.observed:
+        return Readiness(False, "its change is not yet acted on")
+    return state
 
 
 def _merged(parts: Sequence[Generation]) -> dict[str, Any] | None:
