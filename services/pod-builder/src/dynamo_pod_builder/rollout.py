@@ -17,13 +17,17 @@ DEFAULT_MARGIN = "25%"
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """A worker DCD as it stands: replicas asked for, pods available and ready, and when it was made (RFC 3339)."""
+    """A worker DCD as it stands: replicas asked for, pods available and ready, and when it was made (RFC 3339).
+
+    `left` are pods that there are, whether they serve or not.
+    """
 
     name: str
     wanted: int
     available: int
     ready: int
     created: str = ""
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,12 @@ def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unava
         old_target -= targets[part.name]
     done = new.ready >= desired and all(part.ready == 0 and part.wanted == 0 for part in old)
     return Step(new_target, targets, done)
+
+
+def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> Step:
+    """The next step where old and new pods must never run side by side: the old ones go, then the new ones come."""
+    gone = all(part.wanted == 0 and part.left == 0 for part in old)
+    return Step(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
 
 
 def _resolve(value: str, desired: int, *, up: bool) -> int:

@@ -3,6 +3,7 @@
 One of the following can be the case for a worker component:
 1. Nothing of it is there, or only the wanted generation: it gets the replicas of the spec.
 2. Other generations are there: both move one step (`rollout.step`); the others are deleted once the wanted one serves.
+3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
-from dynamo_pod_builder.rollout import Replicas, margins, step
+from dynamo_pod_builder.render.deployment import RECREATE
+from dynamo_pod_builder.rollout import Replicas, margins, replace_all, step
 from dynamo_pod_builder.status.conditions import timestamp
-from dynamo_pod_builder.status.workload import ready_replicas
+from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 KubeObject = dict[str, Any]
 
@@ -70,15 +73,13 @@ def roll(
             continue
         moving.append(component)
         desired = child["spec"].get("replicas", 1)
-        surge, unavailable = margins(desired, _template_annotations(child))
-        there = by_name.get(child["metadata"]["name"])
-        next_ = step(
-            desired,
-            _replicas(child["metadata"]["name"], there, workload_of),
-            [_replicas(dcd["metadata"]["name"], dcd, workload_of) for dcd in old],
-            surge,
-            unavailable,
-        )
+        marks = _template_annotations(child)
+        there = _replicas(child["metadata"]["name"], by_name.get(child["metadata"]["name"]), workload_of)
+        before = [_replicas(dcd["metadata"]["name"], dcd, workload_of) for dcd in old]
+        if marks.get(DEPLOYMENT_STRATEGY) == RECREATE:
+            next_ = replace_all(desired, there, before)
+        else:
+            next_ = step(desired, there, before, *margins(desired, marks))
         finished = finished and next_.done
         new.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
         drain += [
@@ -129,6 +130,7 @@ def _replicas(name: str, dcd: KubeObject | None, workload_of: Callable[[KubeObje
         available,
         ready,
         dcd["metadata"].get("creationTimestamp", ""),
+        replicas_left(workload_of(dcd)),
     )
 
 

@@ -26,7 +26,7 @@ from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import cluster_role_access, discovery_access
 from dynamo_pod_builder.render.scaling_adapter import scaling_adapters
 from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
-from dynamo_pod_builder.render.v1alpha1 import handed_down, of_graph
+from dynamo_pod_builder.render.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
 from dynamo_pod_builder.render.volume_claims import volume_claims
 
 KubeObject = dict[str, Any]
@@ -42,7 +42,8 @@ def graph_children(
     _check(graph, config)
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata)
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
-    specs = _component_specs(graph, config)
+    alpha = of_graph(graph)
+    specs = _component_specs(graph, config, alpha)
     engine = _engine(graph, specs)
     grove = on_grove(graph, config)
     for component in graph.spec.components:
@@ -53,7 +54,6 @@ def graph_children(
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
 
-    alpha = of_graph(graph)
     children = volume_claims(graph.metadata.name, namespace, alpha.claims, owner)
     children += gateway_children(graph, config, owner)
     children += scaling_adapters(graph, owner)
@@ -88,7 +88,7 @@ def on_grove(graph: DynamoGraphDeployment, config: RenderConfig) -> bool:
 
 def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
     """Hash that the workers of a graph carry in their names; "" for a graph without workers."""
-    return _generation(graph, _component_specs(graph, config))
+    return _generation(graph, _component_specs(graph, config, of_graph(graph)))
 
 
 def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
@@ -131,15 +131,18 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
     return children
 
 
-def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
+def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig, alpha: OfGraph) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
     marks = graph_annotations(graph, config)
-    return [_component_spec(component, graph, marks) for component in graph.spec.components]
+    return [_component_spec(component, graph, marks, alpha) for component in graph.spec.components]
 
 
-def _component_spec(component: Component, graph: DynamoGraphDeployment, marks: dict[str, str]) -> KubeObject:
+def _component_spec(
+    component: Component, graph: DynamoGraphDeployment, marks: dict[str, str], alpha: OfGraph
+) -> KubeObject:
     spec = to_dict(component)
-    template = graph_template(spec.get("podTemplate") or {}, graph, marks, component.frontend_sidecar)
+    own = with_metadata(spec.get("podTemplate") or {}, alpha.services.get(component.name))
+    template = graph_template(own, graph, marks, component.frontend_sidecar)
     if component.type is ComponentType.PLANNER:
         template = {
             **template,

@@ -1,7 +1,7 @@
 """What only v1alpha1 can say of a component: kept by conversion in an annotation, and acted on all the same.
 
-A graph's services hand it down to their component deployments in the same annotation, so that a component deployment
-which somebody wrote in v1alpha1 is no special case.
+A graph's services hand it down to their component deployments: labels and annotations in the pod template, the rest in
+the same annotation, so that a component deployment which somebody wrote in v1alpha1 is no special case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KubeObject = dict[str, Any]
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
 #: Fields of a service that are acted on and have no place in v1beta1.
-_HANDED_DOWN = ("annotations", "labels", "ingress", "componentType")
+_HANDED_DOWN = ("ingress", "componentType")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,17 @@ def of_component(component: DynamoComponentDeployment) -> OfComponent:
         spec.get("ingress"),
         written if component.spec.type is None and written not in set(ComponentType) else "",
     )
+
+
+def with_metadata(template: KubeObject, service: KubeObject | None) -> KubeObject:
+    """A pod template with a service's labels and annotations beneath its own."""
+    metadata = template.get("metadata") or {}
+    found = {
+        part: {**beneath, **(metadata.get(part) or {})}
+        for part in ("labels", "annotations")
+        if (beneath := (service or {}).get(part))
+    }
+    return {**template, "metadata": {**metadata, **found}} if found else template
 
 
 def handed_down(component: KubeObject, service: KubeObject | None) -> KubeObject:

@@ -65,6 +65,16 @@ def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
     return status.get(serving, 0), status.get("readyReplicas", status.get(serving, 0))
 
 
+def replicas_left(workload: KubeObject | None) -> int:
+    """Replicas that there are, serving or not; what was asked for, while that is not yet acted on."""
+    if workload is None:
+        return 0
+    status, wanted = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
+    seen = status.get("observedGeneration", workload["metadata"].get("generation", 1))
+    current = seen >= workload["metadata"].get("generation", 1)
+    return int(status.get("replicas", 0)) if current else max(wanted, status.get("replicas", 0))
+
+
 def replicas_of(workload: KubeObject | None) -> KubeObject | None:
     """`status.component` of a DCD and `status.components[name]` of a DGD; None before there is a workload."""
     if workload is None:
