@@ -90,3 +90,17 @@ def test_listeners_hear_of_what_changed_and_one_that_fails_harms_nobody() -> Non
     cache.put(DEPLOYMENTS, obj(1))
     cache.remove(DEPLOYMENTS, KEY)
     assert heard == [("deployments.apps", KEY, None, obj(1)), ("deployments.apps", KEY, obj(1), None)]
+
+
+def test_of_large_objects_only_what_is_read_is_kept() -> None:
+    cache = ObjectCache()
+    heard: list[Any] = []
+    cache.on_change(lambda _resource, _key, old, new: heard.append((old, new)))
+    cache.keep_only(DEPLOYMENTS, lambda found: {"metadata": found["metadata"]})
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    cache.put(DEPLOYMENTS, obj(1) | {"spec": {"replicas": 1}})
+    cache.put(DEPLOYMENTS, obj(2) | {"spec": {"replicas": 2}})
+    cache.put(SERVICES, obj(1) | {"spec": {}})
+    assert cache.by_index(DEPLOYMENTS, "app", "x") == [obj(2)]
+    assert heard[:2] == [(None, obj(1)), (obj(1), obj(2))]
+    assert cache.get(SERVICES, KEY) == obj(1) | {"spec": {}}

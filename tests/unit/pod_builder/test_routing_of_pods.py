@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.pods import index, pods_of
+from dynamo_pod_builder.pods import index, kept, pods_of
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_pod_builder.status.pods import trouble_of
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 
@@ -81,3 +82,16 @@ def test_pods_are_found_by_what_runs_them(kind, name, found) -> None:
     workload = {"kind": kind, "metadata": {"name": name, "namespace": "ns"}}
     assert sorted(each["metadata"]["name"] for each in pods_of(cache, workload)) == found
     assert pods_of(cache, None) == []
+
+
+def test_what_is_kept_of_a_pod_tells_its_trouble() -> None:
+    whole = pod(OF_DEPLOYMENT, "CrashLoopBackOff", 3)
+    container = {"name": "main", "image": "img:1", "env": [{"name": "A", "value": "b"}], "volumeMounts": []}
+    whole["spec"] = {"containers": [container], "nodeName": "n", "volumes": [{"name": "v"}]}
+    whole["metadata"]["annotations"] = {"a": "b"}
+    small = kept(whole)
+    assert small["spec"] == {"containers": [{"name": "main", "image": "img:1"}]}
+    assert "annotations" not in small["metadata"]
+    assert small["status"] == whole["status"]
+    assert trouble_of(small) == trouble_of(whole) is not None
+    assert "env" in container

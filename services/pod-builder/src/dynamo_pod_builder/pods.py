@@ -25,11 +25,30 @@ _NAMED_BY = (
     (DEPLOYMENTS.kind, labels.SELECTOR),
 )
 WORKLOAD_INDEX = "workload"
+#: What is read of pods, and kept of them: there are many, and most of one is what somebody else wrote for its node.
+_METADATA = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
+    | {"labels", "ownerReferences", "finalizers"}
+)
+_CONTAINERS = ("containers", "initContainers")
+_CONTAINER = frozenset({"name", "image", "resources", "startupProbe", "readinessProbe"})
 
 
 def index(cache: ObjectCache) -> None:
-    """Index the cache's pods by workload."""
+    """Index the cache's pods by workload, and keep little of them."""
+    cache.keep_only(PODS, kept)
     cache.add_index(PODS, WORKLOAD_INDEX, _values)
+
+
+def kept(pod: KubeObject) -> KubeObject:
+    """A pod without what nobody here reads: variables, mounts, volumes, annotations."""
+    spec = pod.get("spec", {})
+    containers = {part: [_only(_CONTAINER, each) for each in spec[part]] for part in _CONTAINERS if part in spec}
+    return {**pod, "metadata": _only(_METADATA, pod["metadata"]), "spec": containers}
+
+
+def _only(fields: frozenset[str], obj: KubeObject) -> KubeObject:
+    return {field: value for field, value in obj.items() if field in fields}
 
 
 def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]:

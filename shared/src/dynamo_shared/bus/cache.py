@@ -53,6 +53,7 @@ class _Table:
     def __init__(self) -> None:
         self.namespaces: dict[str, dict[str, KubeObject]] = {}
         self.indexes: dict[str, _Index] = {}
+        self.kept: Callable[[KubeObject], KubeObject] | None = None
         self.count = 0
 
     def get(self, key: ObjectKey) -> KubeObject | None:
@@ -118,6 +119,13 @@ class ObjectCache:
         for obj in table.objects():
             index.replace(key_of(obj), None, obj)
 
+    def keep_only(self, resource: Resource, kept: Callable[[KubeObject], KubeObject]) -> None:
+        """Keeps of each object what `kept` gives of it, where many are large and little of them is read.
+
+        Set before objects come in. Of the metadata at least name, namespace, uid and resourceVersion must stay.
+        """
+        self._table(resource).kept = kept
+
     def by_index(self, resource: Resource, name: str, value: str) -> Objects:
         """Objects for which an index's function gave the value; KeyError where there is no such index."""
         table = self._table(resource)
@@ -136,6 +144,8 @@ class ObjectCache:
         old = table.get(key)
         if version.uid in self._deleted or (old is not None and not is_newer(version, version_of(old))):
             return False
+        if table.kept is not None:
+            obj = table.kept(obj)
         table.set(key, obj)
         self._tell(resource, key, old, obj)
         return True
