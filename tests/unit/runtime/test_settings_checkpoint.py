@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_shared.runtime.settings.operator import CheckpointStorage
+from dynamo_shared.runtime.settings.operator import Checkpoint
 from pydantic import ValidationError
 
 
@@ -17,10 +17,15 @@ from pydantic import ValidationError
 )
 def test_an_incomplete_claim_is_refused_where_it_is_used(claim: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        CheckpointStorage.model_validate({"type": "pvc", "pvc": claim})
-    assert CheckpointStorage.model_validate({"type": "s3", "pvc": claim}).pvc.create is claim.get("create", False)
+        Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
+    for unused in (
+        {"storage": {"type": "pvc", "pvc": claim}},
+        {"enabled": True, "storage": {"type": "s3", "pvc": claim}},
+    ):
+        assert Checkpoint.model_validate(unused).storage.pvc.create is claim.get("create", False)
 
 
 def test_a_complete_claim_is_taken() -> None:
     claim = {"pvcName": "c", "basePath": "/x", "create": True, "size": "1Ti"}
-    assert CheckpointStorage.model_validate({"type": "pvc", "pvc": claim}).pvc.size == "1Ti"
+    found = Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
+    assert found.storage.pvc.size == "1Ti"

@@ -199,19 +199,6 @@ class CheckpointStorage(Section):
     s3: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
     oci: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
 
-    @model_validator(mode="after")
-    def _is_complete(self) -> Self:
-        if self.type != "pvc":
-            return self
-        at = "checkpoint.storage.pvc"
-        if not self.pvc.pvc_name:
-            raise ValueError(f"{at}.pvcName is required where checkpoint.storage.type is pvc")
-        if not self.pvc.base_path.startswith("/"):
-            raise ValueError(f"{at}.basePath must be an absolute path")
-        if self.pvc.create and not self.pvc.size:
-            raise ValueError(f"{at}.size is required where {at}.create is true")
-        return self
-
 
 class Checkpoint(Section):
     """Checkpoint and restore."""
@@ -219,6 +206,19 @@ class Checkpoint(Section):
     enabled: bool = Field(False, description="Whether checkpoints are taken, and started from.")
     seccomp: Seccomp = Seccomp()
     storage: CheckpointStorage = CheckpointStorage()
+
+    @model_validator(mode="after")
+    def _has_complete_storage(self) -> Self:
+        if not self.enabled or self.storage.type != "pvc":
+            return self
+        at, claim = "checkpoint.storage.pvc", self.storage.pvc
+        if not claim.pvc_name:
+            raise ValueError(f"{at}.pvcName is required where checkpoint.storage.type is pvc")
+        if not claim.base_path.startswith("/"):
+            raise ValueError(f"{at}.basePath must be an absolute path")
+        if claim.create and not claim.size:
+            raise ValueError(f"{at}.size is required where {at}.create is true")
+        return self
 
 
 class DiscoveryBackend(StrEnum):
