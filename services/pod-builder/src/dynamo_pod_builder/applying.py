@@ -6,6 +6,7 @@
 3. It is ours and has all that is wanted: nothing is written. "Has all" is decided on the object itself, so drift is seen
    whoever caused it, plus a hash of what was last asked for, which tells when something is no longer asked for.
 4. It is ours and differs: server-side apply. What another manager added to a list that we own is taken out by a replace.
+5. It is ours, and the reference operator wrote it: the same, and what that wrote and we do not ask for goes as if it were ours.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
 from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    GROUP,
     PERSISTENT_VOLUME_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
@@ -38,6 +41,8 @@ KubeObject = dict[str, Any]
 #: What Kubernetes lets nobody change once it is there: where it must differ, the object is made anew. Pods keep the claims
 #: that were made for them by a template.
 FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
+#: Of graphs and components that the reference operator has seen.
+REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 #: Field of the spec that is given at creation and belongs to others from then on: of adapters, whoever scales.
 ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 
@@ -78,6 +83,8 @@ class Applier:
     def __init__(self, kube: KubeClient, cache: ObjectCache) -> None:
         self._kube = kube
         self._cache = cache
+        #: Deployments of the reference operator that are ours now, by uid: the hash of what they are, which they do not carry.
+        self._adopted: dict[str, str] = {}
 
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
         """Make `desired` so. Raises NameTaken, and KubeError where the API server refuses or is away.
@@ -99,7 +106,11 @@ class Applier:
             observed = await self._take_over(resource, desired, observed, family)
         if resource in ENTRUSTED:
             return await self._ensure_rest(resource, desired, observed)
-        if _has_all(wanted, observed):
+        uid, digest = observed["metadata"]["uid"], wanted["metadata"]["annotations"][LAST_APPLIED_HASH]
+        adopting = resource == DEPLOYMENTS and _is_of_reference(observed) and self._adopted.get(uid, digest) == digest
+        if adopting:
+            wanted = _with_marks_of(desired, observed)
+        if _has_all(wanted, observed) and (not adopting or uid in self._adopted):
             return Ensured(Change.UNCHANGED, observed)
         fixed = FIXED.get(resource)
         if fixed is not None and coverage.missing(wanted[fixed], observed[fixed]):
@@ -109,6 +120,8 @@ class Applier:
         result = await self._kube.apply(resource, wanted)
         if coverage.missing(wanted, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
+        if adopting:
+            self._adopted[uid] = digest
         return self._remembered(resource, Change.UPDATED, result)
 
     async def _take_over(
@@ -144,6 +157,20 @@ class Applier:
             # Known at once: news of its children's end may come before that of its own, and would bring them back.
             self._cache.remove(resource, key, uid)
 
+    async def let_go(self, resource: Resource, observed: KubeObject) -> None:
+        """Take out the finalizer that the reference operator holds what is being deleted by: nobody else would.
+
+        What it guards, owner references take along.
+        """
+        metadata = observed["metadata"]
+        finalizers = metadata.get("finalizers", ())
+        if REFERENCE_FINALIZER not in finalizers:
+            return
+        rest = [each for each in finalizers if each != REFERENCE_FINALIZER]
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": rest}}
+        with contextlib.suppress(NotFound):
+            await self._kube.merge_patch(resource, resources.key_of(observed), patch)
+
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> None:
         """Set `spec.replicas` alone, of a leftover whose full wish is no longer known."""
         patch = {"spec": {"replicas": replicas}}
@@ -162,6 +189,20 @@ def stamped(desired: KubeObject) -> KubeObject:
     metadata = desired["metadata"]
     marks = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
     return {**desired, "metadata": {**metadata, "annotations": marks}}
+
+
+def _is_of_reference(observed: KubeObject) -> bool:
+    return LAST_APPLIED_GENERATION in observed["metadata"].get("annotations", {})
+
+
+def _with_marks_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
+    """`desired` with the marks that the reference operator left on a Deployment.
+
+    Kubernetes counts a change of a Deployment's annotations as one of its spec: what is right already is not to look changed.
+    """
+    metadata, notes = desired["metadata"], observed["metadata"]["annotations"]
+    marks = {name: notes[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in notes}
+    return {**desired, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **marks}}}
 
 
 def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
@@ -183,5 +224,5 @@ def controller_of(obj: KubeObject) -> dict[str, Any] | None:
 
 def _has_all(wanted: KubeObject, observed: KubeObject) -> bool:
     last, now = observed["metadata"].get("annotations", {}), wanted["metadata"]["annotations"]
-    same_wish = last.get(LAST_APPLIED_HASH) == now[LAST_APPLIED_HASH]
+    same_wish = last.get(LAST_APPLIED_HASH) == now.get(LAST_APPLIED_HASH)
     return same_wish and not coverage.missing(wanted, observed)

@@ -21,6 +21,7 @@ from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import switching
+from dynamo_pod_builder.reconcilers.adopting import legacy_type
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.status.pods import look_again, troubles
@@ -53,7 +54,10 @@ class ComponentReconciler:
     async def reconcile(self, key: ObjectKey) -> Result:
         """One look at one component. Raises KubeError where the API server is away: the queue comes back to it."""
         component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
-        if component is None or "deletionTimestamp" in component["metadata"]:
+        if component is None:
+            return Result()
+        if "deletionTimestamp" in component["metadata"]:
+            await self.applier.let_go(DYNAMO_COMPONENT_DEPLOYMENTS, component)
             return Result()
         made = await self._make(component)
         failure = made.failure
@@ -71,6 +75,7 @@ class ComponentReconciler:
         namespace = component["metadata"]["namespace"]
         observed = render.ObservedComponent(
             service_account=component_account(self.cache, namespace),
+            legacy_type=legacy_type(component, workload_of(self.cache, component)),
             pull_secrets=await self.pull_secrets.of(namespace),
         )
         try:

@@ -70,7 +70,10 @@ class GraphReconciler:
     async def reconcile(self, key: ObjectKey) -> Result:
         """One look at one graph. Raises KubeError where the API server is away: the queue comes back to it."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if graph is None or "deletionTimestamp" in graph["metadata"]:
+        if graph is None:
+            return Result()
+        if "deletionTimestamp" in graph["metadata"]:
+            await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
             return Result()
         new = "observedGeneration" not in graph.get("status", {})
         if new:

@@ -1,0 +1,217 @@
+"""Taking over from the reference operator: what it made is ours from then on, and no pod is replaced for it.
+
+Objects are created as it was recorded to make them, by another manager and with its own annotations, and their pods run before
+the platform starts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_shared.api import resources
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.registry.annotations import (
+    LAST_APPLIED_GENERATION,
+    LAST_APPLIED_HASH,
+    OPERATOR_ORIGIN_VERSION,
+)
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    PODS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings, load_settings
+
+from .platform import eventually, gone, platform, settings, until_state
+
+CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
+CASES = CONFORMANCE / "cases" / "deployments"
+BETA = DYNAMO_GRAPH_DEPLOYMENTS.api_version
+HASH = "0123abcd"
+FINALIZER = "nvidia.com/finalizer"
+#: In this order, owners come before what they own.
+KINDS = (
+    "serviceaccounts",
+    "roles",
+    "rolebindings",
+    "dynamocomponentdeployments",
+    "deployments",
+    "services",
+)
+
+pytestmark = pytest.mark.skipif(
+    not CASES.is_dir(),
+    reason="the recorded cases are not part of this repository; with them in ../shared/conformance this runs",
+)
+
+
+def configured(control_plane: Any, nats_server: Any) -> Settings:
+    """The operator configuration that the recording was made with, on local servers."""
+    local = settings(control_plane.kubeconfig, nats_server.url).platform
+    environ = {
+        "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(local.kubernetes.kubeconfig),
+        "DYNAMO_PLATFORM__NATS__SERVERS": nats_server.url,
+        "DYNAMO_SERVER__METRICS__BIND_ADDRESS": "127.0.0.1",
+        "DYNAMO_SERVER__METRICS__PORT": "0",
+        "DYNAMO_SERVER__METRICS__SECURE": "false",
+        "DYNAMO_SERVER__HEALTH_PROBE__BIND_ADDRESS": "127.0.0.1",
+        "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
+    }
+    return load_settings(CONFORMANCE / "operator-config.yaml", environ)
+
+
+def recorded(case: dict[str, Any], namespace: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kind's plural and manifest of each recorded object, owners first."""
+    text = json.dumps(case["expected"]).replace("case-namespace", namespace).replace("workerhash", HASH)
+    found = {(*key.split("/")[:-1], key.split("/")[-1]): obj for key, obj in json.loads(text).items()}
+    for plural in KINDS:
+        for (group, version, kind_plural, _), obj in found.items():
+            if kind_plural == plural:
+                yield f"{'' if group == 'core' else group + '/'}{version}", {**obj, "plural": plural}
+
+
+KIND_OF = {each.plural: each.kind for each in resources.ALL}
+
+
+async def make_as_the_reference(kube: KubeClient, case: dict[str, Any], namespace: str) -> ObjectKey:
+    """The case's graph, and all that the reference made of it. Returns the graph's key."""
+    reference = kube.acting_as("manager")
+    (given,) = (convert(each, BETA) for each in case["input"] if each["kind"] == "DynamoGraphDeployment")
+    notes = {**given["metadata"].get("annotations", {}), OPERATOR_ORIGIN_VERSION: "1.2.0"}
+    metadata = {**given["metadata"], "namespace": namespace, "annotations": notes, "finalizers": [FINALIZER]}
+    graph = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, {**given, "metadata": metadata})
+    uids = {("DynamoGraphDeployment", graph["metadata"]["name"]): graph["metadata"]["uid"]}
+    for api_version, obj in recorded(case, namespace):
+        manifest = {"apiVersion": api_version, "kind": KIND_OF[obj.pop("plural")], **obj}
+        metadata = manifest["metadata"] = {**obj["metadata"], "namespace": namespace}
+        for owner in metadata.get("ownerReferences", ()):
+            owner["uid"] = uids[owner["kind"], owner["name"]]
+        metadata["annotations"] = {
+            **metadata.get("annotations", {}),
+            LAST_APPLIED_HASH: "a" * 64,
+            LAST_APPLIED_GENERATION: "1",
+        }
+        if manifest["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+            metadata["finalizers"] = [FINALIZER]
+        made = await reference.create(resources.of(manifest), manifest)
+        uids[made["kind"], metadata["name"]] = made["metadata"]["uid"]
+    return ObjectKey(namespace, graph["metadata"]["name"])
+
+
+async def listed(kube: KubeClient, resource: Resource, namespace: str) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in (await kube.list(resource, namespace)).items}
+
+
+async def pods(kube: KubeClient, namespace: str) -> set[str]:
+    found = (await kube.list(PODS, namespace)).items
+    return {each["metadata"]["uid"] for each in found if "deletionTimestamp" not in each["metadata"]}
+
+
+def templates(deployments: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {name: each["spec"]["template"] for name, each in deployments.items()}
+
+
+def of_worker(found: dict[str, dict[str, Any]]) -> str:
+    return next(name for name in sorted(found) if name.endswith(HASH))
+
+
+async def until_pods_run(kube: KubeClient, namespace: str) -> None:
+    async def look() -> bool:
+        found = await listed(kube, DEPLOYMENTS, namespace)
+        return bool(found) and all(
+            each.get("status", {}).get("availableReplicas") == each["spec"]["replicas"] for each in found.values()
+        )
+
+    await eventually(look, "all pods run")
+
+
+@pytest.mark.parametrize(
+    "slug",
+    [
+        "examples-backends-vllm-deploy-v1beta1-disagg",
+        "examples-backends-vllm-deploy-disagg",
+        "examples-backends-sglang-deploy-agg-router",
+    ],
+)
+async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane, nats_server, slug):
+    case = json.loads((CASES / f"{slug}.json").read_text())
+    key = await make_as_the_reference(kube, case, namespace)
+    await until_pods_run(kube, namespace)
+    before, running = await listed(kube, DEPLOYMENTS, namespace), await pods(kube, namespace)
+    services = await listed(kube, SERVICES, namespace)
+    components = set(await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace))
+    async with platform(configured(control_plane, nats_server)):
+        stored = await until_state(kube, key, "successful")
+        assert "rollingUpdate" not in stored["status"]
+        after = await listed(kube, DEPLOYMENTS, namespace)
+        assert {name: (each["metadata"]["uid"], each["metadata"]["generation"]) for name, each in after.items()} == {
+            name: (each["metadata"]["uid"], each["metadata"]["generation"]) for name, each in before.items()
+        }
+        assert await pods(kube, namespace) == running
+        assert set(await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)) == components
+        assert {name: each["metadata"]["uid"] for name, each in (await listed(kube, SERVICES, namespace)).items()} == {
+            name: each["metadata"]["uid"] for name, each in services.items()
+        }
+
+        async def ours() -> bool:
+            found = (await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).values()
+            return all(LAST_APPLIED_GENERATION not in each["metadata"]["annotations"] for each in found)
+
+        await eventually(ours, "what was the reference's is ours")
+
+        # Scaling keeps the generation, and its pods.
+        spec = stored["spec"]["components"]
+        workers = [each for each in spec if each.get("type") not in ("frontend", None)]
+        workers[0]["replicas"] = workers[0].get("replicas", 1) + 1
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": spec}})
+        await until_state(kube, key, "successful")
+        await until_pods_run(kube, namespace)
+        scaled = await listed(kube, DEPLOYMENTS, namespace)
+        assert templates(scaled) == templates(after)
+        assert await pods(kube, namespace) > running
+
+        # A change is a new generation, and the adopted one goes.
+        for each in workers:
+            each["podTemplate"]["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/ai-dynamo/runtime:next"
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": spec}})
+        done = await until_state(kube, key, "successful")
+        assert done["status"]["rollingUpdate"]["phase"] == "Completed"
+
+        async def old_is_gone() -> bool:
+            found = await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+            return not any(name.endswith(HASH) for name in found)
+
+        await eventually(old_is_gone, "the adopted generation gone, though the reference held it by a finalizer")
+
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone, finalizer or not")
+
+
+async def test_what_the_reference_wrote_and_nobody_wants_any_more_goes(kube, namespace, control_plane, nats_server):
+    """As if we had written it ourselves: a label of pods, which server-side apply would leave to its first manager."""
+    case = json.loads((CASES / "examples-backends-vllm-deploy-v1beta1-agg.json").read_text())
+    key = await make_as_the_reference(kube, case, namespace)
+    front = ObjectKey(namespace, f"{key.name}-frontend")
+    found = await kube.get(DEPLOYMENTS, front)
+    found["spec"]["template"]["metadata"]["labels"]["once"] = "wanted"
+    found["spec"]["template"]["spec"]["nodeSelector"] = {"type": "kwok"}
+    await kube.acting_as("manager").replace(DEPLOYMENTS, found)
+    async with platform(configured(control_plane, nats_server)):
+        await until_state(kube, key, "successful")
+
+        async def look() -> bool:
+            template = (await kube.get(DEPLOYMENTS, front))["spec"]["template"]
+            return "once" not in template["metadata"]["labels"] and not template["spec"].get("nodeSelector")
+
+        await eventually(look, "label and node selector gone")
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone")
