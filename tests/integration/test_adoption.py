@@ -23,6 +23,7 @@ from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SETS,
     PODS,
     SERVICES,
     ObjectKey,
@@ -31,10 +32,12 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings, load_settings
 
+from .grove import grove_definitions
 from .platform import eventually, gone, platform, settings, until_state
 
 CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
 CASES = CONFORMANCE / "cases" / "deployments"
+GROVE_CASES = CONFORMANCE / "cases" / "grove"
 BETA = DYNAMO_GRAPH_DEPLOYMENTS.api_version
 HASH = "0123abcd"
 FINALIZER = "nvidia.com/finalizer"
@@ -45,6 +48,8 @@ KINDS = (
     "rolebindings",
     "dynamocomponentdeployments",
     "deployments",
+    "podcliquesets",
+    "configmaps",
     "services",
 )
 
@@ -215,3 +220,34 @@ async def test_what_the_reference_wrote_and_nobody_wants_any_more_goes(kube, nam
         await eventually(look, "label and node selector gone")
         await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
         await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone")
+
+
+@pytest.mark.parametrize(
+    "slug",
+    ["examples-backends-vllm-deploy-v1beta1-disagg", "examples-backends-sglang-deploy-disagg-multinode"],
+)
+async def test_a_set_of_grove_is_adopted_as_it_is(kube, namespace, control_plane, nats_server, slug):
+    """A set that changes in any way is rolled by Grove."""
+    case = json.loads((GROVE_CASES / f"{slug}.json").read_text())
+    async with grove_definitions(kube):
+        key = await make_as_the_reference(kube, case, namespace)
+        (before,) = (await listed(kube, POD_CLIQUE_SETS, namespace)).values()
+        services = await listed(kube, SERVICES, namespace)
+        async with platform(configured(control_plane, nats_server)):
+
+            async def ours() -> dict[str, Any] | None:
+                (found,) = (await listed(kube, POD_CLIQUE_SETS, namespace)).values()
+                return None if LAST_APPLIED_GENERATION in found["metadata"]["annotations"] else found
+
+            after = await eventually(ours, "the set is ours")
+            assert after["spec"] == before["spec"]
+            assert after["metadata"]["generation"] == before["metadata"]["generation"]
+            assert after["metadata"]["uid"] == before["metadata"]["uid"]
+            await until_state(kube, key, "pending")
+            now = await listed(kube, SERVICES, namespace)
+            assert {name: each["metadata"]["uid"] for name, each in now.items()} == {
+                name: each["metadata"]["uid"] for name, each in services.items()
+            }
+            assert not await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
+            await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone")

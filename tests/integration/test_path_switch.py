@@ -220,3 +220,24 @@ async def test_a_restart_on_grove_goes_through_cliques(kube, namespace):
         await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": None}})
         await until_state(kube, key, "successful")
         assert set((await marks()).values()) == {"7"}
+
+
+async def test_graphs_on_grove_run_on_when_it_is_removed(kube, namespace):
+    key, service = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-frontend")
+    async with grove_definitions(kube):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=COMPONENTS))
+        await until_there(kube, POD_CLIQUE_SETS, key)
+        await realize(kube, namespace)
+        await until_state(kube, key, "successful")
+        before = await kube.get(SERVICES, service)
+    await until_owned(kube, service, "DynamoComponentDeployment")
+    await until_there(kube, DEPLOYMENTS, service)
+
+    async def on_deployments() -> bool:
+        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+        kinds = {each["componentKind"] for each in status["components"].values()}
+        return status["state"] == "successful" and kinds == {"Deployment"}
+
+    await eventually(on_deployments, "Deployments serve")
+    assert (await kube.get(SERVICES, service))["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "disagg-decode" not in await uids(kube, SERVICES, namespace)
