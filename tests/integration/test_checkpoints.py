@@ -110,15 +110,15 @@ async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB
     await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
 
 
-async def node_ends(kube: KubeClient, namespace: str, job: str = JOB) -> None:
-    """What the node of a Job's pod tells once the engine has ended well."""
+async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
+    """What the node of a Job's pod tells once the engine has ended, well where nothing else is said."""
 
     async def pods() -> list[KubeObject]:
         return (await kube.list(PODS, namespace, label_selector=f"job-name={job}")).items
 
     (pod,) = await eventually(pods, "the Job's pod")
     key = ObjectKey(namespace, pod["metadata"]["name"])
-    await kube.merge_patch(PODS, key, {"status": {"phase": "Succeeded"}}, subresource="status")
+    await kube.merge_patch(PODS, key, {"status": status or {"phase": "Succeeded"}}, subresource="status")
 
 
 async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
@@ -199,6 +199,28 @@ async def test_a_job_that_takes_too_long_fails_its_checkpoint_and_says_why(kube,
         return "CheckpointFailed" in await reasons(kube, namespace)
 
     await eventually(told, "the Event CheckpointFailed")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_what_holds_the_engine_up_and_how_it_ended_is_told(kube, namespace):
+    await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
+
+    async def held_up() -> bool:
+        found = await until_phase(kube, namespace, "Creating")
+        return conditions(found)["JobCompleted"] == ("False", "Unschedulable")
+
+    await eventually(held_up, "no node takes the pod")
+    ended = {"exitCode": 3, "reason": "Error", "message": "no such model"}
+    main = {"name": "main", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}
+    containers = [{**main, "state": {"terminated": ended}}]
+    await node_ends(kube, namespace, status={"phase": "Failed", "containerStatuses": containers})
+    found = await until_phase(kube, namespace, "Failed")
+    assert "container main exited with code 3: no such model" in found["status"]["message"]
+
+    async def told() -> bool:
+        return await reasons(kube, namespace) >= {"Unschedulable", "CheckpointFailed"}
+
+    await eventually(told, "Events of the checkpoint")
 
 
 @pytest.mark.usefixtures("running_platform")

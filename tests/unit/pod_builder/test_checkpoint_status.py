@@ -22,11 +22,13 @@ from dynamo_pod_builder.status.checkpoint import (
     is_held,
     is_ready,
     is_settled,
+    last_words,
     observe,
     reason_of,
     refused,
 )
-from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_pod_builder.status.pods import Rank, Trouble
+from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 
 KubeObject = dict[str, Any]
@@ -69,6 +71,45 @@ def test_what_a_job_and_the_agent_tell(seen: KubeObject, course: Course, reason:
 
 def test_a_failed_job_says_why_in_kubernetes_words() -> None:
     assert observe(job(Failed="DeadlineExceeded")).message == "DeadlineExceeded: of DeadlineExceeded"
+
+
+def trouble(rank: Rank, reason: str) -> Trouble:
+    return Trouble(rank, reason, "pod-1", f"of {reason}")
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "message"),
+    [
+        ([], "JobRunning", f"Job {JOB} loads the engine"),
+        ([trouble(Rank.IMAGE, "ImagePullBackOff")], "ImagePullBackOff", "pod pod-1: of ImagePullBackOff"),
+        # A model may take as long to load as it likes.
+        ([trouble(Rank.PROBE, "ReadinessProbeFailing")], "JobRunning", f"Job {JOB} loads the engine"),
+    ],
+)
+def test_what_holds_a_job_up_is_told(found: list[Trouble], reason: str, message: str) -> None:
+    seen = observe(job(), found)
+    assert (seen.course, seen.reason, seen.message) == (Course.UNDER_WAY, reason, message)
+
+
+def pod(**ended: Any) -> KubeObject:
+    state = {"terminated": ended} if ended else {"running": {}}
+    return {"status": {"containerStatuses": [{"name": "main", "state": state}]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        ([], ""),
+        ([{}], ""),
+        ([pod()], ""),
+        ([pod(exitCode=0, reason="Completed")], ""),
+        ([pod(exitCode=3, reason="Error")], "container main exited with code 3"),
+        ([pod(exitCode=137, reason="OOMKilled")], "container main exited with code 137 (OOMKilled)"),
+        ([pod(exitCode=1, reason="Error", message="no model\n")], "container main exited with code 1: no model"),
+    ],
+)
+def test_a_pod_s_last_words(pods: list[KubeObject], words: str) -> None:
+    assert last_words(pods) == words
 
 
 def lease(age: float, duration: int | None = 10, holder: str = "agent") -> KubeObject:
@@ -200,3 +241,19 @@ def test_all_look_again_when_it_changes_where_checkpoints_are_kept() -> None:
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
     tasks = restoring.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
     assert {str(task) for task in tasks} == {str(Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))), STARTING}
+
+
+def test_its_checkpoint_looks_again_when_a_pod_gets_into_trouble() -> None:
+    owner = {"kind": "DynamoCheckpoint", "name": "c", "uid": "u", "controller": True}
+    cache = cache_of()
+    metadata = {"name": JOB, "namespace": "ns", "uid": "j", "resourceVersion": "1", "ownerReferences": [owner]}
+    cache.put(JOBS, {"metadata": metadata})
+    marks = {"nvidia.com/snapshot-is-checkpoint-source": "true", "batch.kubernetes.io/job-name": JOB}
+    fine = {"metadata": {"name": "p", "labels": marks}, "status": {"phase": "Pending"}}
+    unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
+    held_up = {**fine, "status": {"phase": "Pending", "conditions": [unplaced]}}
+    key = ObjectKey("ns", "p")
+    assert list(restoring.woken_by(cache, PODS, key, fine, {**fine})) == []
+    assert list(restoring.woken_by(cache, PODS, key, fine, held_up)) == [Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))]
+    other = {"metadata": {"name": "p"}, "status": held_up["status"]}
+    assert list(restoring.woken_by(cache, PODS, key, None, other)) == []

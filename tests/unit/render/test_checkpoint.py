@@ -133,6 +133,7 @@ def test_the_agent_finds_the_pod_and_learns_what_to_do() -> None:
     template = job_of(manifest())["spec"]["template"]
     assert template["metadata"]["labels"] == {
         "team": "a",
+        "nvidia.com/dynamo-component": "worker",
         "nvidia.com/snapshot-checkpoint-id": HASH,
         "nvidia.com/snapshot-is-checkpoint-source": "true",
     }

@@ -120,9 +120,14 @@ class CheckpointReporter:
         self._recorder = recorder
         self._publisher = publisher
 
-    def changed(self, checkpoint: KubeObject, status: KubeObject, reason: str) -> None:
-        """A checkpoint's phase changed, or why it is in it."""
+    def changed(self, checkpoint: KubeObject, status: KubeObject, reason: str, *, entered: bool) -> None:
+        """A checkpoint entered a phase, or is in it for another reason now."""
         phase, message = status["phase"], status["message"]
+        if phase == "Creating" and not entered:
+            # What held the Job up is over, which is no news, or something does.
+            if reason != "JobRunning":
+                self._record(checkpoint, "Warning", reason, message)
+            return
         if phase == "Failed":
             self._record(checkpoint, "Warning", "CheckpointFailed", f"{reason}: {message}")
         elif phase == "Pending":

@@ -8,6 +8,7 @@ from typing import Any
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
+    JOBS,
     LEADER_WORKER_SETS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUES,
@@ -22,6 +23,7 @@ _NAMED_BY = (
     (POD_CLIQUES.kind, labels.GROVE_POD_CLIQUE),
     (POD_CLIQUE_SCALING_GROUPS.kind, labels.GROVE_SCALING_GROUP),
     (LEADER_WORKER_SETS.kind, labels.LWS_NAME),
+    (JOBS.kind, labels.JOB_NAME),
     (DEPLOYMENTS.kind, labels.SELECTOR),
 )
 WORKLOAD_INDEX = "workload"

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.registry.labels import CHECKPOINT_ID
+from dynamo_shared.api.registry.labels import CHECKPOINT_ID, JOB_NAME
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DYNAMO_CHECKPOINTS,
     JOBS,
     LEASES,
     PERSISTENT_VOLUME_CLAIMS,
+    PODS,
     ObjectKey,
     key_of,
 )
@@ -35,6 +36,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken, is_ours
 from dynamo_pod_builder.children import owned_by
 from dynamo_pod_builder.events import CheckpointReporter
+from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
 from dynamo_pod_builder.reconcilers.restoring import of_identity
 from dynamo_pod_builder.render.checkpoint import job, names
@@ -44,6 +46,7 @@ from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.status import checkpoint as told
 from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, Course, Obstacle
+from dynamo_pod_builder.status.pods import look_again, troubles
 from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
@@ -147,14 +150,22 @@ class CheckpointReconciler:
         self.cache.put(JOBS, observed)
 
     async def _follow(self, obj: KubeObject) -> Result:
-        key = ObjectKey(obj["metadata"]["namespace"], obj["status"]["jobName"])
+        now, key = self.now(), ObjectKey(obj["metadata"]["namespace"], obj["status"]["jobName"])
         taker = await self._job(obj, key)
-        seen = GONE if taker is None else told.observe(taker)
+        pods = pods_of(self.cache, taker)
+        seen = GONE if taker is None else told.observe(taker, troubles(pods, now))
         if seen.course is Course.UNDER_WAY:
-            return Result()
-        if seen.course is Course.UNCONFIRMED and told.is_held(await self._lease(key), self.now()):
+            return await self._tell(obj, told.under_way(obj, seen, now), look_again(pods, now))
+        if seen.course is Course.UNCONFIRMED and told.is_held(await self._lease(key), now):
             return Result(requeue_after=CONFIRM)
-        return await self._tell(obj, told.ended(obj, seen, self.now()))
+        if taker is not None and seen.course is Course.FAILED and (words := await self._last_words(key)):
+            seen = replace(seen, message=f"{seen.message}; {words}")
+        return await self._tell(obj, told.ended(obj, seen, now))
+
+    async def _last_words(self, key: ObjectKey) -> str:
+        """What the pod tells of its end; asked for, as news of it may come after that of the Job's end."""
+        found = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
+        return told.last_words(found.items)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
         found = self.cache.get(JOBS, key)
@@ -178,11 +189,12 @@ class CheckpointReconciler:
 
     async def _tell(self, obj: KubeObject, status: KubeObject, again: float | None = None) -> Result:
         before = obj.get("status", {})
-        news = (status["phase"], told.reason_of(status)) != (before.get("phase"), told.reason_of(before))
+        reason = told.reason_of(status)
+        entered = (status["phase"], status.get("jobName")) != (before.get("phase"), before.get("jobName"))
 
         def tell() -> None:
-            if news:
-                self.reporter.changed(obj, status, told.reason_of(status))
+            if entered or reason != told.reason_of(before):
+                self.reporter.changed(obj, status, reason, entered=entered)
 
         wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, tell=tell)
         return Result(requeue_after=again if wait is None else wait)

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dynamo_shared.api.registry.labels import CHECKPOINT_SOURCE, JOB_NAME
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
+    PODS,
     ObjectKey,
     Resource,
     key_of,
@@ -31,6 +34,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists
 
 from dynamo_pod_builder import render
+from dynamo_pod_builder.applying import controller_of
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
@@ -38,6 +42,7 @@ from dynamo_pod_builder.render.checkpoint.storage import storage_of
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.routing import Concern, Task
 from dynamo_pod_builder.status.checkpoint import is_ready
+from dynamo_pod_builder.status.pods import trouble_of
 
 KubeObject = dict[str, Any]
 
@@ -189,7 +194,10 @@ def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KubeObject |
 def woken_by(
     cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
 ) -> Iterator[Task]:
-    """Tasks that a change of a checkpoint, or of where checkpoints are kept, asks for beside those of `routing`."""
+    """Tasks that a change of a checkpoint, its pod, or where checkpoints are kept asks for beside those of `routing`."""
+    if resource == PODS:
+        yield from _of_source(cache, key.namespace, old, new)
+        return
     if resource == DAEMON_SETS:
         yield from (Task(Concern.CHECKPOINT, key_of(each)) for each in cache.list(DYNAMO_CHECKPOINTS, key.namespace))
     elif resource != DYNAMO_CHECKPOINTS or _outlook(old) == _outlook(new):
@@ -204,6 +212,17 @@ def woken_by(
     for component in cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, key.namespace):
         if starts_from_one(component.get("spec", {})):
             yield Task(Concern.COMPONENT, key_of(component))
+
+
+def _of_source(cache: ObjectCache, namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
+    """The checkpoint that a pod is the source of, where the pod's trouble changes."""
+    marks = (new or old or {"metadata": {}})["metadata"].get("labels", {})
+    if CHECKPOINT_SOURCE not in marks or (old and trouble_of(old)) == (new and trouble_of(new)):
+        return
+    job = cache.get(JOBS, ObjectKey(namespace, marks.get(JOB_NAME, "")))
+    owner = controller_of(job) if job is not None else None
+    if owner is not None:
+        yield Task(Concern.CHECKPOINT, ObjectKey(namespace, owner["name"]))
 
 
 def starts_from_one(spec: KubeObject) -> bool:

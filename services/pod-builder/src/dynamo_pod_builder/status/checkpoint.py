@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import PVC
 from dynamo_pod_builder.status.conditions import Condition, condition, find, timestamp
+from dynamo_pod_builder.status.pods import Rank, Trouble, told
 
 KubeObject = dict[str, Any]
 
@@ -22,6 +24,9 @@ JOB_CREATED, JOB_COMPLETED = "JobCreated", "JobCompleted"
 #: Reasons.
 MADE, SUCCEEDED, JOB_FAILED, JOB_DELETED = "JobCreated", "JobSucceeded", "JobFailed", "JobDeleted"
 UNVERIFIED, RUNNING = "CheckpointVerificationFailed", "JobRunning"
+
+#: Longest part of a message that is a container's own words. Characters.
+_QUOTED = 400
 
 #: What the snapshot agent says of its work.
 _COMPLETED, _FAILED = "completed", "failed"
@@ -58,14 +63,14 @@ class Obstacle:
 GONE = Observation(Course.FAILED, JOB_DELETED, "the checkpoint's Job was deleted before it ended")
 
 
-def observe(job: KubeObject) -> Observation:
-    """What a Job, and the snapshot agent by an annotation of the Job, tell."""
-    told = job["metadata"].get("annotations", {}).get(SNAPSHOT_STATUS, "")
+def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> Observation:
+    """What a Job, the troubles of its pod, and the snapshot agent by an annotation of the Job tell."""
+    word = job["metadata"].get("annotations", {}).get(SNAPSHOT_STATUS, "")
     complete, failed = _condition(job, "Complete"), _condition(job, "Failed")
-    if told == _FAILED:
+    if word == _FAILED:
         message = "the snapshot agent could not take the checkpoint; its log on the pod's node says why"
         return Observation(Course.FAILED, UNVERIFIED if complete else JOB_FAILED, message)
-    if complete is not None and told == _COMPLETED:
+    if complete is not None and word == _COMPLETED:
         return Observation(Course.DONE, SUCCEEDED, "pods can start from the checkpoint")
     if complete is not None:
         message = "the Job ended, but the snapshot agent has not said that the checkpoint is whole"
@@ -73,7 +78,27 @@ def observe(job: KubeObject) -> Observation:
     if failed is not None:
         said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
         return Observation(Course.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
+    # The engine is ready only when the agent may begin; how long its model takes to load, nobody knows.
+    serious = [each for each in troubles if each.rank is not Rank.PROBE]
+    if serious:
+        return Observation(Course.UNDER_WAY, serious[0].reason, told(serious))
     return Observation(Course.UNDER_WAY, RUNNING, f"Job {job['metadata']['name']} loads the engine")
+
+
+def last_words(pods: Sequence[KubeObject]) -> str:
+    """How the containers of a failed Job's pod ended; "" where none tells."""
+    words = []
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses", ()):
+            end = (container.get("state") or {}).get("terminated") or {}
+            if end.get("exitCode"):
+                said = (end.get("message") or "").strip()[-_QUOTED:]
+                reason = "" if end.get("reason") in (None, "Error") else f" ({end['reason']})"
+                words.append(
+                    f"container {container['name']} exited with code {end['exitCode']}{reason}"
+                    + (f": {said}" if said else "")
+                )
+    return "; ".join(words)
 
 
 def is_held(lease: KubeObject | None, now: datetime) -> bool:
@@ -122,19 +147,16 @@ def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObjec
     }
 
 
+def under_way(checkpoint: KubeObject, seen: Observation, now: datetime) -> KubeObject:
+    """Status of a checkpoint whose Job has not ended, with what holds it up."""
+    return _with_end(checkpoint, seen, now, {"message": seen.message})
+
+
 def ended(checkpoint: KubeObject, seen: Observation, now: datetime) -> KubeObject:
     """Status of a checkpoint whose Job has ended, one way or the other."""
-    done = seen.course is Course.DONE
-    status = checkpoint["status"]
-    kept = {name: value for name, value in status.items() if name != "createdAt"}
-    conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
-    return {
-        **kept,
-        "phase": READY if done else FAILED,
-        "message": seen.message,
-        "conditions": [*conditions, _said(checkpoint, JOB_COMPLETED, (done, seen.reason, seen.message), now)],
-        **({"createdAt": timestamp(now)} if done else {}),
-    }
+    if seen.course is Course.DONE:
+        return _with_end(checkpoint, seen, now, {"phase": READY, "message": seen.message, "createdAt": timestamp(now)})
+    return _with_end(checkpoint, seen, now, {"phase": FAILED, "message": seen.message})
 
 
 def reason_of(status: KubeObject) -> str:
@@ -142,6 +164,13 @@ def reason_of(status: KubeObject) -> str:
     conditions = status.get("conditions", ())
     last = conditions[-1] if conditions else None
     return "" if last is None else str(last["reason"])
+
+
+def _with_end(checkpoint: KubeObject, seen: Observation, now: datetime, changed: KubeObject) -> KubeObject:
+    status = checkpoint["status"]
+    conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
+    entry = _said(checkpoint, JOB_COMPLETED, (seen.course is Course.DONE, seen.reason, seen.message), now)
+    return {**status, **changed, "conditions": [*conditions, entry]}
 
 
 def _has_job(status: KubeObject) -> bool:

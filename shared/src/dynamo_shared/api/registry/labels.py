@@ -329,6 +329,14 @@ GROVE_SCALING_GROUP_REPLICA = _add(
     where="pods of PodCliques",
     stability=Stability.EVOLVING,
 )
+JOB_NAME = _add(
+    "batch.kubernetes.io/job-name",
+    "Job that a pod belongs to; a checkpoint's status finds the troubles of its pod by it.",
+    set_by="Kubernetes",
+    read_by="pod-builder",
+    values="name of the Job",
+    where="pods of Jobs",
+)
 LWS_NAME = _add(
     "leaderworkerset.sigs.k8s.io/name",
     "LeaderWorkerSet that a pod belongs to; a component's status finds the troubles of its pods by it.",

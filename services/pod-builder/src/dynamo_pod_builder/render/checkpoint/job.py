@@ -119,7 +119,8 @@ def _job(
     }
     template = {
         "metadata": {
-            "labels": {**context.template_labels, **own, labels.CHECKPOINT_SOURCE: "true"},
+            # Pods of components are watched; by this one's we can tell what holds it up.
+            "labels": {labels.COMPONENT: _ENGINE, **context.template_labels, **own, labels.CHECKPOINT_SOURCE: "true"},
             "annotations": marks,
         },
         "spec": _pod(spec, taking, context, account),
