@@ -108,6 +108,12 @@ def test_both_engines_of_a_pod_start_from_it() -> None:
 KUBE_MODE = "nvidia.com/dynamo-kube-discovery-mode"
 
 
+def test_a_frontend_loads_no_model() -> None:
+    obj = graph(component("Front", "frontend", experimental={"checkpoint": {"checkpointRef": "c"}}))
+    with pytest.raises(render.NotDeployable, match=r"component Front: experimental.checkpoint: .* loads no model"):
+        graph_children(obj, ON)
+
+
 def test_pods_of_grove_start_from_it_too() -> None:
     config = replace(ON, grove=True)
     obj = graph(component(experimental={"checkpoint": {"checkpointRef": "c"}}), component("Other", "decode"))

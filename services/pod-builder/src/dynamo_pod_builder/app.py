@@ -44,6 +44,7 @@ from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints, woken_by
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
+from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
 from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
@@ -234,7 +235,7 @@ class _PodBuilder:
             self._enqueue_all()
 
     async def _count(self) -> None:
-        """How many graphs and components there are in which state, for the metric; each counted by its owner."""
+        """How many graphs, components and checkpoints there are in which state, for the metric; each counted by its owner."""
         while True:
             self._context.metrics.resources.replace(
                 Concern.GRAPH.value,
@@ -242,6 +243,14 @@ class _PodBuilder:
                     (graph["metadata"]["namespace"], graph.get("status", {}).get("state", INITIALIZING))
                     for graph in self._cache.list(DYNAMO_GRAPH_DEPLOYMENTS)
                     if self._ownership.owns(key_of(graph))
+                ),
+            )
+            self._context.metrics.resources.replace(
+                Concern.CHECKPOINT.value,
+                Counter(
+                    (checkpoint["metadata"]["namespace"], checkpoint.get("status", {}).get("phase", PENDING))
+                    for checkpoint in self._cache.list(DYNAMO_CHECKPOINTS)
+                    if self._ownership.owns(key_of(checkpoint))
                 ),
             )
             self._context.metrics.resources.replace(

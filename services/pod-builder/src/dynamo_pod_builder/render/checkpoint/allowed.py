@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.v1alpha1 import DynamoCheckpointSpec
-from dynamo_shared.api.v1beta1 import ComponentSpec
+from dynamo_shared.api.v1beta1 import ComponentSpec, ComponentType
 
 from dynamo_pod_builder.render.config import CheckpointDefaults
 from dynamo_pod_builder.render.errors import NotDeployable
@@ -11,6 +11,7 @@ from dynamo_pod_builder.render.sharing import memory_has_pods, memory_service
 
 #: Reasons of the condition JobCreated; the second one is the reference's.
 DISABLED, GPU_MEMORY = "CheckpointsDisabled", "GMSSnapshotDisabled"
+_NO_ENGINE = (ComponentType.FRONTEND, ComponentType.PLANNER, ComponentType.EPP)
 _OFF = "the platform is installed without checkpoints"
 _TURN_ON = "set checkpoint.enabled in the operator configuration"
 _SHARED = "a checkpoint does not hold the memory of a GPU memory service"
@@ -23,6 +24,8 @@ def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefault
     at = "experimental.checkpoint"
     if not defaults.enabled:
         raise NotDeployable(name, _OFF, at, f"{_TURN_ON}, or leave it out")
+    if spec.type in _NO_ENGINE:
+        raise NotDeployable(name, f"a component of type {spec.type} loads no model", at, "leave it out")
     if memory_service(spec) is not None and not defaults.gpu_memory:
         raise NotDeployable(name, _SHARED, at, "leave one of experimental.checkpoint and gpuMemoryService out")
     if memory_has_pods(spec):
