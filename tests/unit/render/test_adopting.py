@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_type
+from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_type, legacy_types
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, OPERATOR_ORIGIN_VERSION, RESTART_AT
 from dynamo_shared.api.v1beta1 import parse_graph
@@ -205,3 +206,21 @@ def test_every_recorded_generation_is_adopted(path):
         result = adopted(wanted, present, lambda dcd: workloads.get(dcd["metadata"]["name"]), RECORDED_CONFIG)
         names = {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
         assert names == {each["metadata"]["name"] for each in present}
+
+
+def test_cliques_that_carry_the_type_of_old_keep_it():
+    asked = [{"name": "One", "type": "decode"}, {"name": "Two", "type": "prefill"}, {"name": "Front"}]
+    cliques = [
+        {"labels": {labels.COMPONENT: "One", labels.COMPONENT_TYPE: "worker", labels.SUB_COMPONENT_TYPE: "decode"}},
+        {"labels": {labels.COMPONENT: "Two", labels.COMPONENT_TYPE: "prefill"}},
+        {"name": "unmarked"},
+    ]
+    assert legacy_types(asked, [{"spec": {"template": {"cliques": cliques}}}]) == {"One": "worker"}
+    assert legacy_types(asked, []) == {}
+    on_grove = replace(CONFIG, grove=True)
+    made = graph_children(graph(component("One", "decode")), on_grove, legacy_types={"One": "worker"})
+    ((clique,),) = (each["spec"]["template"]["cliques"] for each in of_kind(made, "PodCliqueSet"))
+    assert clique["labels"][labels.COMPONENT_TYPE] == "worker"
+    assert clique["labels"][labels.SUB_COMPONENT_TYPE] == "decode"
+    services = [each for each in of_kind(made, "Service") if each["metadata"]["name"] == "graph-one"]
+    assert [each["spec"]["selector"][labels.COMPONENT_TYPE] for each in services] == ["worker"]

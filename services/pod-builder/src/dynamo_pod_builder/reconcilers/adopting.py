@@ -11,7 +11,7 @@ and their hash, and no pod is replaced. One of the following can be the case:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.errors import InvalidManifest
@@ -65,13 +65,26 @@ def legacy_type(component: KubeObject, workload: KubeObject | None) -> str:
 
     Selectors of a workload cannot change, and its pods need not.
     """
-    type_ = component.get("spec", {}).get("type")
+    marks = (_template_of(workload or {}).get("metadata") or {}).get("labels") or {}
+    return _legacy_type(component.get("spec", {}).get("type", ""), marks)
+
+
+def legacy_types(components: Sequence[KubeObject], sets: Sequence[KubeObject]) -> dict[str, str]:
+    """The same of a graph's components (`spec.components`) that run as PodCliqueSets, by component."""
+    marks: dict[str, dict[str, str]] = {}
+    for each in sets:
+        for clique in each.get("spec", {}).get("template", {}).get("cliques", ()):
+            found = clique.get("labels") or {}
+            marks.setdefault(found.get(labels.COMPONENT, ""), found)
+    types = {each["name"]: _legacy_type(each.get("type", ""), marks.get(each["name"], {})) for each in components}
+    return {name: type_ for name, type_ in types.items() if type_}
+
+
+def _legacy_type(type_: str, marks: Mapping[str, str]) -> str:
     if type_ not in (ComponentType.PREFILL, ComponentType.DECODE):
         return ""
-    marks = (_template_of(workload or {}).get("metadata") or {}).get("labels") or {}
-    if marks.get(labels.COMPONENT_TYPE) != ComponentType.WORKER:
-        return ""
-    return ComponentType.WORKER.value if marks.get(labels.SUB_COMPONENT_TYPE, type_) == type_ else ""
+    of_old = marks.get(labels.COMPONENT_TYPE) == ComponentType.WORKER
+    return ComponentType.WORKER.value if of_old and marks.get(labels.SUB_COMPONENT_TYPE, type_) == type_ else ""
 
 
 def _generations(present: Sequence[KubeObject], components: Any) -> list[dict[str, KubeObject]]:

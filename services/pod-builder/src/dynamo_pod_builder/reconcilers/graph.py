@@ -31,7 +31,7 @@ from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import grove, restarting, switching
-from dynamo_pod_builder.reconcilers.adopting import adopted
+from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_types
 from dynamo_pod_builder.reconcilers.component import LOOK_AT_SHARED, RETRY_REFUSED, SHARERS, earliest
 from dynamo_pod_builder.reconcilers.restarting import Restart
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints, Starts, starts_from_one
@@ -102,11 +102,11 @@ class GraphReconciler:
 
     async def _make(self, graph: KubeObject) -> _Made:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
-        cliques = grove.order(children(self.cache, POD_CLIQUE_SETS, graph))
+        sets = children(self.cache, POD_CLIQUE_SETS, graph)
         try:
             parsed, config = parse_graph(graph), self.config()
             starts = self.checkpoints.of_graph(parsed, config)
-            observed = replace(await self._observed(graph, present, cliques), restores=starts.restores)
+            observed = replace(await self._observed(graph, present, sets), restores=starts.restores)
             wanted = render.graph_children(parsed, config, observed)
         except InvalidManifest as error:
             return _Made(failure=Failure("InvalidSpec", str(error)))
@@ -151,16 +151,18 @@ class GraphReconciler:
         return replace(made, starts=starts)
 
     async def _observed(
-        self, graph: KubeObject, present: Sequence[KubeObject], cliques: tuple[str, ...]
+        self, graph: KubeObject, present: Sequence[KubeObject], sets: Sequence[KubeObject]
     ) -> render.ObservedGraph:
         backends = {dcd["metadata"]["name"]: dcd["spec"].get("backendFramework", "") for dcd in present}
-        observed = render.ObservedGraph({name: backend for name, backend in backends.items() if backend}, cliques)
+        observed = render.ObservedGraph({name: backend for name, backend in backends.items() if backend})
         if not self.config().grove:
             return observed
         # Pods of other graphs are made by their component deployments.
         namespace = graph["metadata"]["namespace"]
         return replace(
             observed,
+            cliques=grove.order(sets),
+            legacy_types=legacy_types(graph["spec"].get("components", ()), sets),
             service_account=component_account(self.cache, namespace),
             pull_secrets=await self.pull_secrets.of(namespace),
         )

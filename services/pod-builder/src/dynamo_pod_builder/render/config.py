@@ -101,6 +101,8 @@ class ObservedGraph:
     backends: Mapping[str, str] = field(default_factory=dict)
     #: Cliques of the existing PodCliqueSet, in their order, which is kept.
     cliques: tuple[str, ...] = ()
+    #: Component types that its pods carry from of old, by component: `ObservedComponent.legacy_type`.
+    legacy_types: Mapping[str, str] = field(default_factory=dict)
     #: What the pods of its components start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.

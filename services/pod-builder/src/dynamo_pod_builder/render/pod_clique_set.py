@@ -39,10 +39,11 @@ def children(
     Cliques that are there keep their order: another one would be another graph to Grove.
     """
     around = ObservedComponent(service_account=observed.service_account, pull_secrets=observed.pull_secrets)
-    contexts = [
-        context_of(parse_component(each), config, replace(around, restore=observed.restores.get(each["spec"]["name"])))
-        for each in components
-    ]
+    contexts: list[PodContext] = []
+    for each in components:
+        name = each["spec"]["name"]
+        own = replace(around, restore=observed.restores.get(name), legacy_type=observed.legacy_types.get(name, ""))
+        contexts.append(context_of(parse_component(each), config, own))
     rank = {name: number for number, name in enumerate(observed.cliques)}
     found = [_pod_clique_set(graph, contexts, config, rank, owner)]
     found += [clique_service(context, owner) for context in contexts if needs_service(context)]
