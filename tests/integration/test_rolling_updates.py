@@ -1,0 +1,192 @@
+"""Exchanging workers while every change of their pods is watched: never fewer that serve than the margins allow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    PODS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.reflector import Change, Reflector
+
+from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
+
+KubeObject = dict[str, Any]
+
+STRATEGY = "nvidia.com/deployment-strategy"
+SURGE = "nvidia.com/deployment-rolling-update-max-surge"
+UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
+NEXT = f"{IMAGE}-next"
+
+
+@pytest.fixture
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[None]:
+    async with platform(settings(control_plane.kubeconfig, nats_server.url)):
+        yield
+
+
+@dataclass
+class Watch:
+    """Pods of each component as they were at every moment: how many served, how many generations there were."""
+
+    pods: dict[ObjectKey, KubeObject] = field(default_factory=dict)
+    fewest: dict[str, int] = field(default_factory=dict)
+    most: dict[str, int] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """From now on."""
+        self.fewest.clear()
+        self.most.clear()
+        self.generations.clear()
+        self._note()
+
+    def see(self, change: Change) -> None:
+        if change.kind == "DELETED":
+            self.pods.pop(change.key, None)
+        else:
+            self.pods[change.key] = change.obj
+        self._note()
+
+    def _note(self) -> None:
+        of: dict[str, list[KubeObject]] = {}
+        for pod in self.pods.values():
+            of.setdefault(pod["metadata"]["labels"][labels.COMPONENT], []).append(pod)
+        for component, pods in of.items():
+            serving = sum(map(serves, pods))
+            self.fewest[component] = min(self.fewest.get(component, serving), serving)
+            self.most[component] = max(self.most.get(component, 0), sum(not ends(pod) for pod in pods))
+            hashes = {pod["metadata"]["labels"].get(labels.WORKER_HASH) for pod in pods}
+            self.generations[component] = max(self.generations.get(component, 0), len(hashes))
+
+
+def serves(pod: KubeObject) -> bool:
+    conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
+    return conditions.get("Ready") == "True" and not ends(pod)
+
+
+def ends(pod: KubeObject) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+@asynccontextmanager
+async def watched(kube: KubeClient, namespace: str) -> AsyncIterator[Watch]:
+    watch = Watch()
+
+    async def follow() -> None:
+        async with aclosing(Reflector(kube, PODS, namespace=namespace).changes()) as changes:
+            async for change in changes:
+                if isinstance(change, Change):
+                    watch.see(change)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield watch
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def workers(
+    image: str = IMAGE, *, replicas: int = 4, names: tuple[str, ...] = ("A",), **marks: str
+) -> list[KubeObject]:
+    metadata = {"annotations": {SURGE: "1", UNAVAILABLE: "1", **marks}}
+    return [worker(name, replicas=replicas, image=image, metadata=metadata) for name in names]
+
+
+async def deploy(kube: KubeClient, namespace: str, components: list[KubeObject]) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), *components]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+
+
+async def change(kube: KubeClient, namespace: str, components: list[KubeObject]) -> None:
+    patch = {"spec": {"components": [frontend(), *components]}}
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"), patch)
+
+
+async def hashes(kube: KubeClient, namespace: str) -> set[str]:
+    """Worker generations that there are."""
+    found = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).items
+    return {mark for dcd in found if (mark := dcd["metadata"]["labels"].get(labels.WORKER_HASH))}
+
+
+async def settled(kube: KubeClient, namespace: str) -> None:
+    """One generation, and all of it serves."""
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+
+    async def one() -> bool:
+        return len(await hashes(kube, namespace)) == 1
+
+    await eventually(one, "one generation of workers")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_several_components_roll_at_once_and_none_falls_below_its_margin(
+    kube: KubeClient, namespace: str
+) -> None:
+    await deploy(kube, namespace, workers(names=("A", "B")))
+    async with watched(kube, namespace) as watch:
+        await eventually(lambda: _true(len(watch.pods) == 9), "all pods seen")
+        watch.forget()
+        await change(kube, namespace, workers(NEXT, names=("A", "B")))
+        await settled(kube, namespace)
+        assert {pod["spec"]["containers"][0]["image"] for pod in watch.pods.values() if not ends(pod)} == {IMAGE, NEXT}
+    for component in ("A", "B"):
+        assert watch.fewest[component] >= 3, "four wanted, one may be missing"
+        # What is asked for never exceeds five; the controllers that end old pods may lag behind those that start new ones.
+        assert watch.most[component] <= 6
+        assert watch.generations[component] == 2
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap(
+    kube: KubeClient, namespace: str
+) -> None:
+    await deploy(kube, namespace, workers())
+    (before,) = await hashes(kube, namespace)
+    async with watched(kube, namespace) as watch:
+        await eventually(lambda: _true(len(watch.pods) == 5), "all pods seen")
+        watch.forget()
+        # An image that no node will ever run: the roll-out stays in its middle.
+        stuck = workers(NEXT)
+        stuck[0]["podTemplate"]["spec"]["nodeSelector"] = {"no": "such-node"}
+        await change(kube, namespace, stuck)
+
+        async def in_the_middle() -> bool:
+            found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+            phase = found["status"].get("rollingUpdate", {}).get("phase")
+            return phase == "InProgress" and len(await hashes(kube, namespace)) == 2
+
+        await eventually(in_the_middle, "in the middle")
+        await change(kube, namespace, workers())
+        await settled(kube, namespace)
+        assert await hashes(kube, namespace) == {before}
+    assert watch.fewest["A"] >= 3
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_recreate_lets_the_old_workers_go_first(kube: KubeClient, namespace: str) -> None:
+    await deploy(kube, namespace, workers(replicas=2, **{STRATEGY: "Recreate"}))
+    async with watched(kube, namespace) as watch:
+        await eventually(lambda: _true(len(watch.pods) == 3), "all pods seen")
+        watch.forget()
+        await change(kube, namespace, workers(NEXT, replicas=2, **{STRATEGY: "Recreate"}))
+        await settled(kube, namespace)
+    assert watch.fewest["A"] == 0
+    assert watch.most["A"] == 2
+
+
+async def _true(value: bool) -> bool:
+    return value
