@@ -11,7 +11,12 @@ import nats
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_shared.api.registry import annotations, labels
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import (
+    SNAPSHOT_ARTIFACT_VERSION,
+    SNAPSHOT_STATUS,
+    SNAPSHOT_TARGET_CONTAINERS,
+)
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -106,7 +111,7 @@ def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
 
 async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
     """What the snapshot agent tells of its work."""
-    patch = {"metadata": {"annotations": {annotations.SNAPSHOT_STATUS: word}}}
+    patch = {"metadata": {"annotations": {SNAPSHOT_STATUS: word}}}
     await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
 
 
@@ -246,7 +251,7 @@ async def test_a_deleted_job_fails_its_checkpoint_and_a_new_version_takes_it_aga
     await kube.delete(JOBS, ObjectKey(namespace, JOB))
     found = await until_phase(kube, namespace, "Failed")
     assert conditions(found)["JobCompleted"] == ("False", "JobDeleted")
-    patch = {"metadata": {"annotations": {annotations.SNAPSHOT_ARTIFACT_VERSION: "2"}}}
+    patch = {"metadata": {"annotations": {SNAPSHOT_ARTIFACT_VERSION: "2"}}}
     await kube.merge_patch(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"), patch)
     second = f"checkpoint-job-{HASH}-2"
     found = await until_phase(kube, namespace, "Creating", job=second)
@@ -391,7 +396,7 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
 
     warm = await eventually(restored, "pods that start from the checkpoint")
     assert warm["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
-    assert warm["metadata"]["annotations"][annotations.SNAPSHOT_TARGET_CONTAINERS] == "main"
+    assert warm["metadata"]["annotations"][SNAPSHOT_TARGET_CONTAINERS] == "main"
     assert warm["spec"]["containers"][0]["command"] == ["sleep", "infinity"]
     assert "args" not in warm["spec"]["containers"][0]
 

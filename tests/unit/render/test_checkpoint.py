@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.checkpoint import job, names
 from dynamo_pod_builder.render.checkpoint.allowed import DISABLED, GPU_MEMORY, refusal
@@ -385,3 +387,10 @@ def test_the_job_of_a_component_s_checkpoint_can_be_made() -> None:
     pod = job_of(made)["spec"]["template"]["spec"]
     assert [each["name"] for each in pod["volumes"]].count("shared-memory") == 1
     assert pod["serviceAccountName"] == f"checkpoint-{HASH}-k8s-service-discovery"
+
+
+def test_the_example_becomes_a_job() -> None:
+    text = (Path(__file__).parents[3] / "examples" / "resources" / "checkpoint.yaml").read_text()
+    obj = {**yaml.safe_load(text)}
+    made = job_of({**obj, "metadata": {**obj["metadata"], "namespace": "ns", "uid": "u"}})
+    assert made["metadata"]["name"].startswith("checkpoint-job-")
