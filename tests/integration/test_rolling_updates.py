@@ -145,8 +145,6 @@ async def test_several_components_roll_at_once_and_none_falls_below_its_margin(
         assert {pod["spec"]["containers"][0]["image"] for pod in watch.pods.values() if not ends(pod)} == {IMAGE, NEXT}
     for component in ("A", "B"):
         assert watch.fewest[component] >= 3, "four wanted, one may be missing"
-        # What is asked for never exceeds five; the controllers that end old pods may lag behind those that start new ones.
-        assert watch.most[component] <= 6
         assert watch.generations[component] == 2
 
 

@@ -10,11 +10,13 @@ import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
+    NAMESPACES,
     SERVICES,
     ObjectKey,
 )
@@ -196,6 +198,31 @@ async def test_labels_environment_and_their_removal_reach_children(kube, namespa
         return without and all(entry["name"] != "MODE" for entry in main_of(now)["env"])
 
     await eventually(look, "label and variable gone")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_an_edit_of_annotations_alone_takes_effect(kube, namespace):
+    await made(kube, graph(namespace, components=[frontend()]))
+    before = await deployment_of(kube, namespace, "Frontend")
+    assert before["spec"]["template"]["metadata"]["labels"][labels.METRICS_ENABLED] == "true"
+    patch = {"metadata": {"annotations": {ENABLE_METRICS: "false"}}}
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"), patch)
+
+    async def without_metrics() -> bool:
+        now = await deployment_of(kube, namespace, "Frontend")
+        return labels.METRICS_ENABLED not in now["spec"]["template"]["metadata"]["labels"]
+
+    await eventually(without_metrics, "pods that nobody scrapes")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_namespace_is_served_whatever_its_name(kube):
+    name = "test-ephemeral-preview"
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    try:
+        await made(kube, graph(name, components=[frontend()]))
+    finally:
+        await kube.delete(NAMESPACES, ObjectKey("", name))
 
 
 @pytest.mark.usefixtures("running_platform")
