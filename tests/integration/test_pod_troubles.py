@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import nats
@@ -69,13 +70,18 @@ async def only_pod(kube: KubeClient, namespace: str) -> str:
     return str(pod["metadata"]["name"])
 
 
-async def break_pod(kube: KubeClient, namespace: str, name: str, **container: Any) -> None:
+NOT_READY = (
+    {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05Z"},
+    {"type": "PodScheduled", "status": "True"},
+)
+
+
+async def break_pod(
+    kube: KubeClient, namespace: str, name: str, *, conditions: Sequence[dict[str, Any]] = NOT_READY, **container: Any
+) -> None:
     """Have a pod's status as a kubelet would write it whose main container does not run."""
     status = {
-        "conditions": [
-            {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05Z"},
-            {"type": "PodScheduled", "status": "True"},
-        ],
+        "conditions": list(conditions),
         "containerStatuses": [
             {
                 "name": "main",
@@ -204,6 +210,42 @@ async def test_a_quota_is_told_as_one(heard, kube, namespace) -> None:
     ready = await until_reason(kube, namespace, "QuotaExceeded")
     assert "exceeded quota: pods" in ready["message"]
     await kube.delete(QUOTAS, ObjectKey(namespace, "pods"))
+
+
+async def test_a_volume_that_is_not_mounted_is_told_by_the_pods_events(heard, kube, namespace) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    pod = await only_pod(kube, namespace)
+    now = datetime.now(UTC)
+    await kube.create(
+        EVENTS,
+        {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": f"{pod}.1", "namespace": namespace},
+            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.000000Z"),
+            "reportingController": "kubelet",
+            "reportingInstance": "node",
+            "action": "Mount",
+            "type": "Warning",
+            "reason": "FailedMount",
+            "regarding": {"kind": "Pod", "namespace": namespace, "name": pod},
+            "note": 'MountVolume.SetUp failed for volume "models": secret "models" not found',
+        },
+    )
+    long_ago = (now - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = [
+        {"type": "Ready", "status": "False", "lastTransitionTime": long_ago},
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": long_ago},
+        {"type": "PodReadyToStartContainers", "status": "False", "lastTransitionTime": long_ago},
+    ]
+    await break_pod(kube, namespace, pod, conditions=conditions, state={"waiting": {"reason": "ContainerCreating"}})
+    ready = await until_reason(kube, namespace, "VolumeNotMounted")
+    assert (
+        f"pod {pod}: its volumes, network or devices are not ready 3 minutes after it has a node: " in ready["message"]
+    )
+    assert 'secret "models" not found' in ready["message"]
+    assert (await available(kube, namespace))["reason"] == "VolumeNotMounted"
 
 
 async def test_people_see_it_as_an_event_on_the_graph(heard, kube, namespace) -> None:

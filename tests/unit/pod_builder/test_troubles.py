@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.status.pods import Rank, Trouble, look_again, told, trouble_of, troubles
+from dynamo_pod_builder.status.starting import explained
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -296,3 +297,37 @@ def test_what_takes_time_is_looked_at_again_when_it_would_have_taken_too_long() 
     assert look_again([], NOW) is None
     # As soon as it is looked at again it is one.
     assert troubles([starting], NOW + timedelta(seconds=100)) != []
+
+
+NO_START = Trouble(Rank.NOT_STARTED, "PodNotStarted", "a", "it waits")
+SETUP = 'MountVolume.SetUp failed for volume "v": configmap "c" not found'
+
+
+def event(reason: str, note: str, type_: str = "Warning") -> dict[str, Any]:
+    return {"reason": reason, "note": note, "type": type_}
+
+
+@pytest.mark.parametrize(
+    ("events", "reason", "message"),
+    [
+        ([], "PodNotStarted", "it waits"),
+        ([event("FailedMount", SETUP)], "VolumeNotMounted", f"it waits: {SETUP}"),
+        # The summary and the cause take turns.
+        (
+            [event("FailedMount", "Unable to attach or mount volumes: timed out"), event("FailedMount", SETUP)],
+            "VolumeNotMounted",
+            f"it waits: {SETUP}",
+        ),
+        (
+            [event("FailedCreatePodSandBox", "no IP left"), event("FailedAttachVolume", "attached elsewhere")],
+            "VolumeNotMounted",
+            "it waits: attached elsewhere",
+        ),
+        ([event("FailedCreatePodSandBox", "no IP left")], "PodNotStarted", "it waits: no IP left"),
+        ([event("Unhealthy", "probe failed"), event("Scheduled", "ok", "Normal")], "PodNotStarted", "it waits"),
+    ],
+)
+def test_events_tell_what_a_pod_that_does_not_start_waits_for(events, reason, message) -> None:
+    found = explained(NO_START, events)
+    assert (found.reason, found.pod, found.message) == (reason, "a", message)
+    assert explained(NO_START, list(reversed(events))) == found

@@ -35,6 +35,7 @@ from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.events import CheckpointReporter, Reporter
+from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers import restoring
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
@@ -102,7 +103,8 @@ class _PodBuilder:
         self._pull_secrets = PullSecretLists(
             kube, self._recorder, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )
-        shared = (cache, applier, statuses, self._reporter, lambda: self._config, _now, self._pull_secrets)
+        around = (self._pull_secrets, PodEvents(kube))
+        shared = (cache, applier, statuses, self._reporter, lambda: self._config, _now, *around)
         checkpoints = Checkpoints(kube, cache)
         checkpoint_reporter = CheckpointReporter(self._recorder, self._publisher)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {

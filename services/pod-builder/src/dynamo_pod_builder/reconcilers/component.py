@@ -19,6 +19,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken
 from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import switching
 from dynamo_pod_builder.reconcilers.adopting import legacy_type
@@ -49,6 +50,7 @@ class ComponentReconciler:
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
+    pod_events: PodEvents
     checkpoints: Checkpoints
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -63,7 +65,8 @@ class ComponentReconciler:
         failure = made.failure
         now, workload = self.now(), workload_of(self.cache, component)
         pods = pods_of(self.cache, workload)
-        status = component_status(component, workload, failure, now, troubles(pods, now))
+        found = await self.pod_events.explain(key.namespace, troubles(pods, now))
+        status = component_status(component, workload, failure, now, found)
         before = failure_of(component)
         if failure is not None and failure != before:
             self.reporter.component_failed(component, failure.reason, failure.message)

@@ -29,6 +29,7 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import grove, restarting, switching
 from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_types
@@ -64,6 +65,7 @@ class GraphReconciler:
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
+    pod_events: PodEvents
     checkpoints: Checkpoints
     keys: SshKeys
 
@@ -79,7 +81,7 @@ class GraphReconciler:
         if new:
             self.reporter.seen(graph)
         made = await self._have_taken(graph, await self._make(graph))
-        status = graph_status(graph, self._outcome(graph, made), self.now())
+        status = graph_status(graph, await self._explained(graph, self._outcome(graph, made)), self.now())
         news = _verdict(status) != _verdict(graph.get("status", {}))
 
         def tell() -> None:
@@ -93,6 +95,17 @@ class GraphReconciler:
         if wait is None:
             wait = RETRY_REFUSED if made.failure is not None else self._look_again(made)
         return Result(requeue_after=wait)
+
+    async def _explained(self, graph: KubeObject, outcome: Outcome) -> Outcome:
+        """With what Events tell of pods that do not start."""
+        explain, namespace = self.pod_events.explain, graph["metadata"]["namespace"]
+        return replace(
+            outcome,
+            components={
+                name: [replace(part, troubles=await explain(namespace, part.troubles)) for part in parts]
+                for name, parts in outcome.components.items()
+            },
+        )
 
     def _look_again(self, made: _Made) -> float | None:
         on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None

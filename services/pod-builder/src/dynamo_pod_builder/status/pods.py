@@ -98,12 +98,12 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     if "deletionTimestamp" in metadata or status.get("phase") == "Succeeded" or _is(conditions, "Ready", "True"):
         return None
     if status.get("phase") == "Failed":
-        words = _cut(_steady(status.get("message") or "its containers have ended"))
+        words = quoted(status.get("message") or "its containers have ended")
         return Trouble(Rank.ENDED, status.get("reason") or POD_FAILED, metadata["name"], words)
     scheduled = find(conditions, "PodScheduled") or {}
     if scheduled.get("status") == "False" and scheduled.get("reason") == UNSCHEDULABLE:
         # What preemption would not help with is the same once more.
-        words = _cut(_steady(scheduled.get("message", "").partition(" preemption:")[0]))
+        words = quoted(scheduled.get("message", "").partition(" preemption:")[0])
         return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")
     found = [each for each in _of_containers(pod, now) if each is not None]
     if now is not None and not found:
@@ -175,14 +175,14 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     what = f"{'init container' if init else 'container'} {status['name']}"
     if reason in _PULLING or reason in _NOT_PULLED:
-        words = _cut(_steady(_BACK_OFF.sub("", message)))
+        words = quoted(_BACK_OFF.sub("", message))
         image = written.get("image") or status.get("image", "its image")
         told_ = f"{what} cannot pull {image}" + (f": {words}" if words else "")
         return _Found(Rank.IMAGE, IMAGE_PULL if reason in _PULLING else reason, told_)
     if reason == "RunContainerError":
         return _ended(what, {"reason": "StartError", "message": message}, CRASH_LOOP, written, init)
     if reason not in _ON_THE_WAY and reason != CRASH_LOOP:
-        return _Found(Rank.NOT_MADE, reason, f"{what}: {_cut(_steady(message)) or reason}")
+        return _Found(Rank.NOT_MADE, reason, f"{what}: {quoted(message) or reason}")
     ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
     if ended is None or status.get("ready") or (init and ended.get("exitCode") == 0):
         return None
@@ -242,6 +242,11 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         )
         reason = STARTUP_PROBE if starting else READINESS_PROBE
         yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
+
+
+def quoted(text: str) -> str:
+    """Somebody else's words, the same for the same trouble, and not too many of them."""
+    return _cut(_steady(text))
 
 
 def _time(text: str) -> datetime:
