@@ -12,7 +12,11 @@ import yaml
 _AMBIGUOUS = re.compile(r"[yYnN]|[-+.]?(?:0[xXoObB])?[0-9][0-9a-fA-F_.]*(?:[eE][-+]?[0-9]+)?")
 
 
-class _Dumper(yaml.SafeDumper):
+# libyaml's emitter is several times faster, and only wheels for rare platforms come without it.
+_Base: type[yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_Base):  # type: ignore[misc, valid-type]
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         """What occurs twice is written twice, as people expect of manifests."""
         return True
@@ -20,7 +24,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style: str | None
-    if not all(each.isprintable() or each == "\n" for each in value):
+    if not value.isprintable() and not value.replace("\n", "").isprintable():
         style = '"'
     elif _AMBIGUOUS.fullmatch(value):
         style = "'"
