@@ -16,7 +16,7 @@ from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
-from dynamo_shared.kube.reflector import Change, Reflector, Synced
+from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -45,6 +45,7 @@ class Follower:
 
     async def follow(self) -> None:
         async for item in self.reflector.changes():
+            assert not isinstance(item, Absent), "nothing is followed here that need not be there"
             self._take(item)
             self._news.set()
 

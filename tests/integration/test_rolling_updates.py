@@ -100,9 +100,9 @@ async def watched(kube: KubeClient, namespace: str) -> AsyncIterator[Watch]:
 
 
 def workers(
-    image: str = IMAGE, *, replicas: int = 4, names: tuple[str, ...] = ("A",), **marks: str
+    image: str = IMAGE, *, replicas: int = 4, names: tuple[str, ...] = ("A",), strategy: str = "RollingUpdate"
 ) -> list[KubeObject]:
-    metadata = {"annotations": {SURGE: "1", UNAVAILABLE: "1", **marks}}
+    metadata = {"annotations": {SURGE: "1", UNAVAILABLE: "1", STRATEGY: strategy}}
     return [worker(name, replicas=replicas, image=image, metadata=metadata) for name in names]
 
 
@@ -176,11 +176,11 @@ async def test_a_change_that_is_taken_back_in_the_middle_goes_back_without_a_gap
 
 @pytest.mark.usefixtures("running_platform")
 async def test_recreate_lets_the_old_workers_go_first(kube: KubeClient, namespace: str) -> None:
-    await deploy(kube, namespace, workers(replicas=2, **{STRATEGY: "Recreate"}))
+    await deploy(kube, namespace, workers(replicas=2, strategy="Recreate"))
     async with watched(kube, namespace) as watch:
         await eventually(lambda: _true(len(watch.pods) == 3), "all pods seen")
         watch.forget()
-        await change(kube, namespace, workers(NEXT, replicas=2, **{STRATEGY: "Recreate"}))
+        await change(kube, namespace, workers(NEXT, replicas=2, strategy="Recreate"))
         await settled(kube, namespace)
     assert watch.fewest["A"] == 0
     assert watch.most["A"] == 2

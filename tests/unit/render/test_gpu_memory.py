@@ -23,8 +23,8 @@ KubeObject = dict[str, Any]
 
 CLAIMING = replace(CONFIG, device_claims=True, leader_worker_sets=True)
 GROVE = replace(CLAIMING, grove=True)
-WITHIN = {"gpuMemoryService": {}}
-WITHIN_FAILOVER = {"gpuMemoryService": {}, "failover": {}}
+WITHIN: KubeObject = {"gpuMemoryService": {}}
+WITHIN_FAILOVER: KubeObject = {"gpuMemoryService": {}, "failover": {}}
 BETWEEN = {"gpuMemoryService": {"mode": "InterPod"}}
 BETWEEN_FAILOVER = {**BETWEEN, "failover": {"mode": "InterPod"}}
 EXECUTOR = "nvidia.com/vllm-distributed-executor-backend"
@@ -259,7 +259,7 @@ def test_engines_of_one_index_are_one_engine_over_the_ranks() -> None:
 
 
 def test_the_server_counts_the_sockets_of_its_gpus_and_runs_nothing_else() -> None:
-    own = {
+    own: KubeObject = {
         "sidecars": [{"name": "log", "image": "log"}],
         "pod": {"initContainers": [{"name": "prepare", "image": "i"}]},
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .building import component, graph, graph_children, of_kind
 
 
@@ -26,7 +28,7 @@ def test_components_that_ask_for_it_have_one_with_their_replicas() -> None:
 
 
 def test_it_does_not_change_the_generation_of_workers() -> None:
-    def name(**fields: object) -> str:
+    def name(**fields: Any) -> str:
         (dcd,) = of_kind(graph_children(graph(component("Worker", **fields))), "DynamoComponentDeployment")
         return str(dcd["metadata"]["name"])
 
