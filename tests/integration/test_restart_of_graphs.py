@@ -11,11 +11,22 @@ from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
-from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS, NODES, PODS, ObjectKey
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    LEADER_WORKER_SETS,
+    NODES,
+    PODS,
+    ObjectKey,
+)
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.discovery import install_crds
 from dynamo_watcher.app import WatcherService
 
 from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
+from .test_multinode import DEFINITION
 
 
 @pytest.fixture
@@ -145,3 +156,76 @@ async def test_a_rolling_update_supersedes_it(kube, namespace):
     assert done["status"]["restart"] == {"observedID": "in-vain", "phase": "Superseded"}
     assert ids(await deployments(kube, namespace))["Frontend"] is None
     await told(kube, namespace, "RestartSuperseded")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_groups_of_nodes_are_renewed_when_their_pods_are(kube, namespace):
+    """Right after a change the status of a LeaderWorkerSet still tells of what was before."""
+    key = ObjectKey(namespace, "wide")
+    wide = {**worker("A"), "multinode": {"nodeCount": 2}}
+    wider = {**worker("B"), "multinode": {"nodeCount": 2}}
+    await install_crds(kube, [DEFINITION])
+    try:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "wide", components=[wide, wider]))
+
+        async def made() -> list[dict[str, Any]]:
+            found = (await kube.list(LEADER_WORKER_SETS, namespace)).items
+            return found if len(found) == 2 else []
+
+        for each in await eventually(made, "both sets"):
+            await serves(kube, each)
+        await until_state(kube, key, "successful")
+
+        async def marks() -> dict[str, str | None]:
+            found = (await kube.list(LEADER_WORKER_SETS, namespace)).items
+            templates = {
+                each["metadata"]["labels"][labels.COMPONENT]: each["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
+                for each in found
+            }
+            return {name: each["metadata"].get("annotations", {}).get(RESTART_AT) for name, each in templates.items()}
+
+        await ask(kube, key, {"id": "1"})
+
+        async def first() -> bool:
+            return await marks() == {"A": "1", "B": None}
+
+        await eventually(first, "the first set changes")
+        stored = await until_restart(kube, key, "Restarting", "1")
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "meanwhile", components=[frontend()]))
+        await until_state(kube, ObjectKey(namespace, "meanwhile"), "successful")
+        assert await first(), "its status is of before: the second does not begin"
+        assert stored["status"]["restart"]["inProgress"] == ["A"]
+
+        name = next(each["metadata"]["name"] for each in await made() if "-a-" in each["metadata"]["name"])
+        await kube.create(PODS, pod(namespace, name, "1"))
+
+        async def second() -> bool:
+            return await marks() == {"A": "1", "B": "1"}
+
+        await eventually(second, "the second set changes")
+    finally:
+        await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", str(DEFINITION["metadata"]["name"])))  # type: ignore[index]
+
+
+async def serves(kube: KubeClient, groups: dict[str, Any]) -> None:
+    counts = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
+    available = {"type": "Available", "status": "True", "reason": "x", "message": ""}
+    metadata = {"name": groups["metadata"]["name"], "namespace": groups["metadata"]["namespace"]}
+    await kube.apply_status(
+        LEADER_WORKER_SETS, {**groups, "metadata": metadata, "status": {**counts, "conditions": [available]}}
+    )
+
+
+def pod(namespace: str, groups: str, mark: str) -> dict[str, Any]:
+    marks = {labels.LWS_NAME: groups, labels.GRAPH_DEPLOYMENT_NAME: "wide", labels.COMPONENT: "A"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{groups}-0",
+            "namespace": namespace,
+            "labels": marks,
+            "annotations": {RESTART_AT: mark, "other": "x"},
+        },
+        "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+    }

@@ -223,17 +223,32 @@ def deployment(mark: str, *, ready: bool = True, kind: str = "Deployment") -> di
     }
 
 
+def seen(there: dict[str, Any] | None, workload: dict[str, Any] | None, *pods: str) -> Part:
+    present = {} if there is None else {"g-a": there}
+    found = [{"metadata": {"annotations": {RESTART_AT: mark}}} for mark in pods]
+    return parts_of([component("A")], present, lambda _: workload, lambda _: found)["A"]
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])
 def test_a_component_serves_once_its_workload_has_the_id_and_all_pods_are_of_it(kind):
-    def seen(there: dict[str, Any] | None, workload: dict[str, Any] | None) -> Part:
-        present = {} if there is None else {"g-a": there}
-        return parts_of([component("A")], present, lambda _: workload)["A"]
 
     assert seen(None, None) == NEW
     assert seen(component("A", "1"), None) == moving()
     assert seen(component("A", "1"), deployment("", kind=kind)) == moving()
     assert seen(component("A", "1"), deployment("1", ready=False, kind=kind)) == moving()
-    assert seen(component("A", "1"), deployment("1", kind=kind)) == done()
+    assert seen(component("A", "1"), deployment("1", kind=kind), "1", "1") == done()
+
+
+def test_groups_are_renewed_when_their_pods_are():
+    """The status of a LeaderWorkerSet is of nobody knows which generation."""
+    groups = deployment("1", kind="LeaderWorkerSet")
+    assert seen(component("A", "1"), groups) == moving()
+    assert seen(component("A", "1"), groups, "0", "0") == moving()
+    assert seen(component("A", "1"), groups, "1", "0") == moving()
+    assert seen(component("A", "1"), groups, "1", "1") == done()
+    groups["spec"]["replicas"] = 0
+    groups["status"] |= {"replicas": 0, "updatedReplicas": 0, "readyReplicas": 0}
+    assert seen(component("A", "1"), groups) == done()
 
 
 def pod_clique_set(*cliques: tuple[str, str], **status: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 from dynamo_pod_builder.pods import index, kept, pods_of
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
 from dynamo_pod_builder.status.pods import trouble_of
+from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 
@@ -95,3 +96,9 @@ def test_what_is_kept_of_a_pod_tells_its_trouble() -> None:
     assert small["status"] == whole["status"]
     assert trouble_of(small) == trouble_of(whole) is not None
     assert "env" in container
+
+
+def test_what_is_kept_of_a_pod_tells_of_which_restart_it_is() -> None:
+    whole = pod(OF_DEPLOYMENT)
+    whole["metadata"]["annotations"] = {"a": "b", RESTART_AT: "7"}
+    assert kept(whole)["metadata"]["annotations"] == {RESTART_AT: "7"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     JOBS,
@@ -43,10 +44,13 @@ def index(cache: ObjectCache) -> None:
 
 
 def kept(pod: KubeObject) -> KubeObject:
-    """A pod without what nobody here reads: variables, mounts, volumes, annotations."""
+    """A pod without what nobody here reads: variables, mounts, volumes, annotations but for the restart that it is of."""
     spec = pod.get("spec", {})
     containers = {part: [_only(_CONTAINER, each) for each in spec[part]] for part in _CONTAINERS if part in spec}
-    return {**pod, "metadata": _only(_METADATA, pod["metadata"]), "spec": containers}
+    metadata = _only(_METADATA, pod["metadata"])
+    if RESTART_AT in (notes := pod["metadata"].get("annotations", {})):
+        metadata["annotations"] = {RESTART_AT: notes[RESTART_AT]}
+    return {**pod, "metadata": metadata, "spec": containers}
 
 
 def _only(fields: frozenset[str], obj: KubeObject) -> KubeObject:

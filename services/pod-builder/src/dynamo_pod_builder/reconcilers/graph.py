@@ -52,6 +52,8 @@ KubeObject = dict[str, Any]
 FIRST = frozenset({SERVICE_ACCOUNTS, RESOURCE_CLAIM_TEMPLATES})
 #: Status fields that other concerns write and this one carries through.
 CARRIED = ("checkpoints",)
+#: Pods tell of the progress of a restart where a workload does not, and nobody tells of every pod. Seconds.
+LOOK_AT_RESTART = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,9 @@ class GraphReconciler:
 
     def _look_again(self, made: _Made) -> float | None:
         on_grove = grove.wanted_set(made.rollout.wanted) if made.rollout is not None else None
-        if on_grove is None:
-            return made.again
-        return earliest(made.again, grove.look_again_at(self.cache, on_grove, self.now()))
+        restart = LOOK_AT_RESTART if made.restart is not None and made.restart.is_under_way else None
+        of_pods = grove.look_again_at(self.cache, on_grove, self.now()) if on_grove is not None else None
+        return earliest(made.again, restart, of_pods)
 
     async def _make(self, graph: KubeObject) -> _Made:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
@@ -184,7 +186,9 @@ class GraphReconciler:
         on_grove = grove.wanted_set(rollout.wanted)
         if on_grove is None:
             by_name = {dcd["metadata"]["name"]: dcd for dcd in present}
-            parts = restarting.parts_of(rollout.wanted, by_name, partial(workload_of, self.cache))
+            parts = restarting.parts_of(
+                rollout.wanted, by_name, partial(workload_of, self.cache), partial(pods_of, self.cache)
+            )
         else:
             there = self.cache.get(POD_CLIQUE_SETS, resources.key_of(on_grove))
             workloads = {

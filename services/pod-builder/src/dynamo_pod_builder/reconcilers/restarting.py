@@ -52,6 +52,11 @@ class Restart:
     #: The phase that begins with this reconcile, "" where none does.
     entered: str = ""
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether components are being restarted."""
+        return self.status is not None and self.status.get("phase") == RestartPhase.RESTARTING
+
 
 def decide(
     wish: Mapping[str, Any] | None, previous: dict[str, Any] | None, parts: Mapping[str, Part], *, rolling: bool
@@ -86,15 +91,19 @@ def parts_of(
     wanted: Sequence[KubeObject],
     present: Mapping[str, KubeObject],
     workload_of: Callable[[KubeObject], KubeObject | None],
+    pods_of: Callable[[KubeObject], Sequence[KubeObject]],
 ) -> dict[str, Part]:
-    """Components that run as component deployments; `present` are these by name, `workload_of` gives what runs one's pods."""
+    """Components that run as component deployments; `present` are these by name.
+
+    `workload_of` gives what runs the pods of one, and `pods_of` the pods of that.
+    """
     parts: dict[str, Part] = {}
     for child in wanted:
         if child["kind"] != DYNAMO_COMPONENT_DEPLOYMENTS.kind:
             continue
         there = present.get(child["metadata"]["name"])
         component = child["metadata"]["labels"][labels.COMPONENT]
-        parts[component] = Part(False) if there is None else _part(there, workload_of(there))
+        parts[component] = Part(False) if there is None else _part(there, workload_of(there), pods_of)
     return parts
 
 
@@ -159,16 +168,20 @@ def _ended(status: Mapping[str, Any] | None) -> bool:
     return status is not None and status.get("phase") in _ENDED
 
 
-def _part(component: KubeObject, workload: KubeObject | None) -> Part:
+def _part(
+    component: KubeObject, workload: KubeObject | None, pods_of: Callable[[KubeObject], Sequence[KubeObject]]
+) -> Part:
     mark = _mark_in(component["spec"].get("podTemplate"))
     if workload is None:
         return Part(True, mark)
     spec = workload.get("spec") or {}
-    if workload.get("kind") == LEADER_WORKER_SETS.kind:
-        template = (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate")
-    else:
-        template = spec.get("template")
-    return Part(True, mark, _mark_in(template) == mark and readiness(workload).ready)
+    if workload.get("kind") != LEADER_WORKER_SETS.kind:
+        return Part(True, mark, _mark_in(spec.get("template")) == mark and readiness(workload).ready)
+    # Its status does not say which generation of its spec it is of: right after a change all seems well. Its pods tell.
+    pods = pods_of(workload)
+    renewed = all(_mark_in(pod) == mark for pod in pods) and (bool(pods) or spec.get("replicas") == 0)
+    template = (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate")
+    return Part(True, mark, _mark_in(template) == mark and renewed and readiness(workload).ready)
 
 
 def _mark_in(template: KubeObject | None) -> str:
