@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,12 +15,15 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
+    POD_CLIQUE_SETS,
     PODS,
+    SECRETS,
     ObjectKey,
     Resource,
 )
 from dynamo_shared.kube import KubeClient
 
+from .grove import grove_definitions, realize
 from .platform import eventually, frontend, graph, platform, settings, until_state, worker
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -261,3 +265,44 @@ async def test_people_see_it_as_an_event_on_the_graph(heard, kube, namespace) ->
     event = await eventually(told, "an Event on the graph")
     assert event["type"] == "Warning"
     assert "401 Unauthorized" in event["note"]
+
+
+async def test_pods_of_grove_are_told_of_by_their_clique_and_get_pull_secrets(heard, kube, namespace) -> None:
+    auths = json.dumps({"auths": {"nvcr.io": {"auth": "dTpw"}}}).encode()
+    await kube.create(
+        SECRETS,
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "ngc", "namespace": namespace},
+            "type": "kubernetes.io/dockerconfigjson",
+            "data": {".dockerconfigjson": base64.b64encode(auths).decode()},
+        },
+    )
+    async with grove_definitions(kube):
+
+        async def made() -> list[dict[str, Any]]:
+            return (await kube.list(POD_CLIQUE_SETS, namespace)).items
+
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+        (pod_clique_set,) = await eventually(made, "a PodCliqueSet")
+        (clique,) = pod_clique_set["spec"]["template"]["cliques"]
+        assert clique["spec"]["podSpec"]["imagePullSecrets"] == [{"name": "ngc"}]
+        await realize(kube, namespace, ready=False)
+        marks = {**clique["labels"], "grove.io/podclique": f"{pod_clique_set['metadata']['name']}-0-{clique['name']}"}
+        spec = {"containers": [{"name": "main", "image": "x"}]}
+        metadata = {"name": "of-grove", "namespace": namespace, "labels": marks}
+        await kube.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+        async def runs() -> bool:
+            return (await kube.get(PODS, ObjectKey(namespace, "of-grove")))["status"].get("phase") == "Running"
+
+        await eventually(runs, "the node's own word of the pod")
+        await break_pod(kube, namespace, "of-grove", state={"waiting": PULL})
+        ready = await until_reason(kube, namespace, "ImagePullBackOff")
+        assert (
+            "Frontend: 0 of 1 pods ready, 1 updated, 1 in all; pod of-grove: container main cannot" in ready["message"]
+        )
+        await realize(kube, namespace)
+        await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))

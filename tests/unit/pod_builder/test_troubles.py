@@ -299,6 +299,15 @@ def test_what_takes_time_is_looked_at_again_when_it_would_have_taken_too_long() 
     assert troubles([starting], NOW + timedelta(seconds=100)) != []
 
 
+def test_a_pod_that_was_evicted_is_history_once_another_takes_its_place() -> None:
+    evicted = pod("a", phase="Failed", reason="Evicted", metadata={"creationTimestamp": ago(100)})
+    successor = pod("b", metadata={"creationTimestamp": ago(50)})
+    elder = pod("c", metadata={"creationTimestamp": ago(200)})
+    assert [each.reason for each in troubles([evicted], NOW)] == ["Evicted"]
+    assert [each.reason for each in troubles([evicted, elder], NOW)] == ["Evicted"]
+    assert troubles([evicted, successor], NOW) == []
+
+
 NO_START = Trouble(Rank.NOT_STARTED, "PodNotStarted", "a", "it waits")
 SETUP = 'MountVolume.SetUp failed for volume "v": configmap "c" not found'
 

@@ -68,7 +68,14 @@ class Trouble:
 
 def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one, worst first, then by name."""
-    return sorted(found for pod in pods if (found := trouble_of(pod, now)) is not None)
+    pods = list(pods)
+    # A pod that its node has ended stays for people to see; once another has taken its place it is history.
+    newest = max((_created(pod) for pod in pods if not _has_ended(pod)), default="")
+    return sorted(
+        found
+        for pod in pods
+        if not (_has_ended(pod) and _created(pod) <= newest) and (found := trouble_of(pod, now)) is not None
+    )
 
 
 def told(found: Sequence[Trouble]) -> str:
@@ -242,6 +249,14 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         )
         reason = STARTUP_PROBE if starting else READINESS_PROBE
         yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
+
+
+def _has_ended(pod: KubeObject) -> bool:
+    return pod.get("status", {}).get("phase") in {"Failed", "Succeeded"}
+
+
+def _created(pod: KubeObject) -> str:
+    return str(pod["metadata"].get("creationTimestamp", ""))
 
 
 def quoted(text: str) -> str:
