@@ -70,11 +70,12 @@ def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one, worst first, then by name."""
     pods = list(pods)
     # A pod that its node has ended stays for people to see; once another has taken its place it is history.
-    newest = max((_created(pod) for pod in pods if not _has_ended(pod)), default="")
+    newest = max((_created(pod) for pod in pods if not _has_ended(pod)), default=None)
     return sorted(
         found
         for pod in pods
-        if not (_has_ended(pod) and _created(pod) <= newest) and (found := trouble_of(pod, now)) is not None
+        if not (newest is not None and _has_ended(pod) and _created(pod) <= newest)
+        and (found := trouble_of(pod, now)) is not None
     )
 
 
