@@ -29,35 +29,29 @@ def needs_service(context: PodContext) -> bool:
 def component_service(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
     """Service of a component. The worker hash is not selected: all generations of a rolling update serve it."""
     marks = {**object_labels(context, own_labels), **context.discovery.labels}
-    selector = {
-        labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
-        labels.COMPONENT: context.component,
-        labels.COMPONENT_TYPE: context.type,
-    }
-    if context.nodes > 1:
-        # Only a leader serves.
-        selector[labels.ROLE] = Role.LEADER.value
-    name = names.service(context.name)
-    return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
-        "metadata": object_metadata(name, context.namespace, marks, object_annotations(context), owner),
-        "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
-    }
+    # Of the pods of a LeaderWorkerSet only the leaders serve.
+    selected = {labels.ROLE: Role.LEADER.value} if context.nodes > 1 else {}
+    return _service(context, marks, object_annotations(context), owner, selected)
 
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
     """Service of a component whose pods Grove makes."""
+    return _service(context, {**context.discovery.labels}, {}, owner, {})
+
+
+def _service(
+    context: PodContext, marks: dict[str, str], notes: dict[str, str], owner: KubeObject, selected: Mapping[str, str]
+) -> KubeObject:
     selector = {
         labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
         labels.COMPONENT: context.component,
         labels.COMPONENT_TYPE: context.type,
+        **selected,
     }
-    name = names.service(context.name)
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
-        "metadata": object_metadata(name, context.namespace, {**context.discovery.labels}, {}, owner),
+        "metadata": object_metadata(names.service(context.name), context.namespace, marks, notes, owner),
         "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
     }
 
