@@ -124,6 +124,18 @@ def test_the_same_written_otherwise_is_the_same():
     assert names_after(WANTED, there) == ADOPTED
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
+    config = replace(CONFIG, leader_worker_sets=True)
+    gpus = {"resources": {"limits": {"nvidia.com/gpu": "1"}}, "command": ["python3", "-m", "dynamo.vllm"], "args": []}
+    spread: dict[str, Any] = {"multinode": {"nodeCount": nodes}} if nodes > 1 else {}
+    wanted = graph_children(graph(component("One", main={**gpus, "args": ["--model", "m"]}, **spread)), config)
+    (there,) = annotated(under(OLD, wanted), **{RESTART_AT: "x"})
+    there["spec"]["podTemplate"]["spec"]["containers"][0]["env"] = []
+    result = adopted(wanted, [there], lambda _: None, config)
+    assert [each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")] == [f"graph-one-{OLD}"]
+
+
 def test_workers_from_before_hashes_keep_their_plain_names():
     there = copy.deepcopy(under(OLD, WANTED))
     for each in there:

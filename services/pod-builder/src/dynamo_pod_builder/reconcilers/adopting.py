@@ -157,28 +157,29 @@ def _workload(
     component: KubeObject, config: render.RenderConfig, observed: render.ObservedComponent
 ) -> KubeObject | None:
     """Kind and spec of what runs a component's pods, but for their number."""
+    spec = component["spec"]
+    # The origin, unlike the restart, decides how pods are made.
+    template = _without(spec.get("podTemplate") or {}, frozenset({RESTART_AT}))
     try:
-        children = render.component_children(parse_component(component), config, observed)
+        plain = parse_component({**component, "spec": {**spec, "podTemplate": template}})
+        children = render.component_children(plain, config, observed)
     except (InvalidManifest, render.RenderError):
         return None
     found = next((child for child in children if child["kind"] in _WORKLOAD_KINDS), None)
     if found is None:
         return None
-    spec = {name: value for name, value in found["spec"].items() if name not in _SCALE}
-    if "template" in spec:
-        spec["template"] = _without_passing(spec["template"])
-    return {"kind": found["kind"], "spec": spec}
+    return {"kind": found["kind"], "spec": {name: value for name, value in found["spec"].items() if name not in _SCALE}}
 
 
 def _essence(spec: KubeObject) -> KubeObject:
     kept = {name: value for name, value in spec.items() if name not in _SCALE}
-    kept["podTemplate"] = _without_passing(spec.get("podTemplate") or {})
+    kept["podTemplate"] = _without(spec.get("podTemplate") or {}, _PASSING)
     return kept
 
 
-def _without_passing(template: KubeObject) -> KubeObject:
+def _without(template: KubeObject, names: frozenset[str]) -> KubeObject:
     metadata = template.get("metadata") or {}
-    notes = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in _PASSING}
+    notes = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in names}
     return {**template, "metadata": {**metadata, "annotations": notes}}
 
 
