@@ -14,6 +14,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    KAI_QUEUES,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
@@ -43,6 +44,7 @@ from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints, woken_by
+from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.checkpoint import PENDING
@@ -63,6 +65,7 @@ READS: tuple[Resource, ...] = (
     POD_CLIQUES,
     POD_CLIQUE_SCALING_GROUPS,
     PODS,
+    KAI_QUEUES,
 )
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
@@ -99,7 +102,7 @@ class _PodBuilder:
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock)
-        self._config = render_config(settings, self._reader.is_served)
+        self._config = self._render_config()
         self._pull_secrets = PullSecretLists(
             kube, self._recorder, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )
@@ -143,9 +146,13 @@ class _PodBuilder:
     def _look_at_cluster(self) -> None:
         """What the cluster has decides what graphs become: where that changes, all are looked at."""
         before = self._config
-        self._config = render_config(self._context.settings, self._reader.is_served)
+        self._config = self._render_config()
         if self._config != before:
             self._enqueue_all()
+
+    def _render_config(self) -> RenderConfig:
+        queues = [queue["metadata"]["name"] for queue in self._cache.list(KAI_QUEUES)]
+        return render_config(self._context.settings, self._reader.is_served, kai_queues=queues)
 
     def _share_with_other_replicas(self) -> None:
         """Look at what is gained, end what is under way before giving keys away, and at once where they are lost."""
@@ -161,6 +168,8 @@ class _PodBuilder:
                 if cause:
                     self._causes[task] = cause
                 self._queue.add(task)
+        if resource == KAI_QUEUES:
+            self._look_at_cluster()
         if resource == SERVICE_ACCOUNTS and is_component_account(old) != is_component_account(new):
             self._enqueue_namespace(key.namespace)
         if new is None and old is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dynamo_shared.api.registry.env import DYN_OPERATOR_ALLOW_GMS_SNAPSHOT
 from dynamo_shared.api.resources import (
     DESTINATION_RULES,
     HTTP_ROUTES,
     INFERENCE_POOLS,
+    KAI_QUEUES,
     LEADER_WORKER_SETS,
     POD_CLIQUE_SETS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -25,7 +26,11 @@ _TRUE = frozenset({"1", "t", "true"})
 
 
 def render_config(
-    settings: Settings, is_served: Callable[[Resource], bool], environ: Mapping[str, str] = os.environ
+    settings: Settings,
+    is_served: Callable[[Resource], bool],
+    environ: Mapping[str, str] = os.environ,
+    *,
+    kai_queues: Iterable[str] = (),
 ) -> RenderConfig:
     """The part of the settings that shows in objects, and what the cluster has to make them of."""
     orchestrators = settings.orchestrators
@@ -55,6 +60,7 @@ def render_config(
             insecure_skip_verify=settings.service_mesh.istio.insecure_skip_verify,
         ),
         checkpoints=_checkpoints(settings, environ),
+        kai_queues=frozenset(kai_queues) if _kai(settings, is_served) else None,
         virtual_services=is_served(VIRTUAL_SERVICES),
         device_claims=settings.dra.enabled is not False and is_served(RESOURCE_CLAIM_TEMPLATES),
         inference_pools=is_served(INFERENCE_POOLS),
@@ -79,3 +85,7 @@ def _checkpoints(settings: Settings, environ: Mapping[str, str]) -> CheckpointDe
         access_mode=claim.access_mode,
         gpu_memory=environ.get(DYN_OPERATOR_ALLOW_GMS_SNAPSHOT, "").lower() in _TRUE,
     )
+
+
+def _kai(settings: Settings, is_served: Callable[[Resource], bool]) -> bool:
+    return settings.orchestrators.kai_scheduler.enabled is not False and is_served(KAI_QUEUES)

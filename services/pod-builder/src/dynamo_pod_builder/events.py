@@ -73,6 +73,10 @@ class Reporter:
         message = f"Pod ended ({pod['status']['phase']}); its engine is replaced: deleting {names}"
         self._recorder.record(pod, type_="Warning", reason="FailoverCascade", message=message, action="Failover")
 
+    def topology_lost(self, graph: KubeObject, reason: str, message: str) -> None:
+        """Domains that a graph's pods shall share are not there."""
+        self._recorder.record(graph, type_="Warning", reason=reason, message=message, action="Schedule")
+
     def component_failed(self, component: KubeObject, reason: str, message: str) -> None:
         """A component cannot come into being."""
         self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")

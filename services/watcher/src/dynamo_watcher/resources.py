@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import (
     INFERENCE_POOLS,
     INGRESSES,
     JOBS,
+    KAI_QUEUES,
     LEADER_WORKER_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
@@ -90,6 +91,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
     # Carry no label of ours, as the reference makes them.
     Watched(RESOURCE_CLAIM_TEMPLATES, any_label=(labels.COMPONENT,), owned=True, optional=True),
+    Watched(KAI_QUEUES, optional=True),
     Watched(INGRESSES, OF_A_COMPONENT),
     Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
     Watched(HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),

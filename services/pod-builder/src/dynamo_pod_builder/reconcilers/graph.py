@@ -39,9 +39,11 @@ from dynamo_pod_builder.reconcilers.restoring import Checkpoints, Starts, starts
 from dynamo_pod_builder.reconcilers.rolling import IN_PROGRESS, Rollout, roll
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure, failure_of, is_observed
-from dynamo_pod_builder.status.conditions import find
+from dynamo_pod_builder.status.conditions import Condition, find
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, Outcome, graph_status
 from dynamo_pod_builder.status.pods import troubles
+from dynamo_pod_builder.status.topology import AVAILABLE as TOPOLOGY
+from dynamo_pod_builder.status.topology import is_constrained, topology_condition
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 from dynamo_pod_builder.writing import StatusWriter
 
@@ -293,7 +295,20 @@ class GraphReconciler:
             failure=made.failure,
             rolling_update=made.rollout.status if made.rollout is not None else status.get("rollingUpdate"),
             carried=carried if restart is None else {**carried, "restart": restart},
+            conditions=self._topology(graph, made.rollout),
         )
+
+    def _topology(self, graph: KubeObject, rollout: Rollout | None) -> list[Condition]:
+        wanted = grove.wanted_set(rollout.wanted) if rollout is not None else None
+        if wanted is None or not is_constrained(graph):
+            return []
+        previous = graph.get("status", {}).get("conditions", [])
+        before = find(previous, TOPOLOGY)
+        found = self.cache.get(POD_CLIQUE_SETS, resources.key_of(wanted))
+        told = topology_condition(previous, found, graph["metadata"].get("generation", 1), self.now())
+        if told["status"] == "False" and told["reason"] != (before or {}).get("reason"):
+            self.reporter.topology_lost(graph, told["reason"], told["message"])
+        return [told]
 
     def _generations(self, graph: KubeObject, rollout: Rollout | None) -> dict[str, list[Generation]]:
         current = {}

@@ -85,6 +85,8 @@ class RenderConfig:
     gateway: GatewayDefaults = GatewayDefaults()
     mesh: Mesh = Mesh()
     checkpoints: CheckpointDefaults = CheckpointDefaults()
+    #: Queues of the KAI scheduler, which places the pods of graphs on Grove; None where it does not.
+    kai_queues: frozenset[str] | None = None
     #: Whether VirtualServices can be made.
     virtual_services: bool = False
     #: Whether GPUs can be claimed for containers to share them: Dynamic Resource Allocation.

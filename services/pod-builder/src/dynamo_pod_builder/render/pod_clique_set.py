@@ -15,6 +15,7 @@ from dynamo_pod_builder.render import claims, layout, names
 from dynamo_pod_builder.render.config import ObservedComponent, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE, PodContext, context_of
 from dynamo_pod_builder.render.ingress import ways_in
+from dynamo_pod_builder.render.kai import queue_of, wait_in
 from dynamo_pod_builder.render.layout import Clique
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.placement import Role
@@ -77,6 +78,9 @@ def _pod_clique_set(
     cliques.sort(key=lambda each: rank.get(each["name"], len(rank)))
     groups.sort(key=lambda each: rank.get(each["cliqueNames"][0], len(rank)))
     claimed = [each for group in groups for each in shared[group["name"]]]
+    queue = queue_of(graph, config)
+    for clique in cliques:
+        wait_in(clique, queue)
     template: KubeObject = {
         "cliqueStartupType": _EXPLICIT if any("startsAfter" in each["spec"] for each in cliques) else _ANY_ORDER,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},

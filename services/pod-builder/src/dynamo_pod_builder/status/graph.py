@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_pod_builder.status.component import Failure
-from dynamo_pod_builder.status.conditions import condition
+from dynamo_pod_builder.status.conditions import Condition, condition
 from dynamo_pod_builder.status.pods import Trouble
 from dynamo_pod_builder.status.workload import Readiness, readiness, replicas_of, why_not
 
@@ -45,6 +45,8 @@ class Outcome:
     failure: Failure | None = None
     rolling_update: dict[str, Any] | None = None
     carried: Mapping[str, Any] = field(default_factory=dict)
+    #: Further conditions, of what only some graphs have.
+    conditions: Sequence[Condition] = ()
 
 
 def graph_status(graph: dict[str, Any], outcome: Outcome, now: datetime) -> dict[str, Any]:
@@ -65,7 +67,8 @@ def graph_status(graph: dict[str, Any], outcome: Outcome, now: datetime) -> dict
                 message=message,
                 generation=generation,
                 now=now,
-            )
+            ),
+            *outcome.conditions,
         ],
     }
     replicas = {name: merged for name, parts in outcome.components.items() if (merged := _merged(parts)) is not None}

@@ -1,0 +1,41 @@
+"""The KAI scheduler: which queue the pods of a graph on Grove wait in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+
+from dynamo_pod_builder.render.config import RenderConfig
+from dynamo_pod_builder.render.errors import NotDeployable
+
+KubeObject = dict[str, Any]
+
+SCHEDULER = "kai-scheduler"
+DEFAULT_QUEUE = "dynamo"
+
+
+def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
+    """Queue that a graph's annotation names, or the usual one; "" without the scheduler. NotDeployable for one that is none."""
+    if config.kai_queues is None:
+        return ""
+    queue = graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip() or DEFAULT_QUEUE
+    if queue not in config.kai_queues:
+        known = ", ".join(sorted(config.kai_queues)) or "none"
+        raise NotDeployable(
+            "",
+            f"the KAI scheduler has no queue {queue!r}; there are: {known}",
+            f"metadata.annotations[{KAI_SCHEDULER_QUEUE}]",
+            "make the queue, or name another one",
+        )
+    return queue
+
+
+def wait_in(clique: KubeObject, queue: str) -> None:
+    """Let the pods of a clique wait in a queue, unless their template names another scheduler."""
+    pod = clique["spec"]["podSpec"]
+    if queue and pod.get("schedulerName", SCHEDULER) == SCHEDULER:
+        pod["schedulerName"] = SCHEDULER
+        clique["labels"][labels.KAI_QUEUE] = queue

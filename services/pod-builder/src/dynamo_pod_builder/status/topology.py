@@ -1,0 +1,39 @@
+"""Whether the domains that a graph's pods shall share are there, as Grove finds it (reference behaviour, section 1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from dynamo_pod_builder.status.conditions import Condition, condition, find
+
+KubeObject = dict[str, Any]
+
+AVAILABLE = "TopologyLevelsAvailable"
+#: Grove tells the opposite.
+_UNAVAILABLE_BY_GROVE = "TopologyLevelsUnavailable"
+_NOT_FOUND_BY_GROVE = "ClusterTopologyNotFound"
+_BY_GROVES_WORD: dict[str, tuple[bool, str]] = {
+    "True": (False, "TopologyLevelsUnavailable"),
+    "False": (True, "AllTopologyLevelsAvailable"),
+}
+
+
+def is_constrained(graph: KubeObject) -> bool:
+    """Whether a graph, or a component of it, names a domain."""
+    spec = graph.get("spec", {})
+    return "topologyConstraint" in spec or any("topologyConstraint" in each for each in spec.get("components", ()))
+
+
+def topology_condition(
+    previous: Sequence[Condition], pod_clique_set: KubeObject | None, generation: int, now: datetime
+) -> Condition:
+    """The graph's condition; unknown until Grove has looked at its set."""
+    told = find((pod_clique_set or {}).get("status", {}).get("conditions", ()), _UNAVAILABLE_BY_GROVE) or {}
+    status: bool | None
+    status, reason = _BY_GROVES_WORD.get(told.get("status", ""), (None, "TopologyConditionPending"))
+    if told.get("reason") == _NOT_FOUND_BY_GROVE:
+        status, reason = False, "TopologyDefinitionNotFound"
+    message = told.get("message") or "Grove has not yet said whether the topology's domains are there"
+    return condition(previous, AVAILABLE, status=status, reason=reason, message=message, generation=generation, now=now)

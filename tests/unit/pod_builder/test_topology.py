@@ -1,0 +1,49 @@
+"""Topology domains, as Grove tells of them and as a graph's condition does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.status.topology import is_constrained, topology_condition
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def told(status: str, reason: str = "R", message: str = "m") -> dict[str, Any]:
+    condition = {"type": "TopologyLevelsUnavailable", "status": status, "reason": reason, "message": message}
+    return {"status": {"conditions": [condition]}}
+
+
+@pytest.mark.parametrize(
+    ("observed", "status", "reason"),
+    [
+        (None, "Unknown", "TopologyConditionPending"),
+        ({"status": {}}, "Unknown", "TopologyConditionPending"),
+        (told("True"), "False", "TopologyLevelsUnavailable"),
+        (told("False"), "True", "AllTopologyLevelsAvailable"),
+        (told("Unknown"), "Unknown", "TopologyConditionPending"),
+        (told("Unknown", "ClusterTopologyNotFound"), "False", "TopologyDefinitionNotFound"),
+    ],
+)
+def test_condition(observed, status, reason) -> None:
+    found = topology_condition([], observed, 3, NOW)
+    assert (found["type"], found["status"], found["reason"]) == ("TopologyLevelsAvailable", status, reason)
+    assert found["observedGeneration"] == 3
+
+
+def test_groves_message_is_passed_on() -> None:
+    assert topology_condition([], told("True", message="no rack"), 1, NOW)["message"] == "no rack"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"components": [{"name": "A"}]}, False),
+        ({"topologyConstraint": {"clusterTopologyName": "t"}}, True),
+        ({"components": [{"name": "A", "topologyConstraint": {"packDomain": "rack"}}]}, True),
+    ],
+)
+def test_which_graphs_have_it(spec, expected) -> None:
+    assert is_constrained({"spec": spec}) == expected

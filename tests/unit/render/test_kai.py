@@ -1,0 +1,59 @@
+"""The KAI scheduler: queues of graphs on Grove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_shared.api.v1beta1 import parse_graph
+
+KubeObject = dict[str, Any]
+
+CONFIG = render.RenderConfig(grove=True, kai_queues=frozenset({"dynamo", "team-a"}))
+QUEUE = "nvidia.com/kai-scheduler-queue"
+
+
+def clique(config: render.RenderConfig, queue: str = "", **pod: Any) -> KubeObject:
+    graph = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "n", "uid": "u", "annotations": {QUEUE: queue} if queue else {}},
+        "spec": {
+            "components": [
+                {
+                    "name": "Worker",
+                    "type": "worker",
+                    "podTemplate": {"spec": {**pod, "containers": [{"name": "main", "image": "i"}]}},
+                }
+            ]
+        },
+    }
+    children = render.graph_children(parse_graph(graph), config)
+    (found,) = [each for each in children if each["kind"] == "PodCliqueSet"]
+    return found["spec"]["template"]["cliques"][0]
+
+
+@pytest.mark.parametrize(("annotation", "queue"), [("", "dynamo"), (" team-a ", "team-a")])
+def test_pods_wait_in_the_queue_of_their_graph(annotation, queue) -> None:
+    found = clique(CONFIG, annotation)
+    assert found["labels"]["kai.scheduler/queue"] == queue
+    assert found["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
+
+
+def test_pods_of_another_scheduler_are_left_to_it() -> None:
+    found = clique(CONFIG, schedulerName="mine")
+    assert "kai.scheduler/queue" not in found["labels"]
+    assert found["spec"]["podSpec"]["schedulerName"] == "mine"
+
+
+def test_without_the_scheduler_nothing_is_said_of_queues() -> None:
+    found = clique(replace(CONFIG, kai_queues=None), "team-a")
+    assert "kai.scheduler/queue" not in found["labels"]
+    assert "schedulerName" not in found["spec"]["podSpec"]
+
+
+def test_a_queue_that_is_none_is_refused() -> None:
+    with pytest.raises(render.NotDeployable, match="has no queue 'team-b'; there are: dynamo, team-a"):
+        clique(CONFIG, "team-b")
