@@ -236,3 +236,18 @@ def test_cliques_that_carry_the_type_of_old_keep_it():
     assert clique["labels"][labels.SUB_COMPONENT_TYPE] == "decode"
     services = [each for each in of_kind(made, "Service") if each["metadata"]["name"] == "graph-one"]
     assert [each["spec"]["selector"][labels.COMPONENT_TYPE] for each in services] == ["worker"]
+
+
+def test_pods_that_claim_other_gpus_are_others_though_they_look_the_same():
+    def sharing(gpus: int) -> list[KubeObject]:
+        shared = component("One", main={"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}})
+        shared["experimental"] = {"gpuMemoryService": {}}
+        return graph_children(graph(shared), replace(CONFIG, device_claims=True))
+
+    def names(wanted: list[KubeObject], present: list[KubeObject]) -> set[str]:
+        result = adopted(wanted, present, lambda _: None, replace(CONFIG, device_claims=True))
+        return {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
+
+    assert names(sharing(2), under(OLD, sharing(2))) == {f"graph-one-{OLD}"}
+    three = sharing(3)
+    assert names(three, under(OLD, sharing(2))) == {f"graph-one-{current_hash(three)}"}

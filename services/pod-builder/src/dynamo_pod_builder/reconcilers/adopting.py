@@ -146,7 +146,7 @@ def _same(
     if ours is None:
         return False
     theirs = _workload(there, config, observed)
-    if theirs is not None and ours == theirs:
+    if theirs is not None and ours == theirs and _claimed(wanted) == _claimed(there):
         return True
     # The reference keeps what only v1alpha1 can say where we do not look for it: its pods themselves tell.
     of_reference = LAST_APPLIED_GENERATION in _notes(there)
@@ -169,6 +169,13 @@ def _workload(
     if found is None:
         return None
     return {"kind": found["kind"], "spec": {name: value for name, value in found["spec"].items() if name not in _SCALE}}
+
+
+def _claimed(component: KubeObject) -> list[Any]:
+    """What devices the pods of a component claim, which the pods themselves do not tell: a template beside them does."""
+    spec, name = parse_component(component).spec, _component_of(component)
+    templates = render.claim_templates("", name, "", spec, spec.pod_template or {}, owner={})
+    return [template["spec"] for template in templates]
 
 
 def _essence(spec: KubeObject) -> KubeObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_pod_builder.render.claims import claim_templates
 from dynamo_pod_builder.render.component import component_children, is_shared
 from dynamo_pod_builder.render.config import (
     CheckpointDefaults,
@@ -30,6 +31,7 @@ __all__ = [
     "RenderConfig",
     "RenderError",
     "canonical",
+    "claim_templates",
     "component_children",
     "graph_children",
     "is_shared",
