@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from typing import Any
 
 import pytest
 import structlog
@@ -143,9 +144,16 @@ async def test_it_keeps_going_whatever_fails(clock: SetClock, store: MemoryStore
         await keeping
 
 
+def told_to(logger: CapturingLogger) -> Any:
+    """A log of every level, however logs are set up in this process."""
+    return structlog.wrap_logger(
+        logger, processors=[lambda _logger, _name, event: event], wrapper_class=structlog.BoundLogger
+    )
+
+
 async def test_no_key_is_logged(store: MemoryStore, clock: SetClock, monkeypatch: pytest.MonkeyPatch) -> None:
     said = CapturingLogger()
-    monkeypatch.setattr(own, "log", structlog.wrap_logger(said, processors=[lambda _logger, _name, event: event]))
+    monkeypatch.setattr(own, "log", told_to(said))
     certificates = await opened(store, clock)
     store.forced = True
     await certificates.round(nothing)
