@@ -97,7 +97,7 @@ class _PodBuilder:
         self._reporter = Reporter(self._recorder, self._publisher)
         self._ownership = context.ownership(NAME)
         self._queue: WorkQueue[Task] = context.queue(NAME)
-        #: The trace of the last change that asked for a task; at most as many as the queue has keys.
+        #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
         self._causes: dict[Task, str] = {}
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
@@ -166,7 +166,7 @@ class _PodBuilder:
         for task in (*wanted, *woken_by(self._cache, resource, key, old, new)):
             if self._ownership.owns(task.key):
                 if cause:
-                    self._causes[task] = cause
+                    self._causes.setdefault(task, cause)
                 self._queue.add(task)
         if resource == KAI_QUEUES:
             self._look_at_cluster()
