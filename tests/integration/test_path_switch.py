@@ -85,7 +85,7 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
 
         async def both_ways() -> bool:
             status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
-            names = status["components"]["Frontend"]["componentNames"]
+            names = status.get("components", {}).get("Frontend", {}).get("componentNames")
             return status["state"] == "pending" and names == ["disagg-0-frontend", "disagg-frontend"]
 
         await eventually(both_ways, "both ways are there, and both count")
@@ -235,7 +235,7 @@ async def test_graphs_on_grove_run_on_when_it_is_removed(kube, namespace):
 
     async def on_deployments() -> bool:
         status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
-        kinds = {each["componentKind"] for each in status["components"].values()}
+        kinds = {each["componentKind"] for each in status.get("components", {}).values()}
         return status["state"] == "successful" and kinds == {"Deployment"}
 
     await eventually(on_deployments, "Deployments serve")
