@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
@@ -47,9 +48,9 @@ class Arrivals:
                 complete.set_result(time.perf_counter())
 
 
-async def run(count: int) -> str:
-    """Measure, and return the line."""
-    async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage) as bench_:
+async def run(count: int, services: Sequence[str]) -> str:
+    """Measure, and return the line. Without names of services all run, admission's webhooks included."""
+    async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage, *services) as bench_:
         arrivals = Arrivals()
         watching = asyncio.create_task(arrivals.watch(bench_))
         try:
@@ -83,4 +84,6 @@ async def _create(bench_: Bench, arrivals: Arrivals, name: str) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=100, help="graphs created at once")
-    print(asyncio.run(run(parser.parse_args().n)))
+    parser.add_argument("--services", nargs="*", default=(), help="only these, such as watcher pod-builder")
+    options = parser.parse_args()
+    print(asyncio.run(run(options.n, options.services)))
