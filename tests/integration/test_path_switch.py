@@ -63,6 +63,17 @@ async def until_owned(kube: KubeClient, key: ObjectKey, kind: str) -> dict[str, 
     return found
 
 
+async def until_kinds(kube: KubeClient, key: ObjectKey, expected: set[str]) -> None:
+    """Until a graph serves, on these kinds of workloads and no others."""
+
+    async def look() -> bool:
+        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+        kinds = {each["componentKind"] for each in status.get("components", {}).values()}
+        return status["state"] == "successful" and kinds == expected
+
+    await eventually(look, f"{key} serves on {expected}")
+
+
 async def want_grove(kube: KubeClient, key: ObjectKey, wanted: bool) -> None:
     note = {"metadata": {"annotations": {ENABLE_GROVE: None if wanted else "false"}}}
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, note)
@@ -92,8 +103,7 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
         assert await uids(kube, DEPLOYMENTS, namespace) == deployments
 
         await realize(kube, namespace)
-        done = await until_state(kube, key, "successful")
-        assert done["status"]["components"]["Decode"]["componentKind"] == "PodClique"
+        await until_kinds(kube, key, {"PodClique"})
 
         async def old_way_is_gone() -> bool:
             return not (
@@ -116,8 +126,7 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
         await want_grove(kube, key, False)
         await until_owned(kube, service, "DynamoComponentDeployment")
         await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set gone, once Deployments serve")
-        done = await until_state(kube, key, "successful")
-        assert done["status"]["components"]["Decode"]["componentKind"] == "Deployment"
+        await until_kinds(kube, key, {"Deployment"})
         now = await kube.get(SERVICES, service)
         assert now["metadata"]["uid"] == first["metadata"]["uid"]
         assert now["metadata"]["labels"] == first["metadata"]["labels"]
@@ -233,11 +242,6 @@ async def test_graphs_on_grove_run_on_when_it_is_removed(kube, namespace):
     await until_owned(kube, service, "DynamoComponentDeployment")
     await until_there(kube, DEPLOYMENTS, service)
 
-    async def on_deployments() -> bool:
-        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
-        kinds = {each["componentKind"] for each in status.get("components", {}).values()}
-        return status["state"] == "successful" and kinds == {"Deployment"}
-
-    await eventually(on_deployments, "Deployments serve")
+    await until_kinds(kube, key, {"Deployment"})
     assert (await kube.get(SERVICES, service))["metadata"]["uid"] == before["metadata"]["uid"]
     assert "disagg-decode" not in await uids(kube, SERVICES, namespace)
