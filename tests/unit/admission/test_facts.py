@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from dynamo_admission.address import address_of, namespace_of
-from dynamo_admission.facts import domains, first_world, is_held, look
+from dynamo_admission.facts import domains, first_world, look
 from dynamo_shared.kube import Forbidden
 from dynamo_shared.kube.objects import ObjectList
 from dynamo_shared.runtime import InvalidSettings, load_settings
@@ -43,20 +43,6 @@ class Cluster:
 
 def lease(namespace: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "dynamo-operator-namespace-scope", "namespace": namespace}, "spec": spec}
-
-
-@pytest.mark.parametrize(
-    ("spec", "held"),
-    [
-        ({"leaseDurationSeconds": 30, "renewTime": "2025-12-31T23:59:40.000000Z"}, True),
-        ({"leaseDurationSeconds": 30, "renewTime": "2025-12-31T23:59:20.000000Z"}, False),
-        ({"leaseDurationSeconds": 30}, False),
-        ({"renewTime": "2025-12-31T23:59:59Z"}, False),
-        ({}, False),
-    ],
-)
-def test_a_namespace_is_held_while_its_lease_is_renewed(spec, held):
-    assert is_held(lease("team", **spec), NOW) is held
 
 
 def test_domains_go_from_broad_to_narrow_and_junk_says_nothing():

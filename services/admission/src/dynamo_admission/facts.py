@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import LEASES, Resource
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import Forbidden, KubeClient, NotFound
@@ -19,8 +20,6 @@ from dynamo_admission.review import World
 KubeObject = dict[str, Any]
 
 GROVE, INFERENCE = "grove.io", "inference.networking.k8s.io"
-#: By this lease a platform that looks after one namespace is known (operator behaviour, section 10).
-SCOPE_LEASE = "dynamo-operator-namespace-scope"
 CLUSTER_TOPOLOGIES = "clustertopologies"
 _TRUE = frozenset({"1", "t", "true"})
 
@@ -57,15 +56,6 @@ def domains(topology: KubeObject) -> tuple[str, ...]:
     return tuple(str(level.get("domain", "")) for level in levels if isinstance(level, dict))
 
 
-def is_held(lease: KubeObject, now: datetime) -> bool:
-    """Whether a lease counts: it was renewed, and not too long ago."""
-    spec = lease.get("spec") or {}
-    seconds, renewed = spec.get("leaseDurationSeconds"), spec.get("renewTime")
-    if not (seconds and renewed):
-        return False
-    return datetime.fromisoformat(renewed) + timedelta(seconds=seconds) > now
-
-
 def _operators(settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
     yield from settings.platform.admission.operators
     namespace, account = environ.get("POD_NAMESPACE", ""), environ.get("POD_SERVICE_ACCOUNT", "")
@@ -84,5 +74,5 @@ async def _topologies(kube: KubeClient, versions: list[str]) -> Mapping[str, tup
 
 
 async def _held(kube: KubeClient, now: datetime) -> frozenset[str]:
-    leases = await kube.list(LEASES, field_selector=f"metadata.name={SCOPE_LEASE}")
-    return frozenset(lease["metadata"]["namespace"] for lease in leases if is_held(lease, now))
+    leases = await kube.list(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}")
+    return frozenset(lease["metadata"]["namespace"] for lease in leases if namespace_scope.is_live(lease, now))

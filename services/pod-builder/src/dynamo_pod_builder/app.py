@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     KAI_QUEUES,
+    LEASES,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
@@ -66,9 +68,12 @@ READS: tuple[Resource, ...] = (
     POD_CLIQUE_SCALING_GROUPS,
     PODS,
     KAI_QUEUES,
+    LEASES,
 )
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
+#: How soon it is seen that a namespace is looked after no more. Seconds.
+LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
 
@@ -139,6 +144,7 @@ class _PodBuilder:
                 tasks.create_task(self._resync(platform.resync), name="resync")
                 tasks.create_task(self._pull_secrets.run(), name="pull-secrets")
                 tasks.create_task(self._count(), name="count")
+                tasks.create_task(self._look_at_leases(), name="leases")
                 self._context.health.ok(NAME)
         finally:
             await self._publisher.flush(FLUSH_WITHIN)
@@ -170,6 +176,8 @@ class _PodBuilder:
                 self._queue.add(task)
         if resource == KAI_QUEUES:
             self._look_at_cluster()
+        if resource == LEASES and new is None:
+            self._enqueue_all()
         if resource == SERVICE_ACCOUNTS and is_component_account(old) != is_component_account(new):
             self._enqueue_namespace(key.namespace)
         if new is None and old is not None:
@@ -177,12 +185,30 @@ class _PodBuilder:
             if resource == DYNAMO_GRAPH_DEPLOYMENTS and self._ownership.owns(key):
                 self._reporter.gone(old)
 
+    def _is_held(self, namespace: str) -> bool:
+        """Whether another platform looks after a namespace: one that serves it alone, while this one serves all."""
+        if self._context.settings.namespace.restricted:
+            return False
+        lease = self._cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
+        return lease is not None and namespace_scope.is_live(lease, _now())
+
+    async def _look_at_leases(self) -> None:
+        """Nobody tells of a lease that runs out: its namespace is ours to look after again."""
+        before: set[str] = set()
+        while True:
+            namespaces = {lease["metadata"]["namespace"] for lease in self._cache.list(LEASES)}
+            held = {namespace for namespace in namespaces if self._is_held(namespace)}
+            if before - held:
+                self._enqueue_all()
+            before = held
+            await asyncio.sleep(LEASE_INTERVAL)
+
     def _graph_of_set(self, key: ObjectKey) -> str:
         owner = controller_of(self._cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})
         return owner["name"] if owner else ""
 
     async def _reconcile(self, task: Task) -> Result:
-        if not self._ownership.owns(task.key):
+        if not self._ownership.owns(task.key) or self._is_held(task.key.namespace or task.key.name):
             self._causes.pop(task, None)
             return Result()
         cause = extract({TRACEPARENT: self._causes.pop(task, "")})

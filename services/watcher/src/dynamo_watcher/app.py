@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 from dynamo_shared.bus import Health as BusHealth
 from dynamo_shared.leases import Leadership
@@ -12,6 +13,7 @@ from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
+from dynamo_watcher.scope import ScopeLease
 
 NAME = "watcher"
 FIELD_MANAGER = "dynamo-watcher"
@@ -56,14 +58,31 @@ class _Watcher:
     async def _feed_while_elected(self) -> None:
         feeding = asyncio.create_task(self._feed().run(), name="feed")
         losing = asyncio.create_task(self._leadership.wait_lost(), name="leadership")
+        holding = asyncio.create_task(self._hold_namespace(), name="namespace-scope")
         try:
             await asyncio.wait([feeding, losing], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (feeding, losing):
+            for task in (feeding, losing, holding):
                 task.cancel()
-            await asyncio.gather(feeding, losing, return_exceptions=True)
+            await asyncio.gather(feeding, losing, holding, return_exceptions=True)
         if not feeding.cancelled():
             feeding.result()
+
+    async def _hold_namespace(self) -> None:
+        """Tell platforms that serve all namespaces that this one is looked after, where it is all that we serve."""
+        settings = self._context.settings
+        if not settings.namespace.restricted:
+            return
+        scope = settings.namespace.scope
+        await ScopeLease(
+            self._context.kube.acting_as(FIELD_MANAGER),
+            namespace=settings.namespace.restricted,
+            version=settings.platform.version,
+            duration=scope.lease_duration,
+            interval=scope.lease_renew_interval,
+            now=_now,
+            trouble=self._trouble,
+        ).hold()
 
     def _feed(self) -> Feed:
         platform, restricted = self._context.settings.platform, self._context.settings.namespace.restricted
@@ -92,3 +111,7 @@ class _Watcher:
             self._context.health.set(NAME, State.DEGRADED, "; ".join(troubles))
         else:
             self._context.health.set(NAME, State.OK, "active" if self._active else "standing by")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -38,6 +38,7 @@ def reflecting(kube: KubeClient) -> Source:
             watched.resource,
             namespace=namespace,
             label_selector=watched.label_selector,
+            field_selector=watched.field_selector,
             optional=watched.optional,
             on_health=on_health,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -22,6 +23,7 @@ from dynamo_shared.api.resources import (
     JOBS,
     KAI_QUEUES,
     LEADER_WORKER_SETS,
+    LEASES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
@@ -41,13 +43,14 @@ from dynamo_shared.api.resources import (
 class Watched:
     """A resource and which of its objects are watched.
 
-    `label_selector` is the API server's work (empty: all objects). Selectors know no "or": where any of several labels
-    counts, `any_label` names them, as `label` or `label=value`, and what has none of them is left out here.
+    `label_selector` and `field_selector` are the API server's work (empty: all objects). Labels know no "or": where any of
+    several labels counts, `any_label` names them, as `label` or `label=value`, and what has none of them is left out here.
     """
 
     resource: Resource
     label_selector: str = ""
     any_label: tuple[str, ...] = ()
+    field_selector: str = ""
     #: Whether objects that one of our kinds controls count, too, whatever labels they have.
     owned: bool = False
     #: Whether a cluster may do without it: others install it, before or after us.
@@ -92,6 +95,8 @@ WATCHED: tuple[Watched, ...] = (
     # Carry no label of ours, as the reference makes them.
     Watched(RESOURCE_CLAIM_TEMPLATES, any_label=(labels.COMPONENT,), owned=True, optional=True),
     Watched(KAI_QUEUES, optional=True),
+    # Who looks after which namespace. Leases of nodes change all the time.
+    Watched(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}"),
     Watched(INGRESSES, OF_A_COMPONENT),
     Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),
     Watched(HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),

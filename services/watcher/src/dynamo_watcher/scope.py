@@ -1,0 +1,53 @@
+"""Telling others that this platform looks after its one namespace: a lease, renewed for as long as it does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.resources import LEASES, ObjectKey
+from dynamo_shared.kube import KubeClient, KubeError
+
+#: To take the lease away at the end. Seconds.
+RELEASE_WITHIN = 5.0
+
+log = structlog.get_logger("dynamo.watcher")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLease:
+    """The lease of one namespace; `duration` and `interval` in seconds."""
+
+    kube: KubeClient
+    namespace: str
+    version: str
+    duration: float
+    interval: float
+    now: Callable[[], datetime]
+    trouble: Callable[[str, str], None]
+
+    async def hold(self) -> None:
+        """Hold it until cancelled, then give it up."""
+        try:
+            while True:
+                await self._renew()
+                await asyncio.sleep(self.interval)
+        finally:
+            with contextlib.suppress(KubeError, TimeoutError):
+                async with asyncio.timeout(RELEASE_WITHIN):
+                    await self.kube.delete(LEASES, ObjectKey(self.namespace, namespace_scope.NAME))
+
+    async def _renew(self) -> None:
+        wanted = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
+        try:
+            await self.kube.apply(LEASES, wanted)
+        except KubeError as error:
+            log.warning("the namespace's lease is not renewed", namespace=self.namespace, error=str(error))
+            self.trouble(f"lease {namespace_scope.NAME}", str(error))
+        else:
+            self.trouble(f"lease {namespace_scope.NAME}", "")

@@ -1,0 +1,65 @@
+"""A platform of one namespace beside one of all: each graph is looked after by one of them."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
+
+from .platform import eventually, frontend, gone, graph, platform, settings, until_state
+
+
+@pytest.fixture
+def everywhere(control_plane: ControlPlane, nats_server: NatsServer) -> Settings:
+    return settings(control_plane.kubeconfig, nats_server.url)
+
+
+@pytest.fixture
+def lease(namespace: str) -> ObjectKey:
+    return ObjectKey(namespace, namespace_scope.NAME)
+
+
+async def test_a_platform_of_one_namespace_says_so_and_takes_it_back(
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str, lease: ObjectKey
+) -> None:
+    restricted = settings(control_plane.kubeconfig, nats_server.url, NAMESPACE__RESTRICTED=namespace)
+    async with platform(restricted):
+        found = await eventually(lambda: _found(kube, lease), "the lease")
+        assert found["spec"]["leaseDurationSeconds"] == 30
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+        await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    assert await gone(kube, LEASES, lease)
+
+
+async def test_a_platform_of_all_namespaces_leaves_one_that_is_held_alone(
+    kube: KubeClient, everywhere: Settings, namespace: str, lease: ObjectKey
+) -> None:
+    held = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": lease.name, "namespace": namespace},
+        # As the reference makes it: not renewed yet.
+        "spec": {"holderIdentity": "namespace-restricted-operator-1.2.0", "leaseDurationSeconds": 3600},
+    }
+    await kube.create(LEASES, held)
+    async with platform(everywhere):
+        key = ObjectKey(namespace, "disagg")
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
+        # Another graph's whole life: this one had as much time.
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", "witness", components=[frontend()]))
+        try:
+            await until_state(kube, ObjectKey("default", "witness"), "successful")
+            assert (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)).get("status") is None
+            await kube.delete(LEASES, lease)
+            await until_state(kube, key, "successful")
+        finally:
+            await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("default", "witness"))
+
+
+async def _found(kube: KubeClient, key: ObjectKey):
+    found = [each for each in (await kube.list(LEASES, key.namespace)).items if each["metadata"]["name"] == key.name]
+    return found[0] if found else None

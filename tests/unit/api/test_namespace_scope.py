@@ -1,0 +1,39 @@
+"""The lease by which a platform of one namespace is known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from dynamo_shared.api import namespace_scope
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": namespace_scope.NAME, "namespace": "team", "creationTimestamp": created}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("found", "live"),
+    [
+        (lease(leaseDurationSeconds=30, renewTime="2025-12-31T23:59:40.000000Z"), True),
+        (lease(leaseDurationSeconds=30, renewTime="2025-12-31T23:59:20.000000Z"), False),
+        (lease(leaseDurationSeconds=30), False),
+        (lease(renewTime="2025-12-31T23:59:59Z"), False),
+        (lease(), False),
+        # As the reference makes it: the first renewal comes only later.
+        (lease("2025-12-31T23:59:50Z", leaseDurationSeconds=30), True),
+        (lease(leaseDurationSeconds=30, acquireTime="2025-12-31T23:59:50Z"), True),
+    ],
+)
+def test_a_lease_is_live_for_so_long_after_it_was_renewed_or_made(found, live) -> None:
+    assert namespace_scope.is_live(found, NOW) is live
+
+
+def test_a_lease_of_ours_is_live_at_once_and_for_as_long_as_it_says() -> None:
+    made = namespace_scope.lease("team", "1.2.0", 30.0, NOW)
+    assert made["spec"]["holderIdentity"] == "namespace-restricted-operator-1.2.0"
+    assert namespace_scope.is_live(made, NOW + timedelta(seconds=29))
+    assert not namespace_scope.is_live(made, NOW + timedelta(seconds=31))

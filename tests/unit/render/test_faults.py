@@ -1,0 +1,29 @@
+"""Faults of the reference operator that have no better place: each is right here."""
+
+from __future__ import annotations
+
+from dynamo_pod_builder.render.config import NEW_COMPONENT
+from dynamo_pod_builder.render.context import context_of
+from dynamo_pod_builder.render.service import needs_service
+from dynamo_shared.api.v1beta1 import parse_component
+
+from .building import CONFIG
+
+ETCD = {"nvidia.com/dynamo-discovery-backend": "etcd"}
+
+
+def service_of(type_: str) -> bool:
+    obj = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoComponentDeployment",
+        "metadata": {"name": "c", "namespace": "n"},
+        "spec": {"type": type_, "podTemplate": {"metadata": {"annotations": ETCD}}},
+    }
+    return needs_service(context_of(parse_component(obj), CONFIG, NEW_COMPONENT))
+
+
+def test_a_pickers_service_is_there_whatever_discovery_is_used() -> None:
+    """The InferencePool names it (behaviour, section 11.6)."""
+    assert service_of("epp")
+    assert service_of("frontend")
+    assert not service_of("worker")
