@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from dynamo_shared.api.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     ObjectKey,
 )
-from dynamo_shared.kube import AlreadyExists, KubeClient
+from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound, Unavailable
 
 from .admission import Admission, admission_platform, bare_control_plane
 from .certificates import NAMES, SECRET, kubelet
@@ -53,6 +54,19 @@ async def client(plane: ControlPlane) -> AsyncIterator[KubeClient]:
         yield client
 
 
+@contextlib.contextmanager
+def suppressed_where_the_definition_changes() -> Iterator[None]:
+    """The API server serves a changed definition anew, and refuses what met the old one's end; nobody was asked for it.
+
+    Any other refusal is one.
+    """
+    try:
+        yield
+    except Unavailable as error:
+        if "apiserver is shutting down" not in error.message:
+            raise
+
+
 @asynccontextmanager
 async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]:
     """Graphs are written in the old version, which is default, review and conversion, while the block runs."""
@@ -65,17 +79,17 @@ async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]
         while not ended.is_set():
             number += 1
             name = f"graph-{number}"
-            await kube.create(
-                ALPHA,
-                {
-                    "apiVersion": ALPHA.api_version,
-                    "kind": ALPHA.kind,
-                    "metadata": {"namespace": "default", "name": name},
-                    "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
-                },
-            )
+            graph = {
+                "apiVersion": ALPHA.api_version,
+                "kind": ALPHA.kind,
+                "metadata": {"namespace": "default", "name": name},
+                "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
+            }
+            with suppressed_where_the_definition_changes():
+                await kube.create(ALPHA, graph)
             assert health.ready, health.report()
-            await kube.delete(ALPHA, ObjectKey("default", name))
+            with suppressed_where_the_definition_changes(), contextlib.suppress(NotFound):
+                await kube.delete(ALPHA, ObjectKey("default", name))
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(write())

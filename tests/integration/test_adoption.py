@@ -29,7 +29,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import Conflict, KubeClient
 from dynamo_shared.runtime import Settings, load_settings
 
 from .grove import grove_definitions
@@ -206,10 +206,19 @@ async def test_what_the_reference_wrote_and_nobody_wants_any_more_goes(kube, nam
     case = json.loads((CASES / "examples-backends-vllm-deploy-v1beta1-agg.json").read_text())
     key = await make_as_the_reference(kube, case, namespace)
     front = ObjectKey(namespace, f"{key.name}-frontend")
-    found = await kube.get(DEPLOYMENTS, front)
-    found["spec"]["template"]["metadata"]["labels"]["once"] = "wanted"
-    found["spec"]["template"]["spec"]["nodeSelector"] = {"type": "kwok"}
-    await kube.acting_as("manager").replace(DEPLOYMENTS, found)
+
+    async def written_as_a_whole() -> bool:
+        found = await kube.get(DEPLOYMENTS, front)
+        found["spec"]["template"]["metadata"]["labels"]["once"] = "wanted"
+        found["spec"]["template"]["spec"]["nodeSelector"] = {"type": "kwok"}
+        try:
+            await kube.acting_as("manager").replace(DEPLOYMENTS, found)
+        except Conflict:
+            # The Deployment controller wrote its status meanwhile.
+            return False
+        return True
+
+    await eventually(written_as_a_whole, "written as the reference writes")
     async with platform(configured(control_plane, nats_server)):
         await until_state(kube, key, "successful")
 
