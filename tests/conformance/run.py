@@ -248,8 +248,13 @@ def main() -> int:
     files = [file for file in sorted(options.folder.glob("*.json")) if options.case in (None, file.stem)]
     if not files:
         parser.error(f"no such case in {options.folder}")
+    cases = {file.stem: json.loads(file.read_text()) for file in files}
+    if without := [slug for slug, case in cases.items() if "expected" not in case]:
+        parser.error(
+            f"nothing was recorded of {', '.join(without)}: tests/conformance/test_must_run.py runs such cases"
+        )
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    return asyncio.run(run({file.stem: json.loads(file.read_text()) for file in files}, options.show))
+    return asyncio.run(run(cases, options.show))
 
 
 if __name__ == "__main__":
