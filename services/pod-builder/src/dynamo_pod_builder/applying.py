@@ -45,6 +45,8 @@ FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 #: Field of the spec that is given at creation and belongs to others from then on: of adapters, whoever scales.
 ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
+#: What is made where it is missing, and else taken as it is, whoever made it: data outlives what asked for it.
+TAKEN_AS_FOUND = frozenset({PERSISTENT_VOLUME_CLAIMS})
 
 
 class NameTaken(Exception):
@@ -99,8 +101,7 @@ class Applier:
                 return self._remembered(resource, Change.CREATED, await self._kube.create(resource, wanted))
             except AlreadyExists:
                 observed = await self._kube.get(resource, key)
-        if resource == PERSISTENT_VOLUME_CLAIMS:
-            # Data outlives what asked for it: a claim that is there, whoever made it, is taken as it is.
+        if resource in TAKEN_AS_FOUND:
             return self._remembered(resource, Change.UNCHANGED, observed)
         if not is_ours(desired, observed):
             observed = await self._take_over(resource, desired, observed, family)

@@ -97,7 +97,6 @@ DEAD_LETTERS = StreamSpec(
 )
 
 ALL: tuple[StreamSpec, ...] = (STATE, EVENTS, COMMANDS, DEAD_LETTERS)
-BY_NAME = {spec.name: spec for spec in ALL}
 
 
 def for_subject(subject: str) -> StreamSpec:
