@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_shared.bus import Bus, CommandResult, EventPublisher, ScaleData, cloudevents, streams
+from dynamo_shared.bus import Bus, CommandResult, EventPublisher, ScaleData, ScaleTarget, cloudevents, streams
 from dynamo_shared.bus.commands import CommandConsumer, CommandRefusedError, CommandSender, Handler
 from dynamo_shared.bus.protocol import Message, Start
 
-ASK = ScaleData(graph_deployment="llama", replicas={"Decode": 3})
+ASK = ScaleData(graph_deployment="llama", targets=[ScaleTarget(component="Decode", replicas=3)])
 
 
 @asynccontextmanager
@@ -164,7 +164,7 @@ async def test_one_slow_command_does_not_hold_up_the_others(bus: Bus) -> None:
 @dataclasses.dataclass
 class Slow:
     graphDeployment: str = "llama"  # noqa: N815 - as on the wire
-    replicas: dict[str, int] = dataclasses.field(default_factory=dict)
+    targets: list[dict[str, int]] = dataclasses.field(default_factory=list)
     reason: str = "slow"
 
 

@@ -20,6 +20,9 @@ SERVICES = {
     ADMISSION: "dynamo_admission.app:AdmissionService",
     "watcher": "dynamo_watcher.app:WatcherService",
     "pod-builder": "dynamo_pod_builder.app:PodBuilderService",
+    "scaler": "dynamo_scaler.app:ScalerService",
+    "model-discovery": "dynamo_model_discovery.app:ModelDiscoveryService",
+    "planner": "dynamo_planner.app:PlannerService",
 }
 
 

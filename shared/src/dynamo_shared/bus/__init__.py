@@ -19,6 +19,7 @@ from dynamo_shared.bus.specifications import (
     DeploymentData,
     ResyncData,
     ScaleData,
+    ScaleTarget,
     checkpoint_data,
     deployment_data,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "ObjectCache",
     "ResyncData",
     "ScaleData",
+    "ScaleTarget",
     "StateReader",
     "checkpoint_data",
     "deployment_data",

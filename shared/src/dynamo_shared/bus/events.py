@@ -83,7 +83,7 @@ class EventPublisher:
     ) -> str:
         """Queues an event about an object and returns its id, which is the same each time for the same event.
 
-        `data` is of the type that the table in `specifications.py` names (or a mapping that fits it);
+        `data` is of the type that the table in `specifications/` names (or a mapping that fits it);
         KeyError for an event that the table lacks, msgspec.ValidationError for data that does not fit.
         """
         spec = find(kind, event)

@@ -9,7 +9,7 @@ from dynamo_shared.api.reference.markdown import code, page, table
 from dynamo_shared.bus import asyncapi, schemas, streams
 from dynamo_shared.bus.specifications import COMMANDS, EVENTS, CommandSpec, EventSpec
 
-SOURCE = "shared/src/dynamo_shared/bus/specifications.py"
+SOURCE = "shared/src/dynamo_shared/bus/specifications/"
 _SCHEMAS = "../../proto/schemas"
 
 

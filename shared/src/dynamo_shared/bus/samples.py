@@ -25,6 +25,7 @@ from dynamo_shared.bus.specifications import (
     EventSpec,
     ResyncData,
     ScaleData,
+    ScaleTarget,
 )
 from dynamo_shared.bus.versions import Version
 
@@ -79,7 +80,11 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
         service="scaler", verb="scale", reason="NotFound", message="there is no such graph", deliveries=1
     ),
     ScaleData: ScaleData(
-        graph_deployment=NAME, replicas={"Decode": 3}, expected_resource_version="4711", reason="load"
+        graph_deployment=NAME,
+        targets=[ScaleTarget(component="Decode", replicas=3), ScaleTarget(sub_component_type="prefill", replicas=2)],
+        reason="load",
+        requester="planner",
+        expected_generation="9007199254740993",
     ),
 }
 
@@ -100,7 +105,7 @@ def golden() -> dict[str, Golden]:
 
 
 def _event(spec: EventSpec) -> Golden:
-    data = DATA[spec.data]
+    data = spec.sample or DATA[spec.data]
     name, namespace, causation = NAME, NAMESPACE, ""
     if isinstance(data, DeploymentData):
         now = _STATES.get(spec.event, (data.state, data.reason, data.message))
@@ -140,7 +145,7 @@ def _command(spec: CommandSpec) -> Golden:
         type=spec.type,
         subject=f"{spec.service}/{spec.verb}",
         time=cloudevents.timestamp(MOMENT),
-        data=DATA[spec.data],
+        data=spec.sample or DATA[spec.data],
         datacontenttype="application/json",
         dataschema=cloudevents.schema_url(spec.type),
         traceparent=TRACEPARENT,

@@ -1,0 +1,1 @@
+"""Makes deployments of objectives, and keeps objectives by planning replicas."""

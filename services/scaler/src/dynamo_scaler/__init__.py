@@ -1,0 +1,1 @@
+"""Keeps replicas what adapters, commands and budgets say."""
