@@ -14,9 +14,14 @@ from dynamo_shared.api.resources import (
     DESTINATION_RULES,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_MODELS,
+    DYNAMO_WORKER_METADATAS,
+    ENDPOINT_SLICES,
     GROUP,
+    HORIZONTAL_POD_AUTOSCALERS,
     HTTP_ROUTES,
     INFERENCE_POOLS,
     INGRESSES,
@@ -24,6 +29,7 @@ from dynamo_shared.api.resources import (
     KAI_QUEUES,
     LEADER_WORKER_SETS,
     LEASES,
+    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
@@ -32,6 +38,7 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
     ROLES,
+    SCALED_OBJECTS,
     SERVICE_ACCOUNTS,
     SERVICES,
     VIRTUAL_SERVICES,
@@ -80,7 +87,17 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_COMPONENT_DEPLOYMENTS),
     Watched(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
     Watched(DYNAMO_CHECKPOINTS),
-    Watched(JOBS, labels.CHECKPOINT_ID),
+    Watched(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
+    Watched(DYNAMO_MODELS),
+    Watched(DYNAMO_WORKER_METADATAS),
+    Watched(HORIZONTAL_POD_AUTOSCALERS, labels.GRAPH_DEPLOYMENT_NAME),
+    Watched(SCALED_OBJECTS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
+    # Those that take or use a checkpoint, and those that profile for a request.
+    Watched(JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME)),
+    # The slices of a Service carry its labels.
+    Watched(ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
+    # What GPUs there are.
+    Watched(NODES),
     # Tells where checkpoints are kept, where the settings do not.
     Watched(DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
@@ -102,7 +119,8 @@ WATCHED: tuple[Watched, ...] = (
     Watched(HTTP_ROUTES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(DESTINATION_RULES, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(PERSISTENT_VOLUME_CLAIMS, labels.GRAPH_DEPLOYMENT_NAME),
-    Watched(CONFIG_MAPS, labels.GRAPH_DEPLOYMENT_NAME),
+    # Of graphs, and what profiling gave for a request.
+    Watched(CONFIG_MAPS, any_label=(labels.GRAPH_DEPLOYMENT_NAME, labels.REQUEST_NAME)),
     # A model's Service belongs to no single component; those of graphs on Grove carry no label, as the reference makes them.
     Watched(SERVICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH), owned=True),
     # Users mark accounts for component pods.

@@ -1,0 +1,129 @@
+"""What a policy sees: traffic, workers and what their engines do, at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Pool(StrEnum):
+    """A pool of alike workers. The one pool of aggregated serving is `DECODE` (planner notes, section a.1)."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+class Missing(StrEnum):
+    """Why an input is not there. None of them is zero demand."""
+
+    UNREACHABLE = "unreachable"
+    """The source did not answer."""
+    NO_SERIES = "no_series"
+    """The source knows nothing of this graph: not scraped, or not started."""
+    NO_LABEL = "no_label"
+    """There are series, but none says to which graph it belongs."""
+    NOT_A_NUMBER = "not_a_number"
+    """The source answered with NaN or infinity where there must be a number."""
+    STALE = "stale"
+    """The newest value is older than the interval that it should tell of."""
+    NO_FORWARD_PASSES = "no_forward_passes"
+    """No worker told what its engine does."""
+    NO_WORKERS = "no_workers"
+    """Worker counts are not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests that came within `duration` seconds; lengths are means in tokens.
+
+    No requests at all is a number, too: `requests` is 0 and the lengths are those last seen, or 0.
+    """
+
+    duration: float
+    requests: float
+    isl: float
+    osl: float
+    kv_hit_rate: float | None = None
+    """share of prefill tokens that were cached, 0 to 1"""
+    ttft: float | None = None
+    """mean time to first token, milliseconds: told, never decided on by `reference`"""
+    itl: float | None = None
+    """mean inter-token latency, milliseconds"""
+    accept_length: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolCounts:
+    """Workers of one pool."""
+
+    ready: int
+    expected: int | None = None
+    """replicas that are asked for; None while the deployment is not stable and nobody knows"""
+    pending: int = 0
+    """pods for which the cluster has no room"""
+    starting: int = 0
+    """pods that have a node and are not ready yet"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """What an engine computes in one iteration."""
+
+    num_prefill_requests: int = 0
+    sum_prefill_tokens: int = 0
+    var_prefill_length: float = 0.0
+    sum_prefill_kv_tokens: int = 0
+    num_decode_requests: int = 0
+    sum_decode_kv_tokens: int = 0
+    var_decode_kv_tokens: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """What waits at an engine."""
+
+    num_prefill_requests: int = 0
+    sum_prefill_tokens: int = 0
+    var_prefill_length: float = 0.0
+    num_decode_requests: int = 0
+    sum_decode_kv_tokens: int = 0
+    var_decode_kv_tokens: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardPass:
+    """The newest word of one engine rank; `wall_time` in seconds, 0 for the heartbeat of an idle one."""
+
+    pool: Pool
+    worker_id: str
+    dp_rank: int = 0
+    wall_time: float = 0.0
+    scheduled: Scheduled = Scheduled()
+    queued: Queued = Queued()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCapabilities:
+    """What one engine is able to; None where the model card does not say."""
+
+    num_gpu: int | None = None
+    max_num_batched_tokens: int | None = None
+    max_num_seqs: int | None = None
+    context_length: int | None = None
+    max_kv_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """All that a policy is told at one tick. `now` in seconds of any clock that only goes forward."""
+
+    now: float
+    traffic: Traffic | None = None
+    workers: Mapping[Pool, PoolCounts] = field(default_factory=dict)
+    forward_passes: tuple[ForwardPass, ...] = ()
+    capabilities: Mapping[Pool, EngineCapabilities] = field(default_factory=dict)
+    startup_seconds: Mapping[Pool, float] = field(default_factory=dict)
+    """measured time from a replica asked for to a worker that serves"""
+    missing: Mapping[str, Missing] = field(default_factory=dict)
+    """inputs that were asked for and are not there, by name: `traffic`, `forward_passes`, `workers`"""

@@ -1,0 +1,86 @@
+"""What profiling is asked and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+
+KubeObject: TypeAlias = dict[str, Any]
+
+Progress: TypeAlias = Callable[[ProfilingPhase, str], None]
+"""Is told the phase and one sentence for people; must not block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilingRequest:
+    """A request whose hardware is complete: `gpu_sku`, `total_gpus` and `num_gpus_per_node` are known."""
+
+    name: str
+    namespace: str
+    spec: DynamoGraphDeploymentRequestSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A deployment with what it is expected to do; milliseconds, tokens, requests and seconds. None where nothing is known."""
+
+    backend: str
+    """vllm, sglang or trtllm"""
+    serving: str
+    """`disagg` or `agg`"""
+    gpus: int
+    """that all its replicas take together"""
+    parallelism: dict[str, dict[str, int]]
+    """by role (`prefill`, `decode`, or `agg`): replicas, tp, pp, dp, moe_tp, moe_ep, batch_size, gpus of one replica"""
+    dgd: KubeObject
+    """the v1beta1 DynamoGraphDeployment, ready to be created"""
+    config_maps: tuple[KubeObject, ...] = ()
+    """that the graph reads"""
+    meets_sla: bool = True
+    ttft_ms: float | None = None
+    itl_ms: float | None = None
+    request_latency_ms: float | None = None
+    concurrency: float | None = None
+    requests_per_second: float | None = None
+    tokens_per_second: float | None = None
+    tokens_per_second_per_gpu: float | None = None
+    tokens_per_second_per_user: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What the user has to know of a result: `NaiveConfiguration`, `ObjectiveNotMet`, ... A condition and an event tell it."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilingResult:
+    """The candidate that was selected, and the Pareto front that it was selected from, best first."""
+
+    selected: Candidate
+    pareto: tuple[Candidate, ...] = ()
+    notes: tuple[Note, ...] = ()
+    source: str = "aiconfigurator"
+    """`aiconfigurator`, `naive`, `cache`, or `thorough`"""
+    figures: dict[str, Any] = field(default_factory=dict)
+    """seconds it took, versions, database: for status and events"""
+
+
+class ProfilingFailed(Exception):
+    """Nothing can be offered; the reason is a CamelCase token for a condition, the message says what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Profiler(Protocol):
+    """Profiles requests. Cancelling `run` ends the work that it started."""
+
+    async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
+        """The best deployment; ProfilingFailed where there is none at all."""
