@@ -27,7 +27,7 @@ from dynamo_pod_builder.status.pods import trouble_of
 KubeObject = dict[str, Any]
 
 
-class Concern(enum.Enum):
+class Concern(enum.StrEnum):
     """What is looked at: a graph, a component, what the graphs of a namespace share, or a pod that ended."""
 
     GRAPH = "dynamographdeployments"

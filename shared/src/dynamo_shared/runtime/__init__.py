@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.runtime.controller import Controller
 from dynamo_shared.runtime.health import Health, State
 from dynamo_shared.runtime.lifecycle import Running, run_services, running
 from dynamo_shared.runtime.metrics import Metrics
@@ -10,6 +11,7 @@ from dynamo_shared.runtime.settings import InvalidSettings, Settings, load_setti
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
 __all__ = [
+    "Controller",
     "Health",
     "InvalidSettings",
     "Metrics",

@@ -1,0 +1,214 @@
+"""The shell of every service that reconciles: it reads STATE, waits for the whole picture, and looks at what changed.
+
+A service says what it reads, which tasks follow from a change, and what a task does. Everything else is here, once: the
+cache, the queue, partitions shared with other replicas, namespaces that another platform looks after, traces, metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Coroutine, Hashable, Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.resources import LEASES, ObjectKey, Resource
+from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
+from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
+from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.runtime.health import State
+from dynamo_shared.runtime.metrics import Outcome
+from dynamo_shared.runtime.service import ServiceContext
+from dynamo_shared.runtime.tracing import span
+from dynamo_shared.runtime.workqueue import Result, WorkQueue
+
+KubeObject: TypeAlias = dict[str, Any]
+Counts: TypeAlias = Mapping[StrEnum, Counter[tuple[str, str]]]
+"""By concern: how many objects there are of (namespace, state)."""
+
+#: How long news that is still on its way may hold up an orderly end. Seconds.
+FLUSH_WITHIN = 5.0
+#: How soon it is seen that a namespace is looked after no more. Seconds.
+LEASE_INTERVAL = 5.0
+#: The reference's interval (operator behaviour, section 10). Seconds.
+COUNT_INTERVAL = 30.0
+
+
+class Task(Hashable, Protocol):
+    """What is looked at, and by which reconciler. Replicas share tasks by their key."""
+
+    @property
+    def concern(self) -> StrEnum:
+        """Names the reconciler; the label of its metrics."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The object; of one without a namespace, the name is that of a namespace."""
+
+
+T = TypeVar("T", bound=Task)
+
+
+class Controller(ABC, Generic[T]):
+    """A service's shell. `serve` runs it; `kube` writes under the service's own field manager."""
+
+    def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource]) -> None:
+        platform = context.settings.platform
+        manager = f"dynamo-{name}"
+        self.context = context
+        self.name = name
+        self.kube = context.kube.acting_as(manager)
+        self.cache = ObjectCache()
+        self.reader = StateReader(context.bus, platform.cluster_name, dict.fromkeys((*reads, LEASES)), self.cache)
+        self.recorder = EventRecorder(self.kube, manager)
+        self.publisher = EventPublisher(context.bus, platform.cluster_name)
+        self.ownership = context.ownership(name)
+        self._queue: WorkQueue[T] = context.queue(name)
+        #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
+        self._causes: dict[T, str] = {}
+
+    @abstractmethod
+    def tasks_for(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> Iterable[T]:
+        """What has to be looked at when an object changes: came (`old` is None), changed, or went (`new` is None)."""
+
+    @abstractmethod
+    def all_tasks(self) -> Iterable[T]:
+        """Everything there is to look at: at the start, on a gained partition, and now and then."""
+
+    @abstractmethod
+    async def reconcile(self, task: T) -> Result:
+        """Makes one thing right. An exception is retried with back-off."""
+
+    def synced(self) -> None:
+        """Called when all is read, before any task; and again when a resource was read anew."""
+
+    def changed(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> None:
+        """Called with each change after its tasks were asked for: for what is no task."""
+
+    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """What runs beside the work, by name, from when all is read; each ends by cancellation only."""
+        return {}
+
+    def counts(self) -> Counts:
+        """How many objects there are in which state, for the metric; each counted by its owner."""
+        return {}
+
+    async def serve(self) -> None:
+        """Read, wait until all is read, then work."""
+        platform, health = self.context.settings.platform, self.context.health
+        try:
+            async with self.recorder, asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.publisher.run(), name="events")
+                tasks.create_task(self.reader.run(), name="state")
+                health.set(self.name, State.FAILED, "waiting for the watcher's first full list")
+                # Working on half a picture would take what is not yet read for missing.
+                await self.reader.synced()
+                self.synced()
+                self.cache.on_change(self._changed)
+                self.reader.on_resync(lambda _: self.synced())
+                self._share_with_other_replicas()
+                self.look_at_all()
+                tasks.create_task(self._queue.run(platform.workers, self._reconcile), name="workers")
+                tasks.create_task(self._resync(platform.resync), name="resync")
+                tasks.create_task(self._count(), name="count")
+                tasks.create_task(self._look_at_leases(), name="leases")
+                for name, coroutine in self.background().items():
+                    tasks.create_task(coroutine, name=name)
+                health.ok(self.name)
+        finally:
+            await self.publisher.flush(FLUSH_WITHIN)
+
+    def look_at(self, task: T, after: float = 0.0) -> None:
+        """Ask for a task, some seconds from now; nothing happens where another replica has it."""
+        if self.ownership.owns(task.key):
+            self._queue.add(task, after)
+
+    def look_at_all(self) -> None:
+        """Ask for every task of this replica."""
+        for task in self.all_tasks():
+            self.look_at(task)
+
+    def is_held(self, namespace: str) -> bool:
+        """Whether another platform looks after a namespace: one that serves it alone, while this one serves all."""
+        if self.context.settings.namespace.restricted:
+            return False
+        lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
+        return lease is not None and namespace_scope.is_live(lease, now())
+
+    def _share_with_other_replicas(self) -> None:
+        """Look at what is gained, end what is under way before giving keys away, and at once where they are lost."""
+        self.ownership.on_gain(self.look_at_all)
+        self.ownership.before_release(lambda gone: self._queue.drain(lambda task: gone(task.key)))
+        self.ownership.on_loss(lambda: self._queue.abort(lambda task: not self.ownership.owns(task.key)))
+
+    def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        cause = traceparent()
+        for task in self.tasks_for(resource, key, old, new):
+            if self.ownership.owns(task.key):
+                if cause:
+                    self._causes.setdefault(task, cause)
+                self._queue.add(task)
+        if resource == LEASES and new is None:
+            self.look_at_all()
+        self.changed(resource, key, old, new)
+
+    async def _reconcile(self, task: T) -> Result:
+        if not self.ownership.owns(task.key) or self.is_held(_namespace(task.key)):
+            self._causes.pop(task, None)
+            return Result()
+        cause = extract({TRACEPARENT: self._causes.pop(task, "")})
+        with span(f"reconcile {task.concern.value}", parent=cause, key=str(task.key)):
+            return await self._measured(task)
+
+    async def _measured(self, task: T) -> Result:
+        metrics, kind, namespace = self.context.metrics, task.concern.value, _namespace(task.key)
+        started = time.perf_counter()
+        try:
+            result = await self.reconcile(task)
+        except Exception as error:
+            metrics.failed(kind, namespace, error)
+            metrics.reconciled(kind, namespace, "error", time.perf_counter() - started)
+            raise
+        outcome: Outcome = "success" if result.requeue_after is None else "requeue"
+        metrics.reconciled(kind, namespace, outcome, time.perf_counter() - started)
+        return result
+
+    async def _look_at_leases(self) -> None:
+        """Nobody tells of a lease that runs out: its namespace is ours to look after again."""
+        before: set[str] = set()
+        while True:
+            namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)}
+            held = {namespace for namespace in namespaces if self.is_held(namespace)}
+            if before - held:
+                self.look_at_all()
+            before = held
+            await asyncio.sleep(LEASE_INTERVAL)
+
+    async def _resync(self, every: float) -> None:
+        """Look at everything now and then, whatever was heard: level, not edge."""
+        while True:
+            await asyncio.sleep(every)
+            self.look_at_all()
+
+    async def _count(self) -> None:
+        while True:
+            for concern, counted in self.counts().items():
+                self.context.metrics.resources.replace(concern.value, counted)
+            await asyncio.sleep(COUNT_INTERVAL)
+
+
+def now() -> datetime:
+    """The time of day, for what is written into objects."""
+    return datetime.now(UTC)
+
+
+def _namespace(key: ObjectKey) -> str:
+    return key.namespace or key.name
