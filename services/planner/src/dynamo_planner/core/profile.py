@@ -1,0 +1,247 @@
+"""A measured profile of the engines of a graph: how long prompts take, and how long a token takes beside others.
+
+The profiler of Dynamo writes NPZ files, its ConfigMaps hold the same arrays as JSON, and its mocker reads NPZ files with
+keys of their own (planner notes, section b.1); all become one `Profile`. Bytes go in: who reads files is outside of the core.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+PREFILL_LENGTH = ("prefill_isl",)
+PREFILL_TTFT = ("prefill_ttft", "prefill_ttft_ms")
+DECODE_USAGE = ("x_kv_usage",)
+DECODE_CONTEXT = ("y_context_length", "decode_context_length")
+DECODE_TOKENS = ("decode_active_kv_tokens",)
+DECODE_ITL = ("z_itl", "decode_itl")
+MAX_KV = ("max_kv_tokens",)
+
+KV_USAGE_LIMIT = 1.05
+"""Some profiles count prompts that wait, so usage is a little above 1; a value such as 35 is percent, a mistake."""
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used; the message says which file and key, what is wrong, and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillPoint:
+    """One prompt alone on an engine."""
+
+    isl: float
+    """tokens"""
+    ttft: float
+    """milliseconds"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodePoint:
+    """One iteration of an engine that decodes `batch` sequences of `context` tokens each."""
+
+    context: float
+    """mean tokens of a sequence"""
+    kv_tokens: float
+    """tokens of all sequences in the KV cache"""
+    itl: float
+    """milliseconds"""
+
+    @property
+    def batch(self) -> float:
+        """Sequences, at least one."""
+        return max(1.0, round(self.kv_tokens / self.context))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What was measured, in order of length; either part may be missing, and then it is empty."""
+
+    prefill: tuple[PrefillPoint, ...] = ()
+    decode: tuple[DecodePoint, ...] = ()
+    max_kv_tokens: int | None = None
+    """KV cache of one decode engine, tokens"""
+    dropped: int = 0
+    """points that had no number for their latency"""
+    source: str = ""
+
+    def joined(self, other: Profile) -> Profile:
+        """Both parts of two files."""
+        return Profile(
+            prefill=_by_length(self.prefill + other.prefill),
+            decode=_by_context(self.decode + other.decode),
+            max_kv_tokens=self.max_kv_tokens or other.max_kv_tokens,
+            dropped=self.dropped + other.dropped,
+            source=", ".join(filter(None, (self.source, other.source))),
+        )
+
+    def complete(self) -> Profile:
+        """Itself; ProfileError where a part is missing that disaggregated and aggregated serving need."""
+        for name, part, key in (("prefill", self.prefill, PREFILL_LENGTH), ("decode", self.decode, DECODE_ITL)):
+            if not part:
+                raise ProfileError(
+                    f"{self.source or 'profile'}: no {name} points; give the {name} file of the profile, too (key {key[0]})"
+                )
+        return self
+
+
+def from_npz(data: bytes, source: str) -> Profile:
+    """The profile in an NPZ file, prefill or decode or both; `source` names it in errors."""
+    try:
+        # Pickles would run code of whoever wrote the file; no profile needs them.
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            found = {key: arrays[key] for key in arrays.files if key in _KEYS}
+    except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
+        raise ProfileError(f"{source}: not an NPZ file of arrays: {error}") from error
+    return from_arrays(found, source)
+
+
+def from_json(text: str | bytes, source: str) -> Profile:
+    """The profile in a JSON object of lists, as prefill_raw_data.json and decode_raw_data.json are."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ProfileError(f"{source}: not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ProfileError(f"{source}: a JSON {type(found).__name__}; a profile is an object of lists, as {_LISTS}")
+    return from_arrays(found, source)
+
+
+def from_arrays(arrays: Mapping[str, Any], source: str) -> Profile:
+    """The profile in arrays by name; ProfileError where they do not fit each other or make no sense."""
+    table = _Table(arrays, source)
+    profile = Profile(source=source)
+    if table.has(PREFILL_LENGTH) or table.has(PREFILL_TTFT):
+        profile = profile.joined(_prefill(table))
+    if table.has(DECODE_ITL):
+        profile = profile.joined(_decode(table))
+    if not profile.prefill and not profile.decode:
+        if profile.dropped:
+            raise ProfileError(f"{source}: no point has a number for its latency")
+        raise ProfileError(f"{source}: nothing of a profile in it; known arrays are {_LISTS}")
+    return replace(profile, source=source)
+
+
+def _prefill(table: _Table) -> Profile:
+    lengths = table.column(PREFILL_LENGTH)
+    times = table.column(PREFILL_TTFT, like=lengths)
+    kept = np.isfinite(times)
+    table.check(lengths[kept] >= 1, PREFILL_LENGTH, "below 1; prompts have at least one token")
+    table.check(times[kept] > 0, PREFILL_TTFT, "not above 0; it is milliseconds")
+    points = tuple(
+        PrefillPoint(isl=float(isl), ttft=float(ttft)) for isl, ttft in zip(lengths[kept], times[kept], strict=True)
+    )
+    return Profile(prefill=_by_length(points), dropped=int((~kept).sum()))
+
+
+def _decode(table: _Table) -> Profile:
+    most = table.scalar(MAX_KV)
+    if table.has(DECODE_TOKENS):
+        tokens, contexts, times = _gridded(table)
+    else:
+        usage = table.column(DECODE_USAGE)
+        contexts = table.column(DECODE_CONTEXT, like=usage)
+        times = table.column(DECODE_ITL, like=usage)
+        table.check(
+            (usage >= 0) & (usage <= KV_USAGE_LIMIT), DECODE_USAGE, "not from 0 to 1; it is a share of the KV cache"
+        )
+        if most is None:
+            raise ProfileError(
+                f"{table.source}: {DECODE_USAGE[0]} without {MAX_KV[0]}, the tokens that it is a share of"
+            )
+        tokens = np.round(usage * most)
+    kept = np.isfinite(times)
+    table.check(contexts[kept] >= 1, DECODE_CONTEXT, "below 1; it is tokens")
+    table.check(times[kept] > 0, DECODE_ITL, "not above 0; it is milliseconds")
+    points = tuple(
+        # A cache that rounds to nothing still holds the one sequence that was measured.
+        DecodePoint(context=float(context), kv_tokens=float(max(kv, context)), itl=float(itl))
+        for kv, context, itl in zip(tokens[kept], contexts[kept], times[kept], strict=True)
+    )
+    seen = max((point.kv_tokens for point in points), default=0.0)
+    return Profile(decode=_by_context(points), max_kv_tokens=int(most or seen) or None, dropped=int((~kept).sum()))
+
+
+def _gridded(table: _Table) -> tuple[Array, Array, Array]:
+    """The mocker's arrays as columns: a grid of tokens by context, or one value a point."""
+    tokens, contexts, times = table.raw(DECODE_TOKENS), table.raw(DECODE_CONTEXT), table.raw(DECODE_ITL)
+    if times.shape == (tokens.size, contexts.size):
+        tokens, contexts = np.meshgrid(tokens.ravel(), contexts.ravel(), indexing="ij")
+    elif times.ndim == 2 and min(times.shape) > 1:
+        raise ProfileError(
+            f"{table.source}: {DECODE_ITL[1]} is {times.shape[0]} x {times.shape[1]}; {tokens.size} x {contexts.size} "
+            f"is wanted, {DECODE_TOKENS[0]} by {DECODE_CONTEXT[1]}"
+        )
+    tokens, contexts, times = tokens.ravel(), contexts.ravel(), times.ravel()
+    table.same_length(DECODE_CONTEXT, contexts, tokens)
+    table.same_length(DECODE_ITL, times, tokens)
+    table.check(tokens >= 0, DECODE_TOKENS, "below 0; it is tokens")
+    return tokens, contexts, times
+
+
+class _Table:
+    """Arrays by any of their names, with errors that name file and key."""
+
+    def __init__(self, arrays: Mapping[str, Any], source: str) -> None:
+        self._arrays = arrays
+        self.source = source
+
+    def has(self, names: Sequence[str]) -> bool:
+        return any(name in self._arrays for name in names)
+
+    def raw(self, names: Sequence[str]) -> Array:
+        for name in names:
+            if name in self._arrays:
+                try:
+                    # JSON has no NaN; null stands for it.
+                    return np.asarray(self._arrays[name], dtype=np.float64)
+                except (TypeError, ValueError) as error:
+                    raise ProfileError(f"{self.source}: {name} has something that is no number: {error}") from error
+        raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays go with")
+
+    def column(self, names: Sequence[str], like: Array | None = None) -> Array:
+        values = self.raw(names).ravel()
+        if like is not None:
+            self.same_length(names, values, like)
+        elif not np.isfinite(values).all():
+            raise ProfileError(f"{self.source}: {names[0]} has values that are not finite numbers")
+        return values
+
+    def scalar(self, names: Sequence[str]) -> float | None:
+        if not self.has(names):
+            return None
+        values = self.raw(names).ravel()
+        if not values.size or not np.isfinite(values[0]) or values[0] < 1:
+            raise ProfileError(f"{self.source}: {names[0]} is {values.tolist()}; it is a number of tokens, at least 1")
+        return float(values[0])
+
+    def same_length(self, names: Sequence[str], values: Array, like: Array) -> None:
+        if values.size != like.size:
+            raise ProfileError(f"{self.source}: {names[0]} has {values.size} values, the array beside it {like.size}")
+
+    def check(self, right: npt.NDArray[np.bool_], names: Sequence[str], wrong: str) -> None:
+        if not right.all():
+            name = next(name for name in names if name in self._arrays)
+            raise ProfileError(f"{self.source}: value {int(np.argmin(right)) + 1} of {name} is {wrong}")
+
+
+def _by_length(points: tuple[PrefillPoint, ...]) -> tuple[PrefillPoint, ...]:
+    return tuple(sorted(points, key=lambda point: (point.isl, point.ttft)))
+
+
+def _by_context(points: tuple[DecodePoint, ...]) -> tuple[DecodePoint, ...]:
+    return tuple(sorted(points, key=lambda point: (point.context, point.kv_tokens, point.itl)))
+
+
+_KEYS = frozenset(
+    (*PREFILL_LENGTH, *PREFILL_TTFT, *DECODE_USAGE, *DECODE_CONTEXT, *DECODE_TOKENS, *DECODE_ITL, *MAX_KV)
+)
+_LISTS = "prefill_isl with prefill_ttft, or x_kv_usage with y_context_length, z_itl and max_kv_tokens"

@@ -1,0 +1,49 @@
+"""Reads measured profiles from disk: files, or the folder that a profiler left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from dynamo_planner.core.profile import Profile, ProfileError, from_json, from_npz
+
+FOLDER_FILES = (
+    "selected_prefill_interpolation/raw_data.npz",
+    "selected_decode_interpolation/raw_data.npz",
+    "prefill_raw_data.json",
+    "decode_raw_data.json",
+    "perf_data.npz",
+)
+"""Where Dynamo's profiler puts its arrays, and its ConfigMaps copies of them (planner notes, sections a.3 and b.1)."""
+
+READERS = {".npz": from_npz, ".json": from_json}
+
+
+def read_profile(paths: Iterable[Path]) -> Profile:
+    """One profile of all files and folders given. ProfileError says what is wrong with which; blocks while it reads."""
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise ProfileError("no profile given: files (.npz, .json), or a folder that a profiler wrote")
+    profile = Profile()
+    for file in files:
+        reader = READERS.get(file.suffix.lower())
+        if reader is None:
+            raise ProfileError(f"{file}: profiles are .npz or .json files")
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise ProfileError(f"{file}: {error.strerror or error}") from error
+        profile = profile.joined(reader(data, str(file)))
+    return profile
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    known = [path / name for name in FOLDER_FILES if (path / name).is_file()]
+    # NPZ files and their JSON copies hold the same points: one kind is enough.
+    npz = [file for file in known if file.suffix == ".npz"]
+    found = npz or known or sorted(file for file in path.iterdir() if file.suffix in READERS)
+    if not found:
+        raise ProfileError(f"{path}: no profile in this folder; looked for {', '.join(FOLDER_FILES)} and *.npz, *.json")
+    return found
