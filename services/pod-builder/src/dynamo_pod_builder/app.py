@@ -23,6 +23,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, now
+from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import children, pods
 from dynamo_pod_builder.applying import Applier, controller_of
@@ -44,7 +45,6 @@ from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
 from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
-from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
 

@@ -31,6 +31,7 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken, is_ours
@@ -47,7 +48,6 @@ from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.status import checkpoint as told
 from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, Course, Obstacle
 from dynamo_pod_builder.status.pods import look_again, troubles
-from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
 

@@ -14,6 +14,7 @@ from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, NameTaken
@@ -27,7 +28,6 @@ from dynamo_pod_builder.reconcilers.restoring import Checkpoints
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.status.pods import look_again, troubles
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
-from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
 

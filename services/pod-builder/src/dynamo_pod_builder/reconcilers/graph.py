@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from dynamo_shared.api import resources
+from dynamo_shared.api.conditions import Condition, find
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -24,6 +25,7 @@ from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
@@ -39,13 +41,11 @@ from dynamo_pod_builder.reconcilers.restoring import Checkpoints, Starts, starts
 from dynamo_pod_builder.reconcilers.rolling import IN_PROGRESS, Rollout, roll
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure, failure_of, is_observed
-from dynamo_pod_builder.status.conditions import Condition, find
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, Outcome, graph_status
 from dynamo_pod_builder.status.pods import troubles
 from dynamo_pod_builder.status.topology import AVAILABLE as TOPOLOGY
 from dynamo_pod_builder.status.topology import is_constrained, topology_condition
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
-from dynamo_pod_builder.writing import StatusWriter
 
 KubeObject = dict[str, Any]
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 
 from dynamo_pod_builder.render.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, margins, replace_all, step
-from dynamo_pod_builder.status.conditions import timestamp
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
 
 KubeObject = dict[str, Any]

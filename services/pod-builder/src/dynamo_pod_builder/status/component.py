@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api.conditions import Condition, condition, find
 from dynamo_shared.api.resources import DEPLOYMENTS
 
-from dynamo_pod_builder.status.conditions import Condition, condition, find
 from dynamo_pod_builder.status.pods import Trouble
 from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not
 

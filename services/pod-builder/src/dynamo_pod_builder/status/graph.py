@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api.conditions import Condition, condition
+
 from dynamo_pod_builder.status.component import Failure
-from dynamo_pod_builder.status.conditions import Condition, condition
 from dynamo_pod_builder.status.pods import Trouble
 from dynamo_pod_builder.status.workload import Readiness, readiness, replicas_of, why_not
 

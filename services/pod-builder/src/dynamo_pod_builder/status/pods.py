@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from dynamo_pod_builder.status.conditions import find
+from dynamo_shared.api.conditions import find
 
 KubeObject = dict[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from dynamo_pod_builder.status.conditions import Condition, condition, find
+from dynamo_shared.api.conditions import Condition, condition, find
 
 KubeObject = dict[str, Any]
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api.conditions import find
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
@@ -17,7 +18,6 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_pod_builder.status.conditions import find
 from dynamo_pod_builder.status.pods import Trouble, told
 
 KubeObject = dict[str, Any]
