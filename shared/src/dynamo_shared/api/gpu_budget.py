@@ -70,7 +70,7 @@ def clamp_single(
         grown = max(min_endpoint, _ceil(min_gpus, gpus))
         # Whole replicas may miss the band from below and from above; below it by the tolerance is within it.
         nearest = grown if max_gpus < 0 else min(grown, max_gpus // gpus)
-        return max(replicas, nearest)
+        return replicas if nearest < min_endpoint else max(replicas, nearest)
     return replicas
 
 
