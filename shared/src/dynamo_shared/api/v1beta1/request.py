@@ -153,11 +153,42 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     """Deploys the graph once it is found; otherwise it waits in status.profilingResults."""
 
 
+class Figures(ApiModel):
+    """What a graph is expected to do."""
+
+    backend: str | None = None
+    """Inference engine: vllm, sglang or trtllm."""
+    serving: str | None = None
+    """disagg or agg."""
+    gpus: Int32 | None = None
+    """GPUs that all replicas take together."""
+    meets_sla: Bool | None = Field(default=None, alias="meetsSLA")
+    """Whether it keeps the times of spec.sla."""
+    ttft: Number | None = None
+    """Time to the first token, in milliseconds."""
+    itl: Number | None = None
+    """Time between tokens, in milliseconds."""
+    request_latency: Number | None = None
+    """Time to the whole answer, in milliseconds."""
+    concurrency: Number | None = None
+    """Requests at the same time."""
+    requests_per_second: Number | None = None
+    """Requests answered a second."""
+    tokens_per_second: Number | None = None
+    """Tokens written a second, by all GPUs."""
+    tokens_per_second_per_gpu: Number | None = Field(default=None, alias="tokensPerSecondPerGPU")
+    """Tokens written a second by one GPU."""
+    tokens_per_second_per_user: Number | None = None
+    """Tokens written a second for one request."""
+
+
 class ParetoConfig(ApiModel):
     """A graph of which no other is better in every respect."""
 
     config: FreeForm
     """The graph."""
+    figures: Figures | None = None
+    """What it is expected to do."""
 
 
 class ProfilingResults(ApiModel):
@@ -167,6 +198,38 @@ class ProfilingResults(ApiModel):
     """Graphs to choose among."""
     selected_config: FreeForm | None = None
     """The graph that fits best."""
+    selected_figures: Figures | None = None
+    """What it is expected to do."""
+    source: str | None = None
+    """Where the figures come from: aiconfigurator, naive or thorough."""
+
+
+class GpuNodes(ApiModel):
+    """Nodes with GPUs of one kind."""
+
+    product: str | None = None
+    """Name that the GPU's maker gives it."""
+    gpu_sku: str | None = None
+    """Kind of GPU, as in spec.hardware."""
+    vram_mb: Number | None = None
+    """Memory of one GPU in MiB."""
+    num_gpus_per_node: Int32 | None = None
+    """GPUs of one node."""
+    nodes: Int32 | None = None
+    """Nodes."""
+    total_gpus: Int32 | None = None
+    """GPUs of all of them."""
+
+
+class HardwareStatus(ApiModel):
+    """Hardware that is planned for, and what was found on the cluster."""
+
+    planned: Hardware | None = None
+    """What is planned for: spec.hardware, completed by what was found."""
+    found: list[GpuNodes] | None = None
+    """Kinds of GPUs on the cluster, the one planned for first."""
+    source: str | None = None
+    """spec, dcgm or nodeLabels: what told of it."""
 
 
 class DeploymentInfo(ApiModel):
@@ -191,6 +254,8 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     """Name of the profiling job."""
     conditions: Conditions | None = None
     """Aspects of the state; Succeeded sums them up."""
+    hardware: HardwareStatus | None = None
+    """GPUs that are planned for."""
     profiling_results: ProfilingResults | None = None
     """What profiling found."""
     deployment_info: DeploymentInfo | None = None

@@ -1,0 +1,45 @@
+"""What profiling gave, as a request's status tells it."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.model import to_dict
+from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingResults
+
+from dynamo_planner.profiling.results import Candidate, KubeObject, ProfilingResult
+
+#: Graphs of the Pareto front that a status holds: an object of Kubernetes has its limits.
+MAX_POINTS = 32
+
+
+def results_status(result: ProfilingResult) -> KubeObject:
+    """`status.profilingResults`: the selected graph, and the Pareto front in the profiler's order; each with its figures."""
+    return to_dict(
+        ProfilingResults(
+            pareto=[ParetoConfig(config=point.dgd, figures=figures_of(point)) for point in result.pareto[:MAX_POINTS]],
+            selected_config=result.selected.dgd,
+            selected_figures=figures_of(result.selected),
+            source=result.source,
+        )
+    )
+
+
+def figures_of(candidate: Candidate) -> Figures:
+    """What a candidate is expected to do, to three decimals."""
+    return Figures(
+        backend=candidate.backend,
+        serving=candidate.serving,
+        gpus=candidate.gpus,
+        meets_sla=candidate.meets_sla,
+        ttft=_rounded(candidate.ttft_ms),
+        itl=_rounded(candidate.itl_ms),
+        request_latency=_rounded(candidate.request_latency_ms),
+        concurrency=_rounded(candidate.concurrency),
+        requests_per_second=_rounded(candidate.requests_per_second),
+        tokens_per_second=_rounded(candidate.tokens_per_second),
+        tokens_per_second_per_gpu=_rounded(candidate.tokens_per_second_per_gpu),
+        tokens_per_second_per_user=_rounded(candidate.tokens_per_second_per_user),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
