@@ -258,3 +258,12 @@ GENERATED_DGD_SPEC = _add(
     where="DGDRs",
     stability=Stability.EVOLVING,
 )
+PLANNER_CONFIG = _add(
+    "nvidia.com/planner-config",
+    "Asks the planner service to scale a graph, by the PlannerConfig in a ConfigMap beside it.",
+    set_by="planner, user",
+    read_by="planner",
+    values="name of a ConfigMap in the graph's namespace, with key `planner_config.json` or `planner_config.yaml`",
+    where="DGDs",
+    stability=Stability.EVOLVING,
+)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from dynamo_shared.runtime.settings.base import Duration, Section
+from dynamo_shared.runtime.settings.planner import Planner
 
 
 def _without_userinfo(address: str) -> str:
@@ -126,6 +127,7 @@ class Platform(Section):
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     admission: Admission = Admission()
+    planner: Planner = Planner()
 
     @model_validator(mode="after")
     def _replicas_need_etcd(self) -> Self:

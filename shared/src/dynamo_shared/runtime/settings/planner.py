@@ -1,0 +1,61 @@
+"""The `platform.planner` section: how requests are profiled, and what generated graphs are made of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from dynamo_shared.runtime.settings.base import Duration, Section
+
+
+class DatabaseMode(StrEnum):
+    """What AI Configurator may estimate from."""
+
+    SILICON = "SILICON"
+    HYBRID = "HYBRID"
+
+
+class Rapid(Section):
+    """Rapid profiling: AI Configurator in worker processes of the planner service."""
+
+    processes: int = Field(2, ge=1, le=32, description="Worker processes at most; they start when there is work.")
+    memory_mib: int = Field(
+        1536, ge=512, le=65536, description="Resident memory of one worker process at most, MiB; above it, it is ended."
+    )
+    time_limit: Duration = Field(300.0, ge=5, description="How long one request may be profiled, waiting not counted.")
+    idle: Duration = Field(600.0, ge=1, description="How long a worker process without work is kept warm.")
+    niceness: int = Field(10, ge=0, le=19, description="How far worker processes step back behind the services.")
+    waiting: int = Field(64, ge=1, le=4096, description="Parts of requests that wait for a worker process at most.")
+    cache_entries: int = Field(256, ge=0, le=65536, description="Sweeps that are remembered.")
+    cache_dir: Path | None = Field(
+        None, description="Folder in which they outlive the process; unset: they are only held in memory."
+    )
+    models_dir: Path | None = Field(
+        None,
+        description="Folder with `<organisation>/<model>/config.json` of models that AI Configurator does not know.",
+    )
+    download: bool = Field(
+        False, description="Whether config.json of an unknown model is asked of Hugging Face ($HF_TOKEN)."
+    )
+    database: DatabaseMode = Field(
+        DatabaseMode.SILICON, description="SILICON: measured figures alone. HYBRID: estimates where none were measured."
+    )
+
+
+class Planner(Section):
+    """The planner service."""
+
+    gpu_cap: int = Field(32, ge=1, description="GPUs at most that a request plans for where it does not say how many.")
+    image_repository: str = Field(
+        "nvcr.io/nvidia/ai-dynamo",
+        min_length=1,
+        description="Where images of engines are pulled from where a request names no image.",
+    )
+    model_secret: str = Field(
+        "hf-token-secret",
+        description="Secret with HF_TOKEN that generated graphs refer to; it may be missing. Empty: none.",
+    )
+    pareto_points: int = Field(16, ge=1, le=32, description="Graphs of the Pareto front that a result holds at most.")
+    rapid: Rapid = Rapid()
