@@ -155,8 +155,8 @@ def kind_of_schema(described: dict[str, Any]) -> str:
         return str(described["$ref"]).rpartition("/")[2]
     if described["type"] == "string":
         return "int64" if "pattern" in described else "string"
-    if described["type"] in ("integer", "boolean"):
-        return {"integer": "int32", "boolean": "bool"}[described["type"]]
+    if described["type"] in ("integer", "boolean", "number"):
+        return {"integer": "int32", "boolean": "bool", "number": "double"}[described["type"]]
     if described["type"] == "array":
         return f"repeated {kind_of_schema(described['items'])}"
     return f"map of {kind_of_schema(described['additionalProperties'])}"
@@ -168,6 +168,7 @@ def kind_of_field(field: Any) -> str:
         FieldDescriptor.TYPE_INT64: "int64",
         FieldDescriptor.TYPE_INT32: "int32",
         FieldDescriptor.TYPE_BOOL: "bool",
+        FieldDescriptor.TYPE_DOUBLE: "double",
     }
     message = field.message_type
     if message is not None and message.GetOptions().map_entry:
