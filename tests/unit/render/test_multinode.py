@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.render import gpus, placement, pod
+from dynamo_pod_builder.render import placement, pod
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
+from dynamo_shared.api import gpus
 from dynamo_shared.api.v1beta1 import parse_component
 
 KubeObject = dict[str, Any]

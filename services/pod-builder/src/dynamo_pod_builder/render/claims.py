@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dynamo_shared.api import gpus
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES
 from dynamo_shared.api.v1beta1 import ComponentSpec
 
-from dynamo_pod_builder.render import gpus, names
+from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.sharing import memory_service

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dynamo_shared.api import gpus
 from dynamo_shared.api.registry import env, ports
 
-from dynamo_pod_builder.render import commandline, gpus
+from dynamo_pod_builder.render import commandline
 from dynamo_pod_builder.render.backends.base import Backend
 from dynamo_pod_builder.render.commandline import SHELL
 from dynamo_pod_builder.render.context import PodContext

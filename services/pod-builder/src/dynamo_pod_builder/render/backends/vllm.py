@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dynamo_shared.api import semver
+from dynamo_shared.api import gpus, semver
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
 
-from dynamo_pod_builder.render import commandline, gpus, waiting
+from dynamo_pod_builder.render import commandline, waiting
 from dynamo_pod_builder.render.backends.base import Backend, without_probes
 from dynamo_pod_builder.render.commandline import SHELL, CommandLine
 from dynamo_pod_builder.render.context import MAIN, PodContext

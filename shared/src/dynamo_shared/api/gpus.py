@@ -1,4 +1,4 @@
-"""How many GPUs a container asks for, whatever its resource is called."""
+"""How many GPUs containers and replicas ask for, whatever the resource is called."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from dynamo_shared.api import quantity
 
 NVIDIA_GPU = "nvidia.com/gpu"
+#: Nodes of a multi-node replica that names no number (v1beta1 `multinode.nodeCount`).
+DEFAULT_NODES = 2
 
 
 def count(container: Mapping[str, Any]) -> int:
@@ -20,6 +22,17 @@ def count(container: Mapping[str, Any]) -> int:
                 if wanted(name) and (number := _whole(amount[name])):
                     return number
     return 0
+
+
+def of_replica(component: Mapping[str, Any]) -> int:
+    """GPUs of one replica of a v1beta1 component, as JSON has it: those of its containers, on each of its nodes.
+
+    0 where it asks for none in a way that can be counted: claims of dynamic resource allocation name no number.
+    """
+    template = (component.get("podTemplate") or {}).get("spec") or {}
+    multinode = component.get("multinode")
+    nodes = 1 if multinode is None else multinode.get("nodeCount", DEFAULT_NODES)
+    return int(nodes) * sum(count(container) for container in template.get("containers") or ())
 
 
 def is_gpu(name: str) -> bool:

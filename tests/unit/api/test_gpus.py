@@ -1,0 +1,28 @@
+"""GPUs of one replica: containers times nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api import gpus
+
+
+def asking(**amounts: Any) -> dict[str, Any]:
+    return {"name": "main", "resources": {"limits": {name.replace("__", ".com/"): n for name, n in amounts.items()}}}
+
+
+@pytest.mark.parametrize(
+    ("component", "expected"),
+    [
+        ({}, 0),
+        ({"podTemplate": {"spec": {"containers": [{"name": "main"}]}}}, 0),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="4")]}}}, 4),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu=4), asking(amd__gpu="1")]}}}, 5),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {"nodeCount": 3}}, 24),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {}}, 16),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="many")]}}}, 0),
+    ],
+)
+def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
+    assert gpus.of_replica(component) == expected
