@@ -66,8 +66,10 @@ OTHER_PATHS = {("DynamoComponentDeployment", "DynamoComponent"): ".spec.serviceN
 MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
 # Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
-# What profiling and discovery of hardware tell beyond the reference.
+# What profiling and discovery of hardware tell beyond the reference, and who sets replicas.
 MORE_FIELDS = {
+    ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
+    ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
     ("DynamoGraphDeploymentRequest", "v1beta1"): (
         "status.hardware",
         "status.profilingResults.pareto[].figures",

@@ -6,6 +6,7 @@ manager, so that the API server can tell whose field is whose.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 # Both are JSON, which is YAML; the server accepts no JSON-named content type for apply.
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -195,6 +197,16 @@ class KubeClient:
         query = self._query(dry_run=dry_run)
         return _object(
             await self._transport.request("PATCH", path, query, body=_encode(patch), content_type=MERGE_PATCH)
+        )
+
+    async def json_patch(
+        self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject], *, dry_run: bool = False
+    ) -> KubeObject:
+        """JSON patch (RFC 6902): one change of items of lists. Invalid where a `test` among the operations fails."""
+        path = resource.path(key.namespace, key.name)
+        query = self._query(dry_run=dry_run)
+        return _object(
+            await self._transport.request("PATCH", path, query, body=_encode(operations), content_type=JSON_PATCH)
         )
 
     async def replace(

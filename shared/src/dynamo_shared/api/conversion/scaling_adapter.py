@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion.lens import Lens
 
-_STATUS = ("replicas", "selector", "lastScaleTime")
+_STATUS = ("replicas", "selector", "lastScaleTime", "conditions")
 
 
 def to_beta(body: dict[str, Any]) -> dict[str, Any]:

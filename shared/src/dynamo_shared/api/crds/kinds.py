@@ -65,7 +65,7 @@ COMPONENT = Definition(
 
 _GRAPH_OF_ADAPTER = Column("DGD", ".spec.dgdRef.name", "Graph of the component")
 _REPLICAS = (
-    Column("REPLICAS", ".status.replicas", "Replicas that the component is set to", type="integer"),
+    Column("REPLICAS", ".status.replicas", "Replicas that there are", type="integer"),
     Column("AGE", ".metadata.creationTimestamp", "Time since creation", type="date"),
 )
 _ADAPTER_SCALE = Scale(".spec.replicas", ".status.replicas", ".status.selector")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dynamo_shared.api.meta import ObjectMeta
+from dynamo_shared.api.meta import Condition, ObjectMeta
 from dynamo_shared.api.model import ApiModel, Int32, Timestamp
 
 
@@ -32,11 +32,13 @@ class ScalingAdapterStatus(ApiModel):
     """Replicas as autoscalers read them."""
 
     replicas: Int32 | None = None
-    """Replicas that the service is set to."""
+    """Replicas that there are: pods, or groups of them where a replica has several."""
     selector: str | None = None
     """Label selector of the service's pods, in the form of a query."""
     last_scale_time: Timestamp | None = None
     """When the adapter changed the graph last."""
+    conditions: list[Condition] | None = None
+    """Synced: the graph has the adapter's number. Conflict: somebody else sets it, too. Autoscaling: where it is asked for."""
 
 
 class DynamoGraphDeploymentScalingAdapter(ApiModel):

@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import ApiModel, Int32, Timestamp
+from dynamo_shared.api.model import ApiModel, Int32, Timestamp, is_empty
+from dynamo_shared.api.v1beta1.status import Conditions
 
 
 class ComponentReference(ApiModel):
@@ -32,11 +33,13 @@ class ScalingAdapterStatus(ApiModel):
     """Replicas as autoscalers read them."""
 
     replicas: Int32
-    """Replicas that the component is set to."""
+    """Replicas that there are: pods, or groups of them where a replica has several."""
     selector: str | None = None
     """Label selector of the component's pods, in the form of a query."""
     last_scale_time: Timestamp | None = None
     """When the adapter changed the graph last."""
+    conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
+    """Synced: the graph has the adapter's number. Conflict: somebody else sets it, too. Autoscaling: where it is asked for."""
 
 
 class DynamoGraphDeploymentScalingAdapter(ApiModel):

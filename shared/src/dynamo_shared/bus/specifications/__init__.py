@@ -20,7 +20,7 @@ from dynamo_shared.bus.specifications.deployment import (
     deployment_data,
 )
 from dynamo_shared.bus.specifications.platform import COMMAND, PLATFORM, CommandResult, ResyncData
-from dynamo_shared.bus.specifications.scaling import ScaleData, ScaleTarget
+from dynamo_shared.bus.specifications.scaling import SCALING_ADAPTER, AdapterData, ScaleData, ScaleTarget
 
 __all__ = [
     "BY_TYPE",
@@ -30,6 +30,8 @@ __all__ = [
     "EVENTS",
     "GRAPH_DEPLOYMENT",
     "PLATFORM",
+    "SCALING_ADAPTER",
+    "AdapterData",
     "CheckpointData",
     "CommandResult",
     "CommandSpec",

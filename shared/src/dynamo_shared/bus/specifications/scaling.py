@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventSpec, Int64
+from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventSpec, Identity, Int64
 
 
 class ScaleTarget(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -30,7 +30,70 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """say what would be done, and do nothing"""
 
 
-EVENTS: tuple[EventSpec, ...] = ()
+SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
+
+
+class AdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+    """A DynamoGraphDeploymentScalingAdapter as it was when the event happened."""
+
+    name: str
+    namespace: str
+    graph_deployment: str = ""
+    component: str = ""
+    previous_replicas: Count = 0
+    """of the component, before"""
+    replicas: Count = 0
+    writers: list[str] = []
+    """field managers, as Kubernetes knows them: who set the adapter's number, and after it whoever else set one"""
+    reason: str = ""
+    message: str = ""
+    generation: Int64 = "0"
+
+
+def _adapter(event: str, description: str, reason: str, message: str, *others: str) -> EventSpec:
+    return EventSpec(
+        family="scaling",
+        event=event,
+        kind=SCALING_ADAPTER,
+        data=AdapterData,
+        identity=Identity.VERSION,
+        description=description,
+        sample=AdapterData(
+            name="llama-3.1-decode",
+            namespace="team-a",
+            graph_deployment="llama-3.1",
+            component="Decode",
+            previous_replicas=2,
+            replicas=5,
+            writers=["kube-controller-manager", *others],
+            reason=reason,
+            message=message,
+            generation="7",
+        ),
+    )
+
+
+EVENTS: tuple[EventSpec, ...] = (
+    _adapter(
+        "scaled",
+        "A component has the replicas that its adapter was set to.",
+        "Scaled",
+        "Scaled component Decode from 2 to 5 replicas, as kube-controller-manager asked",
+    ),
+    _adapter(
+        "conflict",
+        "Somebody else sets the replicas of a component, too; the adapter's number counts.",
+        "GraphChanged",
+        "kubectl-edit set 2 replicas in the graph, kube-controller-manager 5 in the adapter: the adapter's number counts",
+        "kubectl-edit",
+    ),
+    _adapter(
+        "failed",
+        "An adapter cannot do its work as things are; reason and message say why.",
+        "UpdateFailed",
+        "the graph could not be given 5 replicas of Decode: admission refused",
+    ),
+)
 
 COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(

@@ -1,0 +1,63 @@
+"""Whose number counts: while a component of a graph has an adapter, its replicas are what the adapter's spec says.
+
+The graph's own number is bookkeeping then: the scaler writes it after the adapter's, so that people and older programs
+read the same everywhere. Whoever renders a graph asks here, so that the rule is in one place. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+KubeObject = dict[str, Any]
+
+
+class Difference(NamedTuple):
+    """A component whose number in the graph is not the adapter's; `before` is None where the graph has none."""
+
+    component: str
+    #: Position in `spec.components`.
+    position: int
+    before: int | None
+    replicas: int
+
+
+def is_of(adapter: KubeObject, graph: KubeObject) -> bool:
+    """Whether the graph made the adapter: one that somebody else made under its name scales nothing."""
+    owners = adapter["metadata"].get("ownerReferences", ())
+    return any(owner.get("controller") and owner["uid"] == graph["metadata"]["uid"] for owner in owners)
+
+
+def owning(graph: KubeObject, adapters: Iterable[KubeObject]) -> dict[str, KubeObject]:
+    """The adapters that own replicas, by component: made by the graph, for a component that asks for one."""
+    asked = {each["name"] for each in graph["spec"].get("components") or () if each.get("scalingAdapter") is not None}
+    return {
+        component: adapter
+        for adapter in adapters
+        if is_of(adapter, graph) and (component := adapter["spec"]["dgdRef"]["componentName"]) in asked
+    }
+
+
+def replicas_of(owners: Mapping[str, KubeObject]) -> dict[str, int]:
+    """Numbers of `owning` adapters, by component."""
+    return {component: int(adapter["spec"]["replicas"]) for component, adapter in owners.items()}
+
+
+def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:
+    """The graph with these numbers in its components; the very graph where they are so already."""
+    if not differences(graph, replicas):
+        return graph
+    components = [
+        {**each, "replicas": replicas[each["name"]]} if each["name"] in replicas else each
+        for each in graph["spec"]["components"]
+    ]
+    return {**graph, "spec": {**graph["spec"], "components": components}}
+
+
+def differences(graph: KubeObject, replicas: Mapping[str, int]) -> list[Difference]:
+    """Components that the graph has other numbers for."""
+    return [
+        Difference(each["name"], index, each.get("replicas"), replicas[each["name"]])
+        for index, each in enumerate(graph["spec"].get("components") or ())
+        if each["name"] in replicas and each.get("replicas") != replicas[each["name"]]
+    ]
