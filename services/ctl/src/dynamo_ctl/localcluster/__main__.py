@@ -48,8 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def fetch(programs: Programs) -> int:
-    """Obtain every program, and print where it is; what is optional may be missing."""
+    """Obtain every program of a control plane, and print where it is; what is optional may be missing."""
     for name, program in PROGRAMS.items():
+        if program.of_node:
+            continue
         try:
             print(f"{name}: {await programs.obtain(name)}", flush=True)
         except ProgramUnavailableError as error:

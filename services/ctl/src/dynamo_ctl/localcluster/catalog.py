@@ -14,6 +14,8 @@ ETCD_VERSION = "3.6.6"
 KWOK_VERSION = "0.7.0"
 NATS_VERSION = "2.15.1"
 CERT_MANAGER_VERSION = "1.20.2"
+COREDNS_VERSION = "1.12.4"
+PAUSE_VERSION = "1.0.0"
 
 GO_MINIMUM: Version = (1, 25, 0)
 """What go/*/go.mod ask for; Kubernetes 1.35 does not compile with less."""
@@ -32,7 +34,8 @@ class GoPackage:
 class Program:
     """One program: the version we obtain, and the range we accept when it is already installed.
 
-    `at_least` is inclusive, `below` exclusive. What is `optional` is no part of a control plane, and may be missing.
+    `at_least` is inclusive, `below` exclusive. What is `optional` is no part of a control plane, and may be missing;
+    what is `of_node` takes part where pods really run, and is obtained only there.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Program:
     go: GoPackage | None = None
     python_distribution: str | None = None
     optional: bool = False
+    of_node: bool = False
 
     @property
     def file_name(self) -> str:
@@ -84,13 +88,14 @@ def _kubernetes_ldflags() -> str:
     return " ".join(flags)
 
 
-def _kubernetes(name: str) -> Program:
+def _kubernetes(name: str, *, of_node: bool = False) -> Program:
     return Program(
         name,
         KUBERNETES_VERSION,
         at_least=(1, 35, 0),
         below=(1, 36, 0),
         go=GoPackage("kubernetes", f"k8s.io/kubernetes/cmd/{name}", _kubernetes_ldflags()),
+        of_node=of_node,
     )
 
 
@@ -137,12 +142,32 @@ CERT_MANAGER = Program(
     go=GoPackage("cert-manager", ".", f"-s -w -X main.version={CERT_MANAGER_VERSION}"),
     optional=True,
 )
+KUBELET = _kubernetes("kubelet", of_node=True)
+KUBE_PROXY = _kubernetes("kube-proxy", of_node=True)
+COREDNS = Program(
+    "coredns",
+    COREDNS_VERSION,
+    at_least=(1, 11, 0),
+    below=(2, 0, 0),
+    go=GoPackage("coredns", ".", "-s -w"),
+    of_node=True,
+)
+PAUSE = Program(
+    "pause",
+    PAUSE_VERSION,
+    at_least=(1, 0, 0),
+    below=(2, 0, 0),
+    go=GoPackage("pause", ".", f"-s -w -X main.version={PAUSE_VERSION}"),
+    of_node=True,
+)
 
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
         *(ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER),
         CERT_MANAGER,
+        *(KUBELET, KUBE_PROXY, COREDNS, PAUSE),
     )
 }
-NEEDED = tuple(name for name, program in PROGRAMS.items() if not program.optional)
+NEEDED = tuple(name for name, program in PROGRAMS.items() if not (program.optional or program.of_node))
+NODE = tuple(name for name, program in PROGRAMS.items() if program.of_node)

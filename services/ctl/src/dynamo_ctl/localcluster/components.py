@@ -17,6 +17,7 @@ class Files:
     """Certificates, keys and kubeconfig files the programs are given."""
 
     ca: KeyPair
+    admin: KeyPair
     serving: KeyPair
     tokens_private: Path
     tokens_public: Path
@@ -33,12 +34,10 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
         # It taints new nodes until the node lifecycle controller says they are ready; ours are ready at once.
         disabled.append("TaintNodesByCondition")
     arguments = [
-        f"--etcd-servers={etcd_url}",
-        f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}", f"--secure-port={port}",
-        # A loopback address is no valid endpoint of the "kubernetes" Service.
-        "--endpoint-reconciler-type=none",
+        f"--etcd-servers={etcd_url}", f"--secure-port={port}",
+        *_listening(options, files),
         f"--service-cluster-ip-range={options.service_cidr}",
-        "--authorization-mode=RBAC", "--anonymous-auth=true", "--allow-privileged=true",
+        "--anonymous-auth=true", "--allow-privileged=true",
         f"--client-ca-file={files.ca.certificate}",
         f"--tls-cert-file={files.serving.certificate}", f"--tls-private-key-file={files.serving.key}",
         f"--service-account-issuer={ISSUER}",
@@ -51,6 +50,23 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
     if disabled:
         arguments.append(f"--disable-admission-plugins={','.join(disabled)}")
     return [*arguments, *options.api_server_arguments]
+
+
+def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
+    if not options.node_address:
+        return [
+            f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}",
+            # A loopback address is no valid endpoint of the "kubernetes" Service.
+            "--endpoint-reconciler-type=none",
+            "--authorization-mode=RBAC",
+        ]  # fmt: skip
+    return [
+        "--bind-address=0.0.0.0", f"--advertise-address={options.node_address}",
+        "--authorization-mode=Node,RBAC",
+        # The kubelet's name is in no DNS, and it takes the certificate that our CA gave to the administrator.
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={files.admin.certificate}", f"--kubelet-client-key={files.admin.key}",
+    ]  # fmt: skip
 
 
 def controller_manager(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:

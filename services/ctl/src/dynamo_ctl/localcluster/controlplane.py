@@ -6,6 +6,7 @@ Any number can run at once. Everything is below one directory, and a second star
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import secrets
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from .servers import EtcdServer
 
 STAGES = Path(__file__).parent / "stages" / "fast.yaml"
 _ADMIN = "admin"
+_SERVICE = "kubernetes.default.svc"
 _ADMIN_GROUP = "system:masters"
 
 
@@ -137,12 +139,12 @@ class ControlPlane:
         pki = self.directory / "pki"
         self.certificates = CertificateAuthority(pki)
         admin = self.certificates.client(_ADMIN, groups=(_ADMIN_GROUP,))
-        serving = self.certificates.server("serving", ("localhost", LOOPBACK, "kubernetes", "kubernetes.default.svc"))
+        serving = self.certificates.server("serving", _names(options))
         private, public = signing_key(pki)
         port = ports.port("api-server", options.api_server_port)
         self.url = f"https://{LOOPBACK}:{port}"
         write_kubeconfig(self.kubeconfig, self.url, self.certificates.certificate, admin, _ADMIN)
-        files = components.Files(self.certificates.pair, serving, private, public, self.kubeconfig)
+        files = components.Files(self.certificates.pair, admin, serving, private, public, self.kubeconfig)
         self._http = self._client(port, admin)
 
         self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd", port=options.etcd_port, fsync=options.fsync)
@@ -178,3 +180,12 @@ class ControlPlane:
             lambda: http.ok(health),
             ready_within=self.options.ready_within,
         )
+
+
+def _names(options: ControlPlaneOptions) -> tuple[str, ...]:
+    """Under which clients may find the API server: pods by the first address of Services, and by DNS."""
+    names = ("localhost", LOOPBACK, "kubernetes", _SERVICE)
+    if not options.node_address:
+        return names
+    first = ipaddress.ip_network(options.service_cidr)[1]
+    return (*names, f"{_SERVICE}.cluster.local", str(first), options.node_address)

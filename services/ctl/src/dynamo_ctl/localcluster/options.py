@@ -18,6 +18,8 @@ class ControlPlaneOptions:
     `kwok_nodes` 0 means no KWOK. `stages` replace the pod and node stages of `stages/fast.yaml`.
     `prepare` is called with the kubeconfig once the API server serves and before anything else starts: kinds that are
     installed there are known to the garbage collector at once, which looks for new ones only every 30 seconds.
+    `node_address` is an address of this machine at which pods on a real node reach the API server, which then listens on
+    every address; without it nothing listens on anything but 127.0.0.1.
     `*_arguments` are added to the programs' command lines, where a later argument wins.
     """
 
@@ -33,6 +35,7 @@ class ControlPlaneOptions:
     # A /24 runs out after 250 Services; /12 is the largest that IPv4 allows.
     service_cidr: str = "10.0.0.0/12"
     pod_cidr: str = "10.128.0.1/16"
+    node_address: str = ""
     verbosity: int = 0
     ready_within: float = 60.0
     api_server_arguments: tuple[str, ...] = ()
