@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus bench-admission bench-render conformance deflake clean
+.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan conformance deflake clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -79,7 +79,7 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/uv.in --output-file requirements/uv.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-admission bench-render ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -95,6 +95,12 @@ bench-admission: programs ## Latency of validation, defaulting and conversion of
 
 bench-render: $(STAMP) ## From a manifest of 25 components to all its objects, without a server.
 	@$(BIN)/python -m tests.benchmarks.render
+
+bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator on measured profiles, beside the reference's.
+	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)
+
+bench-plan: $(STAMP) ## Policies over the same traffic: requests within targets, GPU-hours, scaling events.
+	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
 conformance: programs ## CASES=DIR of recorded cases: our objects against the reference operator's, on a real API server.
 	@$(BIN)/python -m tests.conformance.run $(or $(CASES),../shared/conformance/cases/deployments) $(ARGS)

@@ -1,0 +1,135 @@
+"""How many requests a second one engine serves within its targets, and what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dynamo_planner.core.estimator.engine import EngineEstimator
+
+BEYOND = 1.25
+"""Batches up to this much larger than measured ones are believed in; a capacity that rests on more would be a guess."""
+LARGEST_BATCH = 4096
+LARGEST_PROMPTS = 256
+"""Prompts of one iteration where the engine does not say: vLLM's and the mocker's max_num_seqs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """One engine at its best within a target; at its least batch where it misses even then."""
+
+    rps: float
+    """requests a second, all the time busy"""
+    latency: float
+    """milliseconds: of the batch of prompts, or of a token"""
+    batch: int
+    """prompts, or sequences, at a time"""
+    meets: bool
+    """whether the target is met"""
+    limit: str
+    """what bounds the batch: sla, kv_cache, max_num_seqs, max_num_batched_tokens, or measured"""
+    extrapolated: bool = False
+
+
+def prefill_capacity(
+    engine: EngineEstimator, tokens: float, target: float, chunk: int | None, *, max_num_seqs: int | None = None
+) -> Capacity:
+    """Of an engine that only computes prompts of `tokens` new ones each; `target` ms, at most `chunk` tokens an iteration.
+
+    Several short prompts share an iteration, as engines batch them; so no length gives more than the tokens allow.
+    """
+    tokens = max(1.0, tokens)
+    most = chunk if chunk is not None else engine.prefill.surface.axes[0].knots[-1]
+    alone = engine.prefill_ms(tokens, chunk)
+    best = Capacity(1000 / alone.value, alone.value, 1, alone.value <= target, "sla", alone.extrapolated)
+    limit = "max_num_batched_tokens" if chunk is not None else "measured"
+    prompts = max_num_seqs or LARGEST_PROMPTS
+    if prompts * tokens < most:
+        limit = "max_num_seqs"
+    batch = 2
+    while batch * tokens <= most and batch <= prompts:
+        together = engine.prefill_ms(batch * tokens, chunk)
+        if together.value > target:
+            limit = "sla"
+            break
+        if batch * 1000 / together.value > best.rps:
+            best = Capacity(batch * 1000 / together.value, together.value, batch, True, "", together.extrapolated)
+        batch += max(1, batch // 8)
+    return Capacity(best.rps, best.latency, best.batch, best.meets, limit, best.extrapolated)
+
+
+def decode_capacity(
+    engine: EngineEstimator,
+    context: float,
+    osl: float,
+    target: float,
+    *,
+    max_kv_tokens: int | None = None,
+    max_num_seqs: int | None = None,
+) -> Capacity:
+    """Of an engine that only makes tokens: sequences of mean length `context`, `osl` tokens each, `target` ms a token."""
+    context, osl = max(1.0, context), max(1.0, osl)
+    bounds = [(LARGEST_BATCH, "measured")]
+    seen = engine.decode.surface.axes
+    bounds.append((int(max(1.0, BEYOND * seen[0].knots[-1])), "measured"))
+    bounds.append((int(max(1.0, BEYOND * seen[1].knots[-1] / context)), "measured"))
+    kv = max_kv_tokens or engine.max_kv_tokens
+    if kv:
+        bounds.append((max(1, int(kv / context)), "kv_cache"))
+    if max_num_seqs:
+        bounds.append((max(1, max_num_seqs), "max_num_seqs"))
+    most, limit = min(bounds)
+    batch = _largest(most, lambda n: engine.decode_ms(n, context).value <= target)
+    if batch < most:
+        limit = "sla"
+    batch = max(1, batch)
+    one = engine.decode_ms(batch, context)
+    return Capacity(batch * 1000 / (osl * one.value), one.value, batch, one.value <= target, limit, one.extrapolated)
+
+
+def _largest(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number from 0 to `most` that fits, where what is smaller fits better."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def mixed_capacity(
+    engine: EngineEstimator,
+    isl: float,
+    osl: float,
+    ttft_target: float,
+    itl_target: float,
+    *,
+    hits: float = 0.0,
+    chunk: int | None = None,
+    max_kv_tokens: int | None = None,
+    max_num_seqs: int | None = None,
+) -> Capacity:
+    """Of an engine that does both: each sequence brings its share of prompt tokens to every iteration.
+
+    A batch of n sequences starts n/osl new ones an iteration; these prompts are computed within it, in at most `chunk` tokens.
+    """
+    fresh, osl = max(1.0, isl * (1 - hits)), max(1.0, osl)
+    context = isl + osl / 2
+    alone = decode_capacity(engine, context, osl, itl_target, max_kv_tokens=max_kv_tokens, max_num_seqs=max_num_seqs)
+
+    def iteration(batch: int) -> float:
+        share = batch * fresh / osl
+        return engine.mixed_ms(min(share, chunk) if chunk else share, batch, context).value
+
+    def fits(batch: int) -> bool:
+        share = batch * fresh / osl
+        if chunk and batch > 1 and share > max(chunk - batch, 0):
+            return False  # prompts come faster than they are computed
+        first = engine.prefill_ms(max(fresh, share), chunk).value + iteration(batch)
+        return iteration(batch) <= itl_target and first <= ttft_target
+
+    batch = _largest(alone.batch, fits)
+    limit = alone.limit if batch == alone.batch else "sla"
+    meets, batch = batch > 0, max(1, batch)
+    # Where even one sequence misses, an engine is as fast as it is.
+    took = max(iteration(batch), 1e-3)
+    return Capacity(batch * 1000 / (osl * took), took, batch, meets, limit, alone.extrapolated)

@@ -1,0 +1,99 @@
+"""What one engine takes for its iterations: prompts, tokens beside each other, or both at once.
+
+Prefill depends on the tokens of an iteration. Decode depends on sequences (each costs its share of the matrices) and on tokens
+in the KV cache (each is read for every token that is made); context length is the second by the first.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from dynamo_planner.core.estimator.model import LEAST_SAMPLES, LatencyModel
+from dynamo_planner.core.estimator.monotone import Estimate
+from dynamo_planner.core.observing import ForwardPass, Pool
+from dynamo_planner.core.profile import Profile
+
+PREFILL_KNOTS = (40,)
+DECODE_KNOTS = (16, 4)
+"""Sequences bend (batch sizes that kernels are made for), tokens in the cache hardly do."""
+HIGHEST_HIT_RATE = 0.95
+"""Some of each prompt is always new (the reference's limit, planner notes a.4)."""
+
+
+def hit_rate(rate: float | None) -> float:
+    """A KV hit rate that can be reckoned with: unknown is none, and never all."""
+    if rate is None or not isfinite(rate):
+        return 0.0
+    return min(max(rate, 0.0), HIGHEST_HIT_RATE)
+
+
+class EngineEstimator:
+    """Milliseconds that an engine of a graph takes. Starts from a profile, or from nothing, and learns from forward passes."""
+
+    def __init__(self, profile: Profile | None = None, *, least_samples: int = LEAST_SAMPLES) -> None:
+        profile = profile or Profile()
+        fastest = min((point.itl for point in profile.decode), default=None)
+        self.prefill = LatencyModel(
+            [((point.isl,), point.ttft) for point in profile.prefill],
+            knots=PREFILL_KNOTS,
+            # However short the prompt, the weights are read once, as they are for one token.
+            floor=fastest,
+            least_samples=least_samples,
+        )
+        self.decode = LatencyModel(
+            [((max(1.0, p.kv_tokens / p.context), p.kv_tokens), p.itl) for p in profile.decode],
+            knots=DECODE_KNOTS,
+            least_samples=least_samples,
+        )
+        self.max_kv_tokens = profile.max_kv_tokens
+
+    def prefill_ms(self, tokens: float, chunk: int | None = None) -> Estimate:
+        """Time for so many prompt tokens, in pieces of at most `chunk`; ValueError before anything is known."""
+        tokens = max(0.0, tokens)
+        if chunk is None or tokens <= chunk:
+            return self.prefill.at(tokens)
+        whole, rest = divmod(tokens, chunk)
+        piece = self.prefill.at(float(chunk))
+        last = self.prefill.at(rest) if rest else Estimate(0.0)
+        return Estimate(whole * piece.value + last.value, piece.extrapolated or last.extrapolated)
+
+    def decode_ms(self, batch: float, context: float) -> Estimate:
+        """Time of a token for each of `batch` sequences of mean length `context`; ValueError before anything is known."""
+        batch = max(1.0, batch)
+        return self.decode.at(batch, batch * context)
+
+    def mixed_ms(self, prefill_tokens: float, batch: float, context: float) -> Estimate:
+        """An iteration that computes prompts and tokens; they share one reading of the weights."""
+        if prefill_tokens <= 0:
+            return self.decode_ms(batch, context)
+        prompts = self.prefill_ms(prefill_tokens)
+        if batch <= 0:
+            return prompts
+        tokens = self.decode_ms(batch, context)
+        return Estimate(prompts.value + tokens.value - self.shared_ms(), prompts.extrapolated or tokens.extrapolated)
+
+    def shared_ms(self) -> float:
+        """The part of an iteration that prompts and tokens have in common."""
+        return min(self.prefill.surface.base, self.decode.surface.base)
+
+    def observe(self, passes: tuple[ForwardPass, ...]) -> None:
+        """Learn from iterations that computed one kind of work; heartbeats of idle engines say nothing."""
+        for forward in passes:
+            work, milliseconds = forward.scheduled, forward.wall_time * 1000
+            if not isfinite(milliseconds) or milliseconds <= 0:
+                continue
+            prompts, sequences = work.sum_prefill_tokens, work.num_decode_requests
+            if prompts > 0 and sequences == 0:
+                self.prefill.observe((float(prompts),), milliseconds)
+            elif sequences > 0 and prompts == 0 and forward.pool is Pool.DECODE:
+                self.decode.observe((float(sequences), float(max(work.sum_decode_kv_tokens, 1))), milliseconds)
+            elif sequences > 0 and prompts > 0:
+                self._observe_mixed(float(prompts), float(sequences), float(work.sum_decode_kv_tokens), milliseconds)
+
+    def _observe_mixed(self, prompts: float, sequences: float, kv: float, milliseconds: float) -> None:
+        """Engines that always have prompts to compute show prefill only mixed: what tokens take is taken off."""
+        if not self.prefill.ready or not self.decode.ready:
+            return
+        left = milliseconds - self.decode.at(sequences, max(kv, 1.0)).value + self.shared_ms()
+        if left > self.shared_ms():
+            self.prefill.observe((prompts,), left)

@@ -1,0 +1,113 @@
+"""One latency model: the profile gives its shape, what engines do gives its level, and its shape where it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, log
+
+import numpy as np
+
+from dynamo_planner.core.estimator.monotone import Estimate, Surface, fit
+from dynamo_planner.core.estimator.online import Cell, SampleStore
+
+LEAST_SAMPLES = 5
+"""Fewer say nothing of an engine; the reference waits for as many (load_min_observations)."""
+REFIT_EVERY = 0.25
+"""A model is fitted again when its samples are a quarter more than last time: at most some dozens of times in all."""
+REFIT_LONGEST = 2000
+"""...and after so many samples at the latest, for engines that change."""
+SCALE_LIMIT = 8.0
+"""An engine more than so many times off its profile is another engine; the level follows no further."""
+TRUST = 2.0
+"""Weight of a cell of samples beside a point of the profile."""
+TELLING_ERROR = 0.03
+"""Samples that lie within this of the model leave it as it is."""
+
+
+class LatencyModel:
+    """Milliseconds by one or more axes, all above 0. Not ready before it has points or samples enough."""
+
+    def __init__(
+        self,
+        points: Sequence[tuple[tuple[float, ...], float]],
+        *,
+        knots: tuple[int, ...],
+        floor: float | None = None,
+        least_samples: int = LEAST_SAMPLES,
+    ) -> None:
+        self._points = points
+        self._knots = knots
+        self._floor = floor
+        self._least = max(1, least_samples)
+        self._store = SampleStore()
+        self._fitted_at = 0
+        self.scale = 1.0
+        """level of what was seen against the profile"""
+        self._profile = self._fit(points, ()) if points else None
+        self._surface = self._profile
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has anything to tell."""
+        self._refresh()
+        return self._surface is not None
+
+    @property
+    def samples(self) -> int:
+        """Samples that it has learnt from."""
+        return self._store.count
+
+    @property
+    def error(self) -> float:
+        """Mean relative error at left out points of the profile; NaN where it is not known."""
+        return self._profile.error if self._profile else float("nan")
+
+    @property
+    def surface(self) -> Surface:
+        """What it reads from; ValueError before it is ready."""
+        self._refresh()
+        if self._surface is None:
+            raise ValueError("nothing is known yet: no profile, and too few samples")
+        return self._surface
+
+    def at(self, *axes: float) -> Estimate:
+        """The latency of work; ValueError before it is ready."""
+        return self.surface.at(*axes)
+
+    def observe(self, axes: tuple[float, ...], milliseconds: float) -> None:
+        """Learn from a sample; what has no size or no time is passed over."""
+        if milliseconds > 0 and all(x > 0 for x in axes):
+            self._store.add(axes, milliseconds)
+
+    def _refresh(self) -> None:
+        seen = self._store.count
+        due = min(self._fitted_at * (1 + REFIT_EVERY), self._fitted_at + REFIT_LONGEST)
+        if seen < self._least or seen < due or seen == self._fitted_at:
+            return
+        self._fitted_at = seen
+        cells = list(self._store.cells.values())
+        if self._profile is None:
+            self._surface = self._fit((), cells)
+            return
+        profile = self._profile
+        off = [(cell.latency - log(profile.at(*cell.values()).value), min(cell.count, 20)) for cell in cells]
+        level = sum(ratio * weight for ratio, weight in off) / sum(weight for _, weight in off)
+        level = min(max(level, -log(SCALE_LIMIT)), log(SCALE_LIMIT))
+        self.scale = exp(level)
+        worst = max(abs(ratio) for ratio, _ in off)
+        self._surface = profile if worst < TELLING_ERROR else self._fit(self._points, cells)
+
+    def _fit(self, points: Sequence[tuple[tuple[float, ...], float]], cells: Sequence[Cell]) -> Surface:
+        samples = [(cell.values(), cell.milliseconds()) for cell in cells if cell.count > 1 or not points]
+        together = [(axes, latency * self.scale) for axes, latency in points] + samples
+        columns = [np.array([axes[i] for axes, _ in together]) for i in range(len(self._knots))]
+        surface = fit(
+            columns,
+            np.array([latency for _, latency in together]),
+            knots=self._knots,
+            floor=None if self._floor is None else self._floor * self.scale,
+            smoothness=self._profile.smoothness if points and cells and self._profile else None,
+            weights=np.array([1.0] * len(points) + [TRUST] * len(samples)),
+        )
+        return replace(surface, points=len(together))

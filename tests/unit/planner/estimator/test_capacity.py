@@ -1,0 +1,87 @@
+"""What an engine is able to: within its targets, never by numbers that no engine has."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity, prefill_capacity
+from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
+from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+PROFILE = Profile(
+    prefill=tuple(PrefillPoint(isl=isl, ttft=15 + 0.02 * isl) for isl in (100, 500, 1000, 2000, 4000, 8000, 16000)),
+    decode=tuple(
+        DecodePoint(context=context, kv_tokens=batch * context, itl=4 + 0.05 * batch + 3e-5 * batch * context)
+        for context in (500, 2000, 8000)
+        for batch in (1, 10, 25, 50, 100)
+    ),
+    max_kv_tokens=800_000,
+)
+ENGINE = EngineEstimator(PROFILE)
+
+
+def test_prefill_within_and_beyond_its_target() -> None:
+    one = prefill_capacity(ENGINE, 3000, 80, 8192)
+    assert (one.batch, one.meets, one.limit) == (1, True, "sla")
+    assert one.rps == pytest.approx(1000 / 75, rel=0.02)
+    assert prefill_capacity(ENGINE, 3000, 200, 8192).rps > one.rps
+    missed = prefill_capacity(ENGINE, 3000, 50, 8192)
+    assert not missed.meets
+    assert missed.rps == pytest.approx(one.rps)
+
+
+def test_long_prompts_are_chunked() -> None:
+    assert ENGINE.prefill_ms(10_000, 4000).value == pytest.approx(15 * 3 + 0.02 * 10_000, rel=0.02)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0, 16000), st.floats(5, 2000), st.sampled_from([None, 2048, 8192]))
+def test_short_prompts_are_no_million_a_second(tokens: float, target: float, chunk: int | None) -> None:
+    capacity = prefill_capacity(ENGINE, tokens, target, chunk)
+    assert capacity.rps * max(1.0, tokens) <= 1000 / 0.018, (
+        "never more tokens a second than the steepest of the profile"
+    )
+    assert capacity.rps <= 256 * 1000 / 14, "never more than a full batch for each reading of the weights"
+    assert capacity.meets == (capacity.latency <= target)
+
+
+def test_high_hit_rates_are_worth_what_they_save() -> None:
+    rates = [prefill_capacity(ENGINE, 1000 * (1 - hit_rate(h)), 500, 8192).rps for h in (0.0, 0.5, 0.9, 0.95, 1.0)]
+    assert all(a <= b for a, b in pairwise(rates))
+    assert rates[-1] == rates[-2], "no more than 0.95 is believed"
+    assert rates[-1] < 50 * rates[0]
+    assert [hit_rate(h) for h in (None, float("nan"), -1.0, 0.5)] == [0, 0, 0, 0.5]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(50, 30_000), st.floats(5, 100), st.floats(0, 100))
+def test_a_looser_target_never_serves_less(context: float, target: float, more: float) -> None:
+    tight, loose = (decode_capacity(ENGINE, context, 300, t) for t in (target, target + more))
+    assert tight.batch <= loose.batch
+    assert tight.rps <= loose.rps * (1 + 1e-9)
+
+
+def test_what_bounds_decode() -> None:
+    by_sla = decode_capacity(ENGINE, 2000, 100, 9.5)
+    assert by_sla.limit == "sla"
+    assert by_sla.latency == pytest.approx(9.5, rel=0.03)
+    assert by_sla.rps == pytest.approx(by_sla.batch * 1000 / (100 * by_sla.latency))
+    assert decode_capacity(ENGINE, 2000, 100, 1e6).limit == "measured"
+    assert decode_capacity(ENGINE, 2000, 100, 1e6, max_kv_tokens=20_000).batch == 10
+    assert decode_capacity(ENGINE, 2000, 100, 1e6, max_num_seqs=7).limit == "max_num_seqs"
+    missed = decode_capacity(ENGINE, 2000, 100, 1.0)
+    assert (missed.batch, missed.meets) == (1, False)
+
+
+def test_one_pool_for_both() -> None:
+    capacity = mixed_capacity(ENGINE, 1000, 200, 500, 30, chunk=8192)
+    assert capacity.meets
+    assert capacity.latency <= 30
+    assert capacity.rps < decode_capacity(ENGINE, 1100, 200, 30).rps
+    assert mixed_capacity(ENGINE, 1000, 200, 500, 30, chunk=8192, hits=0.9).rps > capacity.rps
+    tight = mixed_capacity(ENGINE, 1000, 200, 10, 1, chunk=8192)
+    assert not tight.meets
+    assert tight.rps > 0
