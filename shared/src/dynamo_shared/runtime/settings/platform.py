@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from dynamo_shared.runtime.settings.base import Duration, Section
+from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.runtime.settings.planner import Planner
+from dynamo_shared.runtime.settings.scaler import Scaler
 
 
 def _without_userinfo(address: str) -> str:
@@ -127,7 +129,9 @@ class Platform(Section):
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     admission: Admission = Admission()
+    model_discovery: ModelDiscovery = ModelDiscovery()
     planner: Planner = Planner()
+    scaler: Scaler = Scaler()
 
     @model_validator(mode="after")
     def _replicas_need_etcd(self) -> Self:
