@@ -267,3 +267,30 @@ PLANNER_CONFIG = _add(
     where="DGDs",
     stability=Stability.EVOLVING,
 )
+SCALING_POLICY = _add(
+    "nvidia.com/scaling-policy",
+    "How far and how fast scale commands may scale the components of a graph, where it differs from the settings.",
+    set_by="user",
+    read_by="scaler",
+    values="YAML or JSON, by component or `*`: `{Decode: {min: 2, max: 8, up: {step: 2}, down: {cooldown: 5m}}}`",
+    where="DGDs",
+    stability=Stability.EVOLVING,
+)
+SCALING_INTENTS = _add(
+    "nvidia.com/scaling-intents",
+    "What scale commands asked for and what is not done yet, for its life time: held, or refused for a budget.",
+    set_by="scaler",
+    read_by="scaler",
+    values="JSON, by component",
+    where="DGDs",
+    stability=Stability.EVOLVING,
+)
+LAST_SCALED = _add(
+    "nvidia.com/last-scaled",
+    "What scale commands did last, so that none is carried out twice and components rest between two of them.",
+    set_by="scaler",
+    read_by="scaler",
+    values="JSON, by component",
+    where="DGDs, scaling adapters",
+    stability=Stability.EVOLVING,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from dynamo_shared.bus.specifications import scaling_decisions
 from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventSpec, Identity, Int64
 
 
@@ -93,6 +94,7 @@ EVENTS: tuple[EventSpec, ...] = (
         "UpdateFailed",
         "the graph could not be given 5 replicas of Decode: admission refused",
     ),
+    *scaling_decisions.EVENTS,
 )
 
 COMMANDS: tuple[CommandSpec, ...] = (
