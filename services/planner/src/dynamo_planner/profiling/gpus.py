@@ -1,0 +1,50 @@
+"""Kinds of GPUs that a request may name: their memory, and what AI Configurator calls the systems that have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A kind of GPU."""
+
+    vram_mib: int
+    """memory of one, MiB, as its maker states it"""
+    system: str | None = None
+    """what AI Configurator has figures for; None: it has none"""
+
+
+#: By `hardware.gpuSku`. AI Configurator knows no L40, V100, T4 nor AMD system; figures of a sibling would mislead.
+GPUS: dict[str, Gpu] = {
+    "gb200_sxm": Gpu(189_440, "gb200"),
+    "b200_sxm": Gpu(183_296, "b200_sxm"),
+    "h200_sxm": Gpu(144_384, "h200_sxm"),
+    "h100_sxm": Gpu(81_920, "h100_sxm"),
+    "h100_pcie": Gpu(81_920, "h100_pcie"),
+    "a100_sxm": Gpu(81_920, "a100_sxm"),
+    "a100_pcie": Gpu(81_920, "a100_pcie"),
+    "a30": Gpu(24_576, "a30"),
+    "l40s": Gpu(49_152, "l40s"),
+    "l40": Gpu(49_152),
+    "l4": Gpu(24_576, "l4"),
+    "v100_sxm": Gpu(32_768),
+    "v100_pcie": Gpu(32_768),
+    "t4": Gpu(16_384),
+    "mi200": Gpu(131_072),
+    "mi300": Gpu(196_608),
+}
+
+
+def system_of(sku: str) -> str | None:
+    """What AI Configurator calls a system of such GPUs; None where it has no figures."""
+    known = GPUS.get(sku)
+    return known.system if known else None
+
+
+def vram_of(sku: str, stated_mib: float | None) -> float | None:
+    """Memory of one GPU in MiB: as the request states it, else as its maker does; None where neither is known."""
+    if stated_mib:
+        return stated_mib
+    known = GPUS.get(sku)
+    return known.vram_mib if known else None

@@ -1,0 +1,90 @@
+"""What a simulation finds: engines of certain sizes, and what they are expected to do together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
+
+#: Shares of its own rate that a pool keeps beside the other: prompts come in bursts, batches are not always full
+#: (planner notes, b.3).
+PREFILL_SHARE, DECODE_SHARE = 0.90, 0.92
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """How one engine is spread over GPUs, and how much it takes at once."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    moe_tp: int = 1
+    moe_ep: int = 1
+    batch_size: int | None = None
+    """requests at once in each data-parallel rank; None: as the engine decides"""
+    gpus: int = 1
+    """of one replica"""
+    requests_per_second: float | None = None
+    """of one replica"""
+
+    @property
+    def label(self) -> str:
+        """Its parallelism; engines of one label differ in batch sizes only."""
+        return f"tp{self.tp}pp{self.pp}dp{self.dp}etp{self.moe_tp}ep{self.moe_ep}"
+
+    @property
+    def experts(self) -> bool:
+        """Whether it spreads experts of a mixture in some way."""
+        return self.moe_tp > 1 or self.moe_ep > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Engines that serve together, with what is expected of them; milliseconds, tokens, requests and seconds."""
+
+    backend: str
+    serving: str
+    engines: dict[str, Engine]
+    """by role: prefill and decode, or agg"""
+    replicas: dict[str, int]
+    ttft_ms: float
+    itl_ms: float
+    latency_ms: float
+    concurrency: float | None = None
+    requests_per_second: float | None = None
+    tokens_per_second_per_gpu: float | None = None
+    tokens_per_second_per_user: float | None = None
+
+    @property
+    def gpus(self) -> int:
+        """That all its replicas take together."""
+        return sum(engine.gpus * self.replicas[role] for role, engine in self.engines.items())
+
+    @property
+    def label(self) -> str:
+        """What tells it from other kinds: the engine that decodes."""
+        engine = self.engines.get(DECODE) or self.engines[WORKER]
+        return f"{self.backend} {self.serving} {engine.label}"
+
+    @property
+    def words(self) -> str:
+        """Its engines, for people: `4 x prefill tp2 + 1 x decode tp8`."""
+        return " + ".join(f"{self.replicas[role]} x {role} {_words(engine)}" for role, engine in self.engines.items())
+
+
+def _words(engine: Engine) -> str:
+    sizes = (
+        ("tp", engine.tp),
+        ("pp", engine.pp),
+        ("dp", engine.dp),
+        ("etp", engine.moe_tp),
+        ("ep", engine.moe_ep),
+    )
+    return " ".join(f"{name}{size}" for name, size in sizes if size > 1) or "tp1"
+
+
+def point_from(data: dict[str, Any]) -> Point:
+    """A point as a worker process tells it: the fields of Point, with those of Engine in `engines`."""
+    engines = {role: Engine(**engine) for role, engine in data["engines"].items()}
+    return Point(**{**data, "engines": engines})
