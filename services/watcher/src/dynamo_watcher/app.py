@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from dynamo_shared.api.resources import NODES
 from dynamo_shared.bus import Health as BusHealth
 from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import ServiceContext, State
@@ -90,7 +91,7 @@ class _Watcher:
             reflecting(self._context.kube.acting_as(FIELD_MANAGER)),
             self._context.bus,
             platform.cluster_name,
-            WATCHED,
+            [each for each in WATCHED if each.resource != NODES or self._context.settings.gpu.discovery_enabled],
             self._metrics,
             namespaces=platform.kubernetes.namespaces or ((restricted,) if restricted else ()),
             trouble=self._trouble,

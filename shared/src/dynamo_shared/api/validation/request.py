@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamo_shared.api.contracts import contract_errors
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.book import ALPHA, BETA, REQUEST, Book, listed
@@ -73,6 +74,40 @@ def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violat
     """A thorough search measures one backend on the cluster; auto is no backend."""
     if spec.get("searchStrategy") == "thorough" and spec.get("backend") in (None, "", "auto"):
         yield ("spec", "searchStrategy"), _THOROUGH_AUTO
+
+
+_TWO_LOADS = "has concurrency and requestRate, and one follows from the other: give one of them"
+
+
+@REQUESTS.rule(_TWO_LOADS, versions=(BETA,))
+def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Traffic is given as requests at the same time, or as requests a second."""
+    workload = mapping(spec.get("workload"))
+    if workload.get("concurrency") is not None and workload.get("requestRate") is not None:
+        yield ("spec", "workload"), _TWO_LOADS
+
+
+_TWO_LATENCIES = "has e2eLatency beside ttft or itl: give the whole time, or the two that it is made of"
+
+
+@REQUESTS.rule(_TWO_LATENCIES, versions=(BETA,))
+def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """The time of the whole answer stands for itself."""
+    sla = mapping(spec.get("sla"))
+    if sla.get("e2eLatency") is not None and (sla.get("ttft") is not None or sla.get("itl") is not None):
+        yield ("spec", "sla"), _TWO_LATENCIES
+
+
+_NO_PLANNER_CONFIG = "{problem}"
+
+
+@REQUESTS.rule(_NO_PLANNER_CONFIG, versions=(BETA,))
+def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """spec.features.planner is a PlannerConfig: its types, bounds and rules between fields hold."""
+    config = mapping(spec.get("features")).get("planner")
+    if isinstance(config, dict):
+        for error in contract_errors("features.planner", config):
+            yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
 
 
 _NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not look at nodes, so GPUs cannot be found out"

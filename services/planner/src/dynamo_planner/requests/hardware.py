@@ -1,0 +1,193 @@
+"""Which GPUs a request is planned for: what its spec says, completed by what the cluster has.
+
+Facts are those of operator behaviour, sections 7.4 and 7.8. Pure: what nodes or exporters told goes in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.v1beta1.request import GpuNodes, Hardware, HardwareStatus
+
+KubeObject = dict[str, Any]
+
+SPEC, NODE_LABELS, DCGM = "spec", "nodeLabels", "dcgm"
+
+#: Memory of one GPU as its maker states it, MiB: for requests that name the kind alone, and a cluster that has none.
+VRAM_MIB = {
+    "gb200_sxm": 189_471,
+    "b200_sxm": 183_359,
+    "h200_sxm": 143_771,
+    "h100_sxm": 81_559,
+    "h100_pcie": 81_559,
+    "a100_sxm": 81_920,
+    "a100_pcie": 81_920,
+    "a30": 24_576,
+    "l40s": 46_068,
+    "l40": 46_068,
+    "l4": 23_034,
+    "v100_sxm": 32_768,
+    "v100_pcie": 32_768,
+    "t4": 15_360,
+    "mi200": 65_536,
+    "mi300": 196_592,
+}
+
+#: Tokens of product names, and the kinds that they mean, in the order in which they are looked for.
+_TOKENS = (
+    ("GB200", "gb200"),
+    ("B200", "b200"),
+    ("H200", "h200"),
+    ("H100", "h100"),
+    ("A100", "a100"),
+    ("A30", "a30"),
+    ("L40S", "l40s"),
+    ("L40", "l40"),
+    ("L4", "l4"),
+    ("V100", "v100"),
+    ("T4", "t4"),
+    ("MI300", "mi300"),
+    ("MI250", "mi200"),
+    ("MI200", "mi200"),
+)
+_ONLY_SXM = frozenset({"gb200", "b200", "h200"})
+_BOTH_FORMS = frozenset({"h100", "a100", "v100"})
+#: Short names that are parts of other ones (A300, L4 in L40, T4 in T400): they count as words of their own alone.
+_WORDS = frozenset({"A30", "L4", "T4"})
+
+
+class HardwareUnknown(Exception):
+    """Neither the spec nor the cluster says what a request needs to know; the message says what to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNode:
+    """GPUs of one node. `vram_mib` of one of them."""
+
+    name: str
+    product: str
+    gpus: int
+    vram_mib: int
+
+    @property
+    def kind(self) -> str:
+        """Its kind as in `spec.hardware.gpuSku`; the product's own name where it is none of them."""
+        return infer_sku(self.product) or self.product
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hardware that a request is planned for, and what is told of it in status."""
+
+    planned: Hardware
+    status: HardwareStatus
+
+
+def infer_sku(product: str) -> str:
+    """Kind of GPU of a product name such as `NVIDIA-H100-80GB-HBM3`; empty where it is none that is known."""
+    name = product.upper()
+    words = name.replace("-", " ").replace("_", " ").split()
+    joined = "".join(words)
+    form = "sxm" if any(token in joined for token in ("SXM", "HGX", "DGX")) or _is_sxm_memory(words) else "pcie"
+    for token, kind in _TOKENS:
+        if token in words if token in _WORDS else token in joined:
+            if kind in _ONLY_SXM:
+                return f"{kind}_sxm"
+            return f"{kind}_{form}" if kind in _BOTH_FORMS else kind
+    return ""
+
+
+def _is_sxm_memory(words: Sequence[str]) -> bool:
+    """H100s on SXM boards are told apart by their memory alone: `NVIDIA-H100-80GB-HBM3`; the PCIe ones say PCIe or NVL."""
+    return "HBM3" in words and not {"PCIE", "NVL"} & set(words)
+
+
+def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
+    """GPUs that the GPU operator's labels tell of; nodes on which nothing is scheduled do not count."""
+    found = []
+    for node in nodes:
+        marks, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
+        product = marks.get(labels.GPU_PRODUCT, "")
+        gpus, vram = _number(marks.get(labels.GPU_COUNT)), _number(marks.get(labels.GPU_MEMORY))
+        if product and gpus > 0 and vram > 0 and not node.get("spec", {}).get("unschedulable"):
+            found.append(GpuNode(name, product, gpus, vram))
+    return found
+
+
+def kinds(nodes: Iterable[GpuNode]) -> list[GpuNodes]:
+    """Alike nodes put together, best first: most GPUs a node, then most memory (the reference's order), then most nodes.
+
+    Nodes with other counts of one kind of GPU are not alike: what fits on eight GPUs of a node does not fit on four.
+    """
+    groups: dict[tuple[str, int], list[GpuNode]] = defaultdict(list)
+    for node in nodes:
+        groups[node.kind, node.gpus].append(node)
+    found = [
+        GpuNodes(
+            product=members[0].product,
+            gpu_sku=kind,
+            vram_mb=min(node.vram_mib for node in members),
+            num_gpus_per_node=gpus,
+            nodes=len(members),
+            total_gpus=gpus * len(members),
+        )
+        for (kind, gpus), members in groups.items()
+    ]
+    return sorted(found, key=_rank, reverse=True)
+
+
+def _rank(each: GpuNodes) -> tuple[float, float, float, str]:
+    return (each.num_gpus_per_node or 0, each.vram_mb or 0, each.nodes or 0, each.gpu_sku or "")
+
+
+def is_complete(hardware: Hardware | None) -> bool:
+    """Whether nothing has to be found out."""
+    needed = (hardware and hardware.gpu_sku, hardware and hardware.total_gpus, hardware and hardware.num_gpus_per_node)
+    return all(needed)
+
+
+def complete(hardware: Hardware | None, found: Sequence[GpuNodes], *, cap: int, source: str) -> Found:
+    """What the spec leaves out, from what was found; `cap` bounds GPUs that nobody asked for by number.
+
+    HardwareUnknown where a value is in neither.
+    """
+    asked = hardware or Hardware()
+    matching = [each for each in found if asked.gpu_sku in (None, "", each.gpu_sku)]
+    best = matching[0] if matching else None
+    sku = asked.gpu_sku or (best and best.gpu_sku) or ""
+    per_node = asked.num_gpus_per_node or (best and best.num_gpus_per_node)
+    total = asked.total_gpus or (best and best.total_gpus and min(cap, best.total_gpus))
+    missing = [
+        name for name, value in (("gpuSku", sku), ("numGpusPerNode", per_node), ("totalGpus", total)) if not value
+    ]
+    if missing:
+        raise HardwareUnknown(_unknown(asked, found, missing))
+    vram = asked.vram_mb or (best and best.vram_mb) or VRAM_MIB.get(sku)
+    planned = asked.model_copy(
+        update={"gpu_sku": sku, "num_gpus_per_node": per_node, "total_gpus": total, "vram_mb": vram}
+    )
+    others = [each for each in found if each not in matching]
+    told = source if best is not None else SPEC
+    return Found(planned, HardwareStatus(planned=planned, found=[*matching, *others] or None, source=told))
+
+
+def _unknown(asked: Hardware, found: Sequence[GpuNodes], missing: Sequence[str]) -> str:
+    names = ", ".join(f"spec.hardware.{name}" for name in missing)
+    if not found:
+        return (
+            f"{names} not given, and no node tells of its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
+            f"GPU operator, whose labels ({labels.GPU_PRODUCT}, {labels.GPU_COUNT}, {labels.GPU_MEMORY}) tell of them"
+        )
+    there = ", ".join(f"{each.gpu_sku} ({each.nodes} nodes of {each.num_gpus_per_node})" for each in found)
+    return f"{names} not given, and no node has {asked.gpu_sku}: the cluster has {there}; set what is missing, or another gpuSku"
+
+
+def _number(text: str | None) -> int:
+    try:
+        return int(text or 0)
+    except ValueError:
+        return 0
