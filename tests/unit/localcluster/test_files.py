@@ -99,7 +99,7 @@ def test_without_controller_manager_pods_need_no_service_account(tmp_path: Path)
 
 
 def test_pods_reach_the_api_server_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    pair = KeyPair(tmp_path, tmp_path)
+    pair = CertificateAuthority(tmp_path).pair
     files = Files(pair, pair, pair, tmp_path, tmp_path, tmp_path)
     alone = api_server(ControlPlaneOptions(), files, 1, "http://e")
     assert "--bind-address=127.0.0.1" in alone
