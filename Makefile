@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan conformance deflake clean
+.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan conformance deflake clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,11 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 		--format requirements-txt --output-file requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/uv.in --output-file requirements/uv.txt
+
+lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests run against (takes the network).
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
+		--output-file requirements/dynamo-runtime.txt
 
 bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan ## All benchmarks.
 

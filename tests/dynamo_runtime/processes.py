@@ -1,0 +1,136 @@
+"""Mocker workers and frontends of the real runtime as child processes, with etcd and NATS or with files for discovery."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynamo_ctl.localcluster.ports import LOOPBACK, free_port
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.process import ManagedProcess
+
+from .environment import RuntimeEnvironment
+
+READY_WITHIN = 60.0
+"""Seconds; 3 s are usual on an idle machine."""
+
+#: What a worker's /health calls an endpoint that takes requests.
+_REGISTERED = re.compile(rb'"endpoints"\s*:\s*\{[^}]*"ready"')
+
+
+@dataclass(frozen=True)
+class Planes:
+    """How processes of one Dynamo deployment find and tell each other: arguments and environment variables."""
+
+    arguments: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+def etcd_planes(etcd_url: str, nats_url: str) -> Planes:
+    """Discovery in etcd, events over NATS, requests over TCP."""
+    return Planes(
+        ("--discovery-backend", "etcd", "--request-plane", "tcp", "--event-plane", "nats"),
+        {"ETCD_ENDPOINTS": etcd_url, "NATS_SERVER": nats_url},
+    )
+
+
+def file_planes(directory: Path) -> Planes:
+    """Discovery in files below a directory, events over ZMQ, requests over TCP: no server at all."""
+    return Planes(
+        ("--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"),
+        {"DYN_FILE_KV": str(directory)},
+    )
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Makes the processes of one deployment; starting and stopping them is up to who asks."""
+
+    environment: RuntimeEnvironment
+    model: Path
+    planes: Planes
+    logs: Path
+    namespace: str = "dynamo"
+    model_name: str = "tiny"
+    extra_environ: Mapping[str, str] = field(default_factory=dict)
+
+    def mocker(self, name: str, mode: str = "agg", *extra: str) -> ManagedProcess:
+        """A worker process. `mode`: agg, prefill or decode; `extra`: further arguments of `dynamo.mocker`.
+
+        It is ready when its endpoints are registered.
+        """
+        port = free_port()
+        http = LocalHttp(port)
+        command = [
+            str(self.environment.python), "-m", "dynamo.mocker", "--model-path", str(self.model),
+            "--model-name", self.model_name, "--num-gpu-blocks-override", "512", "--block-size", "16",
+            "--speedup-ratio", "10", "--disaggregation-mode", mode, *self.planes.arguments,
+        ]  # fmt: skip
+        if mode == "prefill":
+            command += ["--bootstrap-ports", str(free_port())]
+        environ = self._environ() | {
+            "DYN_SYSTEM_HOST": LOOPBACK,
+            "DYN_SYSTEM_PORT": str(port),
+            "DYN_SYSTEM_STARTING_HEALTH_STATUS": "ready",
+        }
+
+        async def ready() -> bool:
+            status, body = await http.request("GET", "/health")
+            return status == 200 and _REGISTERED.search(body) is not None
+
+        return self._process(name, [*command, *extra], ready, environ)
+
+    def frontend(self, name: str = "frontend", *, port: int = 0) -> Frontend:
+        """A frontend process; it is ready when it answers, with or without workers."""
+        port = port or free_port()
+        http = LocalHttp(port)
+        command = [
+            str(self.environment.python), "-m", "dynamo.frontend", "--http-host", LOOPBACK, "--http-port", str(port),
+            "--router-mode", "kv", *self.planes.arguments,
+        ]  # fmt: skip
+        return Frontend(self._process(name, command, lambda: http.ok("/live"), self._environ()), http)
+
+    def _process(self, name: str, command: list[str], ready, environ: dict[str, str]) -> ManagedProcess:
+        return ManagedProcess(
+            name, command, self.logs / f"{name}.log", ready, ready_within=READY_WITHIN, environ=environ
+        )
+
+    def _environ(self) -> dict[str, str]:
+        # Variables of the machine that would lead the runtime elsewhere stay out.
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
+        return {
+            **kept,
+            "HF_HUB_OFFLINE": "1",
+            "DYN_LOG": "info",
+            "DYN_NAMESPACE": self.namespace,
+            "DYN_TCP_RPC_HOST": LOOPBACK,
+            **self.planes.environ,
+            **self.extra_environ,
+        }
+
+
+@dataclass(frozen=True)
+class Frontend:
+    """A frontend's process and its HTTP interface."""
+
+    process: ManagedProcess
+    http: LocalHttp
+
+    async def models(self) -> list[str]:
+        """Names of the models that it serves now."""
+        status, body = await self.http.request("GET", "/v1/models")
+        return [entry["id"] for entry in json.loads(body).get("data", [])] if status == 200 else []
+
+    async def chat(self, model: str, text: str = "Hello", max_tokens: int = 8) -> tuple[int, dict[str, Any]]:
+        """Status and answer of one chat completion."""
+        body = {"model": model, "max_tokens": max_tokens, "messages": [{"role": "user", "content": text}]}
+        status, answer = await self.http.request("POST", "/v1/chat/completions", body)
+        try:
+            return status, json.loads(answer)
+        except ValueError:
+            return status, {"raw": answer.decode(errors="replace")}
