@@ -1,0 +1,32 @@
+"""The policy that a graph is planned by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dynamo_shared.api.contracts.planner import PlannerConfig
+
+from dynamo_planner.core.deciding import Policy
+from dynamo_planner.core.profile import Profile
+from dynamo_planner.core.reference import ReferencePolicy
+from dynamo_planner.core.warmup import Interval
+
+PolicyName = Literal["reference", "adaptive"]
+
+
+def make_policy(
+    config: PlannerConfig,
+    *,
+    policy: PolicyName,
+    profile: Profile | None = None,
+    warmup: Sequence[Interval] = (),
+) -> Policy:
+    """A policy with nothing learnt but the profile and the trace that it is given.
+
+    `profile` is what the models of the engines begin with, `warmup` the load that predictors begin with. Its methods
+    are synchronous and may compute for seconds: a service calls them in a thread or a process, never on its event loop.
+    """
+    if policy == "reference":
+        return ReferencePolicy(config, profile=profile, warmup=warmup)
+    raise ValueError(f"policy is {policy!r}; reference is wanted")

@@ -1,0 +1,81 @@
+"""ARIMA whose order is found by itself (pmdarima)."""
+
+from __future__ import annotations
+
+import warnings
+from math import expm1, log1p
+from typing import Any
+
+import numpy as np
+
+from dynamo_planner.core.predictors.base import LoadPredictor
+
+LEAST_POINTS = 5
+"""Fewer values have no order to find; the last one is foretold."""
+REFIT_AFTER = 480
+"""Values after which the model is found anew: a day of intervals of three minutes. Updating one model for ever lets it
+grow, and keeps an order that was right for the first five values."""
+
+
+class ArimaPredictor(LoadPredictor):
+    """Fitted once, then updated with what is new. Never foretells less than zero.
+
+    Where the order comes out as p = q = 0, so that nothing of the past would count, it is fitted to log(1 + x) instead.
+    """
+
+    def __init__(self, *, use_log1p: bool = False) -> None:
+        super().__init__(use_log1p=use_log1p)
+        self._model: Any = None
+        self._fitted_log1p = False
+        self._new: list[float] = []
+        self._learnt = 0
+        self._kept: list[float] = []
+
+    def _learn(self, value: float) -> None:
+        self._kept = []
+        if self._model is not None:
+            self._new.append(value)
+
+    def _forecast(self, steps: int) -> list[float]:
+        if len(self._values) < LEAST_POINTS:
+            return [self._values[-1]] * steps
+        if len(set(self._values)) == 1:
+            return [self._values[-1]] * steps
+        if len(self._kept) < steps:
+            try:
+                self._bring_up_to_date()
+                self._kept = [max(0.0, self._told(float(v))) for v in np.asarray(self._model.predict(n_periods=steps))]
+            except Exception:
+                # A model that could not take a value has not seen all of them; the next question finds a new one.
+                self._model = None
+                raise
+        return self._kept[:steps]
+
+    def _bring_up_to_date(self) -> None:
+        with warnings.catch_warnings():
+            # Of values near the edge of what a model may have: told again and again, and nothing to act on.
+            warnings.simplefilter("ignore")
+            if self._model is None or self._learnt + len(self._new) >= REFIT_AFTER:
+                self._fit()
+            elif self._new:
+                self._model.update([log1p(max(value, 0.0)) if self._fitted_log1p else value for value in self._new])
+                self._learnt += len(self._new)
+        self._new = []
+
+    def _fit(self) -> None:
+        values = [self._inward(value) for value in self._values]
+        self._fitted_log1p = False
+        self._model = _auto_arima(values)
+        if not self._log1p and self._model.order[0] == 0 and self._model.order[2] == 0:
+            self._fitted_log1p = True
+            self._model = _auto_arima([log1p(max(value, 0.0)) for value in values])
+        self._learnt = 0
+
+    def _told(self, value: float) -> float:
+        return expm1(value) if self._fitted_log1p else self._outward(value)
+
+
+def _auto_arima(values: list[float]) -> Any:
+    import pmdarima  # noqa: PLC0415 - takes seconds, and not every configuration needs it
+
+    return pmdarima.auto_arima(values, suppress_warnings=True, error_action="ignore")

@@ -1,0 +1,12 @@
+"""The next interval is as the last one was."""
+
+from __future__ import annotations
+
+from dynamo_planner.core.predictors.base import LoadPredictor
+
+
+class ConstantPredictor(LoadPredictor):
+    """Foretells the last value."""
+
+    def _forecast(self, steps: int) -> list[float]:
+        return [self._values[-1]] * steps

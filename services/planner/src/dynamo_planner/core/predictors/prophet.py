@@ -1,0 +1,51 @@
+"""Prophet, fitted anew to the last values each time."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+from dynamo_planner.core.predictors.base import LoadPredictor
+
+LEAST_POINTS = 5
+START = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+"""When the first value is taken to have been; only distances count. Prophet wants times without a zone."""
+
+
+class ProphetPredictor(LoadPredictor):
+    """Trend and seasons of a window of values. Never foretells less than zero. `step` is the interval, seconds."""
+
+    def __init__(self, *, step: float, window: int = 50, use_log1p: bool = False) -> None:
+        super().__init__(use_log1p=use_log1p, history=window)
+        self._step = timedelta(seconds=step)
+        self._kept: list[float] = []
+
+    @property
+    def next_timestamp(self) -> datetime:
+        """When the next value will be."""
+        return START + self.steps * self._step
+
+    def _learn(self, value: float) -> None:  # noqa: ARG002 - the window holds it
+        self._kept = []
+
+    def _forecast(self, steps: int) -> list[float]:
+        if len(self._values) < LEAST_POINTS:
+            return [self._values[-1]] * steps
+        if len(self._kept) < steps:
+            self._kept = [max(0.0, self._outward(value)) for value in self._fit(steps)]
+        return self._kept[:steps]
+
+    def _fit(self, steps: int) -> list[float]:
+        import pandas as pd  # noqa: PLC0415 - these two take seconds, and not every configuration needs them
+        from prophet import Prophet  # noqa: PLC0415
+
+        first = self.steps - len(self._values)
+        times = [START + (first + index) * self._step for index in range(len(self._values))]
+        # Intervals of uncertainty are what Prophet spends most of its time on, and nobody asks for them.
+        model = Prophet(uncertainty_samples=0)
+        for name in ("cmdstanpy", "prophet"):
+            # They say of each fit that it began and ended; their own levels are set while Prophet is made.
+            logging.getLogger(name).setLevel(logging.WARNING)
+        model.fit(pd.DataFrame({"ds": times, "y": [self._inward(value) for value in self._values]}))
+        coming = [self.next_timestamp + index * self._step for index in range(steps)]
+        return [float(value) for value in model.predict(pd.DataFrame({"ds": coming}))["yhat"]]

@@ -1,0 +1,88 @@
+"""Targets that need no model: replicas come and go as queues and caches pass fixed thresholds (planner notes, a.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dynamo_shared.api.contracts.planner import PlannerConfig, Target
+
+from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
+from dynamo_planner.core.reference.reasons import LoadReason
+from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When one replica comes or goes."""
+
+    grow: Callable[[float], bool]
+    """of any engine"""
+    shrink: Callable[[float], bool]
+    """of every engine"""
+
+
+PREFILL = {
+    Target.THROUGHPUT: Thresholds(lambda share: share >= 1.0, lambda share: share < 0.1),
+    Target.LATENCY: Thresholds(lambda share: share >= 0.1, lambda share: share <= 0),
+}
+"""Of queued prefill tokens to the context length."""
+DECODE = {
+    Target.THROUGHPUT: Thresholds(lambda share: share > 1.0, lambda share: share < 0.6),
+    Target.LATENCY: Thresholds(lambda share: share > 0.4, lambda share: share < 0.1),
+}
+"""Of KV tokens, scheduled and queued, to those that the cache holds."""
+
+
+def prefill_verdict(
+    config: PlannerConfig, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities
+) -> Verdict:
+    """One pool that computes prompts."""
+    queued = [float(seen.queued.sum_prefill_tokens) for seen in passes]
+    if config.optimization_target is Target.LOAD:
+        thresholds = _given(config.prefill_scale_up_queue_tokens, config.prefill_scale_down_queue_tokens)
+        return _verdict(queued, thresholds, replicas)
+    if not able.context_length:
+        return hold(
+            replicas, LoadReason.INSUFFICIENT_DATA, "the model card of the prefill engines has no context_length"
+        )
+    return _verdict([tokens / able.context_length for tokens in queued], PREFILL[config.optimization_target], replicas)
+
+
+def decode_verdict(
+    config: PlannerConfig,
+    passes: Sequence[ForwardPass],
+    replicas: int,
+    able: EngineCapabilities,
+    *,
+    prompts: bool = False,
+) -> Verdict:
+    """One pool that makes tokens; with `prompts`, one that computes prompts, too, whose queue will want cache as well."""
+    if not able.max_kv_tokens:
+        return hold(replicas, LoadReason.INSUFFICIENT_DATA, "the model card of the engines has no total_kv_blocks")
+    tokens = [
+        seen.scheduled.sum_decode_kv_tokens
+        + seen.queued.sum_decode_kv_tokens
+        + (seen.queued.sum_prefill_tokens if prompts else 0)
+        for seen in passes
+    ]
+    used = [count / able.max_kv_tokens for count in tokens]
+    if config.optimization_target is Target.LOAD:
+        thresholds = _given(config.decode_scale_up_kv_rate, config.decode_scale_down_kv_rate)
+        return _verdict([share * 100 for share in used], thresholds, replicas)
+    return _verdict(used, DECODE[config.optimization_target], replicas)
+
+
+def _given(above: float | None, below: float | None) -> Thresholds:
+    return Thresholds(
+        lambda value: above is not None and value >= above, lambda value: below is not None and value <= below
+    )
+
+
+def _verdict(values: list[float], thresholds: Thresholds, replicas: int) -> Verdict:
+    figures = {"values": values}
+    if any(thresholds.grow(value) for value in values):
+        return up(replicas, **figures)
+    if replicas > 1 and all(thresholds.shrink(value) for value in values):
+        return down(replicas, **figures)
+    return hold(replicas, LoadReason.NO_CHANGE, **figures)

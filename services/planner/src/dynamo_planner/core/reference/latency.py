@@ -1,0 +1,154 @@
+"""Target `sla`: a replica more when every engine misses the target, one less when those left would keep it (a.6).
+
+Going down is tried on paper first: the backlog of each engine is scaled by N / (N - 1) and its latency foretold anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
+from dynamo_planner.core.reference.aggregated import AggregatedEngine
+from dynamo_planner.core.reference.decode import DecodeEngine
+from dynamo_planner.core.reference.prefill import PrefillEngine
+from dynamo_planner.core.reference.reasons import LoadReason
+from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
+
+
+class Aim(NamedTuple):
+    """What is to be kept."""
+
+    ttft: float
+    """seconds"""
+    itl: float
+    """seconds"""
+    sensitivity: float
+    """share of the target below which a replica may go"""
+    share: float = 1.0
+    """share of prefill work that the KV cache leaves"""
+
+
+REFUSED = LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION
+
+
+def prefill_verdict(
+    engine: PrefillEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
+) -> Verdict:
+    """A pool that computes prompts, by its time to first token."""
+    batched = able.max_num_batched_tokens
+    if not batched:
+        return hold(
+            replicas,
+            LoadReason.INSUFFICIENT_DATA,
+            "the model card of the prefill engines has no max_num_batched_tokens",
+        )
+    if not engine.ready:
+        return hold(
+            replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the prefill engines are measured yet"
+        )
+
+    def ttft(queued: float) -> float:
+        return engine.ttft(queued, batched_tokens=batched, share=aim.share)
+
+    estimates = [ttft(seen.queued.sum_prefill_tokens) for seen in passes]
+    told = max(estimates) * 1000
+    if all(estimate > aim.ttft for estimate in estimates):
+        return up(replicas, ttft_ms=told)
+    if replicas <= 1:
+        return hold(replicas, LoadReason.NO_CHANGE, ttft_ms=told)
+    own = ttft(0)
+    after = [ttft(_grown(seen.queued.sum_prefill_tokens, replicas)) - own for seen in passes]
+    if _fits_budget(after, own, aim):
+        return down(replicas, ttft_ms=told, consolidated_ttft_ms=(max(after) + own) * 1000)
+    return hold(replicas, REFUSED, ttft_ms=told, consolidated_ttft_ms=(max(after) + own) * 1000)
+
+
+def decode_verdict(
+    engine: DecodeEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
+) -> Verdict:
+    """A pool that makes tokens, by its inter-token latency."""
+    if not engine.ready:
+        return hold(replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the decode engines are measured yet")
+    return _by_itl(engine, [_kv(seen) for seen in passes], [_kv(seen) for seen in passes], replicas, able=able, aim=aim)
+
+
+def aggregated_verdict(
+    engine: AggregatedEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
+) -> Verdict:
+    """A pool that does both: up if either latency says so, down only if both do."""
+    if not engine.ready:
+        return hold(replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the engines are measured yet")
+    # The prompts that wait will be decoded on the engines that are left.
+    later = [_kv(seen) + seen.queued.sum_prefill_tokens for seen in passes]
+    tokens = _by_itl(engine, [_kv(seen) for seen in passes], later, replicas, able=able, aim=aim)
+    if not able.max_num_batched_tokens:
+        return tokens
+    prompts = _aggregated_prompts(engine, passes, replicas, able.max_num_batched_tokens, aim)
+    figures = {**tokens.figures, **prompts.figures}
+    wanted = {tokens.reason, prompts.reason}
+    if LoadReason.SCALE_UP in wanted:
+        return up(replicas, **figures)
+    if wanted == {LoadReason.SCALE_DOWN}:
+        return down(replicas, **figures)
+    return hold(replicas, REFUSED if REFUSED in wanted else LoadReason.NO_CHANGE, **figures)
+
+
+def _aggregated_prompts(
+    engine: AggregatedEngine, passes: Sequence[ForwardPass], replicas: int, batched: int, aim: Aim
+) -> Verdict:
+    def ttft(queued: float, decode_kv: float) -> float:
+        return engine.ttft(queued, decode_kv, batched_tokens=batched, share=aim.share)
+
+    estimates = [ttft(seen.queued.sum_prefill_tokens, seen.scheduled.sum_decode_kv_tokens) for seen in passes]
+    told = max(estimates) * 1000
+    if all(estimate > aim.ttft for estimate in estimates):
+        return up(replicas, ttft_ms=told)
+    if replicas <= 1:
+        return hold(replicas, LoadReason.NO_CHANGE, ttft_ms=told)
+    for seen in passes:
+        decode_kv = _grown(_kv(seen), replicas)
+        own = ttft(0, decode_kv)
+        after = ttft(_grown(seen.queued.sum_prefill_tokens, replicas), decode_kv) - own
+        if not _fits_budget([after], own, aim):
+            return hold(replicas, REFUSED, ttft_ms=told, consolidated_ttft_ms=(after + own) * 1000)
+    return down(replicas, ttft_ms=told)
+
+
+def _by_itl(
+    engine: DecodeEngine | AggregatedEngine,
+    now: Sequence[int],
+    later: Sequence[int],
+    replicas: int,
+    *,
+    able: EngineCapabilities,
+    aim: Aim,
+) -> Verdict:
+    """`now` and `later`: KV tokens of each engine as they are, and as they are shared out when a replica goes."""
+    estimates = [engine.itl(kv) for kv in now]
+    told = max(estimates) * 1000
+    if all(estimate > aim.itl for estimate in estimates):
+        return up(replicas, itl_ms=told)
+    if replicas <= 1:
+        return hold(replicas, LoadReason.NO_CHANGE, itl_ms=told)
+    after = [_grown(kv, replicas) for kv in later]
+    consolidated = max(engine.itl(kv) for kv in after)
+    figures = {"itl_ms": told, "consolidated_itl_ms": consolidated * 1000}
+    overflows = able.max_kv_tokens is not None and any(kv >= able.max_kv_tokens for kv in after)
+    if overflows or consolidated >= aim.itl * aim.sensitivity:
+        return hold(replicas, REFUSED, **figures)
+    return down(replicas, **figures)
+
+
+def _kv(seen: ForwardPass) -> int:
+    return seen.scheduled.sum_decode_kv_tokens + seen.queued.sum_decode_kv_tokens
+
+
+def _grown(backlog: int, replicas: int) -> int:
+    return backlog * replicas // (replicas - 1)
+
+
+def _fits_budget(waits: Sequence[float], own: float, aim: Aim) -> bool:
+    """Whether waiting stays within what a prompt's own computation leaves of the target."""
+    budget = (aim.ttft - own) * aim.sensitivity
+    return budget > 0 and all(wait < budget for wait in waits)

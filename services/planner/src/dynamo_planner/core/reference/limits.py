@@ -1,0 +1,81 @@
+"""What a decision may not pass: replicas that each pool keeps, the GPU budget, and how far one step goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
+from dynamo_shared.api.gpu_budget import clamp_pair, clamp_single
+
+from dynamo_planner.core.observing import EngineCapabilities, Pool
+
+Replicas = Mapping[Pool, int]
+
+
+def planned_pools(mode: Mode) -> tuple[Pool, ...]:
+    """Pools that a mode plans; the one pool of aggregated serving is `DECODE`."""
+    match mode:
+        case Mode.DISAGG:
+            return (Pool.PREFILL, Pool.DECODE)
+        case Mode.PREFILL:
+            return (Pool.PREFILL,)
+        case Mode.DECODE | Mode.AGG:
+            return (Pool.DECODE,)
+
+
+class Limits:
+    """The limits of a configuration."""
+
+    def __init__(self, config: PlannerConfig) -> None:
+        self._config = config
+        self.pools = planned_pools(config.mode)
+
+    def least(self, pool: Pool) -> int:
+        """Replicas that a pool keeps."""
+        own = self._config.prefill_min_endpoint if pool is Pool.PREFILL else self._config.decode_min_endpoint
+        return self._config.min_endpoint if own is None else own
+
+    def step(self, wanted: Replicas, current: Replicas) -> dict[Pool, int]:
+        """Not further from what there is than `max_throughput_scaling_replicas`, where the configuration says so itself:
+        the release that is followed has no such limit, and the default is that of newer ones.
+        """
+        if "max_throughput_scaling_replicas" not in self._config.model_fields_set:
+            return dict(wanted)
+        far = self._config.max_throughput_scaling_replicas
+        return {
+            pool: min(max(count, current[pool] - far), current[pool] + far) if pool in current else count
+            for pool, count in wanted.items()
+        }
+
+    def bounded(self, wanted: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
+        """At least what each pool keeps, and within the budget; the budget is last, since there are no more GPUs."""
+        config = self._config
+        kept = {pool: max(count, self.least(pool)) for pool, count in wanted.items()}
+        gpus = {pool: self._gpus(pool, able) for pool in self.pools}
+        if config.mode is Mode.DISAGG:
+            pair = clamp_pair(
+                kept[Pool.PREFILL],
+                kept[Pool.DECODE],
+                gpus[Pool.PREFILL],
+                gpus[Pool.DECODE],
+                min_gpus=config.min_gpu_budget,
+                max_gpus=config.max_gpu_budget,
+                min_endpoint=self.least(Pool.PREFILL),
+                min_decode=self.least(Pool.DECODE),
+            )
+            return {Pool.PREFILL: pair.prefill, Pool.DECODE: pair.decode}
+        return {
+            pool: clamp_single(
+                count,
+                gpus[pool],
+                min_gpus=config.min_gpu_budget,
+                max_gpus=config.max_gpu_budget,
+                min_endpoint=self.least(pool),
+            )
+            for pool, count in kept.items()
+        }
+
+    def _gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
+        config = self._config
+        told = config.prefill_engine_num_gpu if pool is Pool.PREFILL else config.decode_engine_num_gpu
+        return told or (able[pool].num_gpu if pool in able else None)

@@ -1,0 +1,133 @@
+"""Reactive scaling: what each pool's engines say now, one replica at a time (planner notes, section a.6)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dynamo_shared.api.contracts.planner import Mode, PlannerConfig, Target
+
+from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Observation, Pool, PoolCounts
+from dynamo_planner.core.reference import easy, latency
+from dynamo_planner.core.reference.averages import prefill_share
+from dynamo_planner.core.reference.engines import Engines
+from dynamo_planner.core.reference.limits import Limits
+from dynamo_planner.core.reference.reasons import LoadReason
+from dynamo_planner.core.reference.verdicts import Verdict, hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """What reactive scaling decides; `replicas` is None where nothing changes."""
+
+    reason: LoadReason
+    replicas: Mapping[Pool, int] | None = None
+    verdicts: Mapping[Pool, Verdict] = field(default_factory=dict)
+    message: str = ""
+
+
+class LoadScaler:
+    """Reactive scaling of the pools of one configuration."""
+
+    def __init__(self, config: PlannerConfig, engines: Engines, limits: Limits) -> None:
+        self._config, self._engines, self._limits = config, engines, limits
+
+    def plan(self, seen: Observation, *, kv_hit_rate: float | None, floors: Mapping[Pool, int]) -> LoadPlan:
+        """`floors` are replicas that predictive scaling foretold to be needed."""
+        passes = {pool: [each for each in seen.forward_passes if each.pool is pool] for pool in self._limits.pools}
+        blocked = {pool: _blocked(passes[pool], seen.workers.get(pool)) for pool in self._limits.pools}
+        stops = {pool: verdict for pool, verdict in blocked.items() if verdict is not None}
+        if any(not verdict.known for verdict in stops.values()):
+            first = next(verdict for verdict in stops.values() if not verdict.known)
+            return LoadPlan(reason=first.reason, verdicts=stops, message=first.message)
+        verdicts = {
+            pool: stops.get(pool)
+            or self._verdict(
+                pool,
+                passes[pool],
+                seen.workers[pool].ready,
+                seen.capabilities.get(pool, EngineCapabilities()),
+                kv_hit_rate,
+            )
+            for pool in self._limits.pools
+        }
+        return self._limited(verdicts, seen, floors)
+
+    def _verdict(
+        self, pool: Pool, passes: Sequence[ForwardPass], ready: int, able: EngineCapabilities, hit_rate: float | None
+    ) -> Verdict:
+        config, engines = self._config, self._engines
+        aggregated = config.mode is Mode.AGG
+        if config.optimization_target is not Target.SLA:
+            if pool is Pool.PREFILL:
+                return easy.prefill_verdict(config, passes, ready, able)
+            return easy.decode_verdict(config, passes, ready, able, prompts=aggregated)
+        aim = latency.Aim(
+            ttft=config.ttft_ms / 1000,
+            itl=config.itl_ms / 1000,
+            sensitivity=config.load_scaling_down_sensitivity / 100,
+            share=prefill_share(hit_rate),
+        )
+        if aggregated:
+            return latency.aggregated_verdict(engines.aggregated, passes, ready, able, aim)
+        if pool is Pool.PREFILL:
+            return latency.prefill_verdict(engines.prefill, passes, ready, able, aim)
+        return latency.decode_verdict(engines.decode, passes, ready, able, aim)
+
+    def _limited(self, verdicts: Mapping[Pool, Verdict], seen: Observation, floors: Mapping[Pool, int]) -> LoadPlan:
+        current = {pool: seen.workers[pool].ready for pool in verdicts}
+        reasons = {verdict.reason for verdict in verdicts.values()}
+        messages = "; ".join(filter(None, (verdict.message for verdict in verdicts.values())))
+        if not any(verdict.known for verdict in verdicts.values()):
+            return LoadPlan(reason=next(iter(verdicts.values())).reason, verdicts=verdicts, message=messages)
+        wanted = {pool: verdict.replicas for pool, verdict in verdicts.items()}
+        floored = {pool: max(count, floors.get(pool, 0)) for pool, count in wanted.items()}
+        final = self._limits.bounded(floored, seen.capabilities)
+        if final != current:
+            grown = any(final[pool] > current[pool] for pool in final)
+            reason = LoadReason.SCALE_UP if grown else LoadReason.SCALE_DOWN
+            return LoadPlan(reason=reason, replicas=final, verdicts=verdicts, message=messages)
+        if any(wanted[pool] < current[pool] <= floored[pool] for pool in wanted):
+            reason = LoadReason.SCALE_DOWN_CAPPED_BY_THROUGHPUT
+        elif LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION in reasons:
+            reason = LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION
+        else:
+            unknown = [verdict.reason for verdict in verdicts.values() if not verdict.known]
+            reason = unknown[0] if unknown else LoadReason.NO_CHANGE
+        if wanted != current and reason is LoadReason.NO_CHANGE:
+            messages = "; ".join(
+                filter(None, (messages, "what was wanted is outside of min_endpoint or the GPU budget"))
+            )
+        return LoadPlan(reason=reason, verdicts=verdicts, message=messages)
+
+
+def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdict | None:
+    """Why nothing can be said of a pool; None where it can.
+
+    Dynamo's planner asks for roll-outs under way in single pools only, and its Kubernetes connector refuses to act for
+    the rest until the graph is ready; here it is asked everywhere.
+    """
+    if counts is None:
+        return hold(0, LoadReason.WORKER_COUNT_MISMATCH, "how many workers there are is not known")
+    if counts.expected is not None and counts.expected != counts.ready:
+        return hold(
+            counts.ready,
+            LoadReason.SCALING_IN_PROGRESS,
+            f"{counts.ready} of {counts.expected} replicas are ready, waiting for the rest",
+        )
+    if not passes:
+        if counts.ready == 0 == counts.expected:
+            # Scaled to zero: nobody can tell anything, and a floor may still bring replicas.
+            return hold(0, LoadReason.NO_CHANGE)
+        return hold(counts.ready, LoadReason.NO_FPM_DATA, "no engine told what it does")
+    ranks: defaultdict[str, set[int]] = defaultdict(set)
+    for each in passes:
+        ranks[each.worker_id].add(each.dp_rank)
+    if len(ranks) != counts.ready or len({frozenset(each) for each in ranks.values()}) != 1:
+        return hold(
+            counts.ready,
+            LoadReason.WORKER_COUNT_MISMATCH,
+            f"{counts.ready} workers are ready and {len(ranks)} tell what they do, or not all of their ranks",
+        )
+    return None

@@ -1,0 +1,131 @@
+"""The policy that follows Dynamo's own planner (planner notes, sections a.1 to a.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dynamo_shared.api.contracts.planner import PlannerConfig, Target
+
+from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
+from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.profile import Profile
+from dynamo_planner.core.reference.engines import Engines
+from dynamo_planner.core.reference.limits import Limits
+from dynamo_planner.core.reference.load import LoadPlan, LoadScaler
+from dynamo_planner.core.reference.reasons import LoadReason, ThroughputReason
+from dynamo_planner.core.reference.throughput import Plan, Throughput
+from dynamo_planner.core.reference.ticks import Schedule
+from dynamo_planner.core.warmup import Interval
+
+
+class ReferencePolicy:
+    """Predictive scaling each long interval, reactive scaling each short one; the predictive is the floor of the reactive.
+
+    Synchronous; ARIMA and Prophet compute for seconds, so never to be called on an event loop.
+    """
+
+    def __init__(
+        self, config: PlannerConfig, *, profile: Profile | None = None, warmup: Sequence[Interval] = ()
+    ) -> None:
+        self._config = config
+        self._schedule = Schedule(config)
+        self._limits = Limits(config)
+        self._engines = Engines(config, profile)
+        self._load = LoadScaler(config, self._engines, self._limits)
+        self._throughput = Throughput(
+            config, self._engines, max_kv_tokens=profile.max_kv_tokens if profile else None, warmup=warmup
+        )
+        self._floors: dict[Pool, int] = {}
+        self._hit_rate: float | None = None
+
+    @property
+    def floors(self) -> Mapping[Pool, int]:
+        """Replicas below which reactive scaling does not go, as last foretold."""
+        return dict(self._floors)
+
+    def first_tick(self, now: float) -> Tick:
+        """One interval from now."""
+        return self._schedule.start(now)
+
+    def on_tick(self, tick: Tick, observation: Observation) -> Effects:
+        """Predictive scaling first, since its floor counts for reactive scaling at the same tick."""
+        if tick.traffic_window is not None:
+            self._hit_rate = observation.traffic.kv_hit_rate if observation.traffic else None
+        if tick.need_forward_passes and self._config.optimization_target is Target.SLA:
+            self._engines.learn(observation.forward_passes)
+        plan, foretold = self._foretell(tick, observation)
+        load = self._react(tick, observation)
+        decision = foretold
+        if load.replicas is not None:
+            decision = Decision(replicas=load.replicas, reason=load.reason.value)
+        return Effects(
+            next_tick=self._schedule.done(tick, observation.now),
+            decision=decision,
+            explanation=self._explain(observation, plan, load),
+        )
+
+    def _foretell(self, tick: Tick, seen: Observation) -> tuple[Plan, Decision | None]:
+        if not self._config.throughput_scaling:
+            return Plan(reason=ThroughputReason.DISABLED), None
+        if not tick.run_throughput:
+            return Plan(reason=ThroughputReason.UNSET), None
+        plan = self._throughput.plan(seen.traffic, seen.capabilities)
+        if plan.replicas is None:
+            return plan, None
+        current = {pool: counts.ready for pool, counts in seen.workers.items()}
+        wanted = self._limits.step(plan.replicas, current)
+        if not self._config.load_scaling:
+            final = self._limits.bounded(wanted, seen.capabilities)
+            return plan, Decision(replicas=final, reason=plan.reason.value)
+        self._floors = {pool: max(count, self._limits.least(pool)) for pool, count in wanted.items()}
+        bound = ThroughputReason.SET_LOWER_BOUND
+        return (
+            Plan(
+                reason=bound,
+                replicas=wanted,
+                pool_reasons=dict.fromkeys(wanted, bound),
+                predictions=plan.predictions,
+                message=plan.message,
+            ),
+            None,
+        )
+
+    def _react(self, tick: Tick, seen: Observation) -> LoadPlan:
+        if not self._config.load_scaling:
+            return LoadPlan(reason=LoadReason.DISABLED)
+        if not tick.run_load:
+            return LoadPlan(reason=LoadReason.UNSET)
+        return self._load.plan(seen, kv_hit_rate=self._hit_rate, floors=self._floors)
+
+    def _explain(self, seen: Observation, plan: Plan, load: LoadPlan) -> Explanation:
+        inputs: dict[str, Any] = {
+            "workers": {pool.value: asdict(counts) for pool, counts in seen.workers.items()},
+            "forward_passes": len(seen.forward_passes),
+            "missing": {name: why.value for name, why in seen.missing.items()},
+            "advisory": self._config.advisory,
+        }
+        if seen.traffic is not None:
+            inputs["traffic"] = {name: value for name, value in asdict(seen.traffic).items() if value is not None}
+        if self._floors:
+            inputs["lower_bounds"] = {pool.value: count for pool, count in self._floors.items()}
+        if plan.pool_reasons:
+            inputs["throughput"] = {pool.value: reason.value for pool, reason in plan.pool_reasons.items()}
+        if plan.replicas is not None:
+            inputs["throughput_replicas"] = {pool.value: count for pool, count in plan.replicas.items()}
+        estimates: dict[str, float] = {}
+        for pool, verdict in load.verdicts.items():
+            inputs.setdefault("load", {})[pool.value] = {"reason": verdict.reason.value, **verdict.figures}
+            estimates |= {
+                f"estimated_{name}": float(verdict.figures[name])
+                for name in ("ttft_ms", "itl_ms")
+                if name in verdict.figures
+            }
+        return Explanation(
+            load_reason=load.reason.value,
+            throughput_reason=plan.reason.value,
+            message="; ".join(filter(None, (plan.message, load.message))),
+            inputs=inputs,
+            predictions={**plan.predictions, **estimates},
+        )

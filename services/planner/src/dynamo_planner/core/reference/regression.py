@@ -1,0 +1,75 @@
+"""How long an iteration takes, learnt by ordinary least squares with an intercept (planner notes, section a.4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynamo_planner.core.reference.samples import Sample, SampleStore
+
+SHORTEST = 1e-6
+"""Seconds; no iteration takes less, whatever a line foretells at small loads."""
+ROUNDING = 1e-12
+"""Seconds a token or request: what least squares leaves of an exact zero."""
+CLIPPED = -1e-6
+
+
+class IterationModel:
+    """A line (plane) through measured iterations, fitted when it is asked after something new was learnt.
+
+    `clipped` are the features whose coefficient is set to 0 where it comes out negative; of any other, a negative
+    coefficient makes the model unfit: more work never takes less time.
+    """
+
+    def __init__(
+        self, *, axes: int, limit: int, buckets: int, least: int, clipped: frozenset[int] = frozenset()
+    ) -> None:
+        self._store = SampleStore(axes=axes, limit=limit, buckets=buckets)
+        self._least = least
+        self._clipped = clipped
+        self._line: tuple[tuple[float, ...], float] | None = None
+        self._stale = False
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """What it was learnt from."""
+        return self._store.samples
+
+    def learn(self, features: tuple[float, ...], wall: float) -> None:
+        """Learn an iteration; `wall` in seconds, above 0."""
+        self._store.add(Sample(features, wall))
+        self._stale = True
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are enough samples, and a line that makes sense."""
+        if self._stale:
+            self._line, self._stale = self._fit(), False
+        return self._line is not None
+
+    def wall(self, *features: float) -> float:
+        """Seconds that an iteration will take. Only to be asked when `ready`."""
+        if not self.ready or self._line is None:
+            raise RuntimeError("the model of an engine was asked before it had learnt enough")
+        coefficients, intercept = self._line
+        work = sum(slope * value for slope, value in zip(coefficients, features, strict=True))
+        return max(SHORTEST, intercept + work)
+
+    def _fit(self) -> tuple[tuple[float, ...], float] | None:
+        samples = self._store.samples
+        if len(samples) < self._least:
+            return None
+        features = np.array([sample.features for sample in samples], dtype=np.float64)
+        walls = np.array([sample.wall for sample in samples], dtype=np.float64)
+        means = features.mean(axis=0)
+        # Centred, and of all lines that fit equally well the flattest, so that features which only move together share.
+        slopes, *_ = np.linalg.lstsq(features - means, walls - walls.mean(), rcond=None)
+        kept: list[float] = []
+        for index, slope in enumerate(slopes.tolist()):
+            if index in self._clipped:
+                kept.append(0.0 if slope < CLIPPED else slope)
+            elif slope < -ROUNDING:
+                return None
+            else:
+                kept.append(max(0.0, slope))
+        # The intercept stays that of the fit, also beside a clipped slope, as it does in Dynamo's planner.
+        return tuple(kept), float(walls.mean() - means @ slopes)

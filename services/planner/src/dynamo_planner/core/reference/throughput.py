@@ -1,0 +1,189 @@
+"""Predictive scaling: as many replicas as the load of the next interval needs (planner notes, section a.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, isfinite
+
+from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
+
+from dynamo_planner.core.observing import EngineCapabilities, Pool, Traffic
+from dynamo_planner.core.predictors import make_predictor
+from dynamo_planner.core.reference.averages import prefill_share
+from dynamo_planner.core.reference.engines import Engines
+from dynamo_planner.core.reference.limits import planned_pools
+from dynamo_planner.core.reference.prefill import Capacity
+from dynamo_planner.core.reference.reasons import ThroughputReason
+from dynamo_planner.core.warmup import Interval
+
+Able = Mapping[Pool, EngineCapabilities]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Replicas that the foretold load needs, before any limit; None where that cannot be said."""
+
+    reason: ThroughputReason
+    replicas: Mapping[Pool, int] | None = None
+    pool_reasons: Mapping[Pool, ThroughputReason] = field(default_factory=dict)
+    predictions: Mapping[str, float] = field(default_factory=dict)
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the next interval is foretold to bring."""
+
+    rate: float
+    """requests a second"""
+    isl: float
+    osl: float
+    kv_hit_rate: float | None
+
+    def figures(self) -> dict[str, float]:
+        """By the names of explanations."""
+        told = {"requests_per_second": self.rate, "isl": self.isl, "osl": self.osl}
+        return told if self.kv_hit_rate is None else {**told, "kv_hit_rate": self.kv_hit_rate}
+
+
+class Throughput:
+    """Predictors of the load, and what the engines can do of it."""
+
+    def __init__(
+        self,
+        config: PlannerConfig,
+        engines: Engines,
+        *,
+        max_kv_tokens: int | None = None,
+        warmup: Sequence[Interval] = (),
+    ) -> None:
+        self._config, self._engines, self._max_kv = config, engines, max_kv_tokens
+        self._requests, self._isl, self._osl, self._hits = (make_predictor(config) for _ in range(4))
+        for interval in warmup:
+            self._learn(interval.requests, interval.isl, interval.osl)
+        for predictor in (self._requests, self._isl, self._osl):
+            predictor.end_warmup()
+
+    def plan(self, traffic: Traffic | None, able: Able) -> Plan:
+        """What the traffic of the interval that ended says of the next one."""
+        if traffic is None or not _sensible(traffic):
+            return Plan(
+                reason=ThroughputReason.NO_TRAFFIC_DATA,
+                message="the traffic of the interval is not known, replicas hold",
+            )
+        self._learn(traffic.requests, traffic.isl, traffic.osl)
+        if traffic.kv_hit_rate is not None:
+            self._hits.observe(traffic.kv_hit_rate)
+        load = Load(
+            rate=max(0.0, self._requests.predict()) / traffic.duration,
+            isl=self._isl.predict(),
+            osl=self._osl.predict(),
+            kv_hit_rate=self._hits.predict() if self._hits.steps else None,
+        )
+        plan = self._plan(load, able)
+        fallbacks = {each.fallback for each in (self._requests, self._isl, self._osl, self._hits) if each.fallback}
+        if fallbacks:
+            note = f"{'; '.join(sorted(fallbacks))}; the last value was taken"
+            return Plan(
+                reason=plan.reason,
+                replicas=plan.replicas,
+                pool_reasons=plan.pool_reasons,
+                predictions=plan.predictions,
+                message=f"{plan.message}; {note}" if plan.message else note,
+            )
+        return plan
+
+    def _learn(self, requests: float, isl: float, osl: float) -> None:
+        self._requests.observe(requests)
+        # An interval that brought nothing has no lengths; those given beside it, if any, are those last seen.
+        if isl > 0 and osl > 0:
+            self._isl.observe(isl)
+            self._osl.observe(osl)
+
+    def _plan(self, load: Load, able: Able) -> Plan:
+        pools = planned_pools(self._config.mode)
+        if load.isl <= 0 or load.osl <= 0:
+            if load.rate == 0:
+                return Plan(
+                    reason=ThroughputReason.SCALE,
+                    replicas=dict.fromkeys(pools, 0),
+                    predictions=load.figures(),
+                    message="no request has come yet",
+                )
+            return Plan(
+                reason=ThroughputReason.PREDICT_FAILED,
+                predictions=load.figures(),
+                message=f"foretold lengths of {load.isl:g} and {load.osl:g} tokens make no sense",
+            )
+        capacities = {pool: self._capacity(pool, load, able.get(pool, EngineCapabilities())) for pool in pools}
+        predictions = {**load.figures(), **_figures(capacities)}
+        missing = [pool for pool, capacity in capacities.items() if capacity is None]
+        if missing:
+            names = " and ".join(missing)
+            return Plan(
+                reason=ThroughputReason.MODEL_NOT_READY,
+                pool_reasons={
+                    pool: ThroughputReason.MODEL_NOT_READY if pool in missing else ThroughputReason.PARTNER_NOT_READY
+                    for pool in pools
+                },
+                predictions=predictions,
+                message=f"too little is known of the {names} engines: no profile, or too few measured iterations",
+            )
+        return Plan(
+            reason=ThroughputReason.SCALE,
+            replicas={pool: self._replicas(load, capacity) for pool, capacity in capacities.items() if capacity},
+            pool_reasons=dict.fromkeys(pools, ThroughputReason.SCALE),
+            predictions=predictions,
+        )
+
+    def _replicas(self, load: Load, capacity: Capacity) -> int:
+        needed = ceil(load.rate / capacity.requests_per_second)
+        target = self._config.ttft_ms / 1000
+        if self._config.mode is Mode.AGG or capacity.ttft <= target:
+            return needed
+        # An engine that is too slow alone does not become faster by company; the rule is that of the release followed.
+        return max(needed, ceil(capacity.ttft / target))
+
+    def _capacity(self, pool: Pool, load: Load, able: EngineCapabilities) -> Capacity | None:
+        config, engines, share = self._config, self._engines, prefill_share(load.kv_hit_rate)
+        if config.mode is Mode.AGG:
+            if not engines.aggregated.ready:
+                return None
+            return engines.aggregated.capacity(
+                load.isl,
+                load.osl,
+                share=share,
+                ttft_target=config.ttft_ms / 1000,
+                itl_target=config.itl_ms / 1000,
+                able=able,
+            )
+        if pool is Pool.PREFILL:
+            if not engines.prefill.ready:
+                return None
+            return engines.prefill.capacity(load.isl, batched_tokens=able.max_num_batched_tokens, share=share)
+        if not engines.decode.ready:
+            return None
+        return engines.decode.capacity(
+            load.isl + load.osl / 2,
+            load.osl,
+            target=config.itl_ms / 1000,
+            most_kv=able.max_kv_tokens or self._max_kv,
+            most_seqs=able.max_num_seqs,
+        )
+
+
+def _sensible(traffic: Traffic) -> bool:
+    return traffic.duration > 0 and all(isfinite(value) for value in (traffic.requests, traffic.isl, traffic.osl))
+
+
+def _figures(capacities: Mapping[Pool, Capacity | None]) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for pool, capacity in capacities.items():
+        if capacity is not None:
+            figures[f"{pool.value}_capacity_requests_per_second"] = capacity.requests_per_second
+            if capacity.ttft:
+                figures["estimated_ttft_ms"] = capacity.ttft * 1000
+            if capacity.itl:
+                figures["estimated_itl_ms"] = capacity.itl * 1000
+    return figures

@@ -1,0 +1,69 @@
+"""A trace of requests (mooncake JSONL) as the load of intervals, for predictors to learn from before the first request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+
+LONGEST = 100_000
+"""Intervals that a trace may span; a time-stamp in the wrong unit would otherwise ask for all memory."""
+
+
+class WarmupError(ValueError):
+    """A trace that cannot be used; the message says which line, and what is wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """What came within one interval; the lengths are means in tokens, 0 where no request came."""
+
+    requests: int
+    isl: float
+    osl: float
+
+
+def intervals(lines: Iterable[str], seconds: float, source: str = "trace") -> list[Interval]:
+    """The intervals of a trace, from its first request on. A record has timestamp (ms), input_length and output_length."""
+    counts: dict[int, tuple[int, int, int]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        at, isl, osl = _record(line, f"{source}, line {number}")
+        slot = int(at // (seconds * 1000))
+        count, inputs, outputs = counts.get(slot, (0, 0, 0))
+        counts[slot] = (count + 1, inputs + isl, outputs + osl)
+    if not counts:
+        return []
+    first, last = min(counts), max(counts)
+    if last - first >= LONGEST:
+        raise WarmupError(
+            f"{source}: spans {last - first + 1} intervals of {seconds:g} s, {LONGEST} at most; is timestamp in milliseconds?"
+        )
+    return [_interval(counts.get(slot, (0, 0, 0))) for slot in range(first, last + 1)]
+
+
+def _interval(sums: tuple[int, int, int]) -> Interval:
+    count, inputs, outputs = sums
+    return Interval(requests=count, isl=inputs / max(count, 1), osl=outputs / max(count, 1))
+
+
+def _record(line: str, where: str) -> tuple[float, int, int]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise WarmupError(f"{where}: not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise WarmupError(
+            f"{where}: a JSON {type(record).__name__}; an object with timestamp, input_length, output_length is wanted"
+        )
+    at, isl, osl = (_number(record, key, where) for key in ("timestamp", "input_length", "output_length"))
+    return at, int(isl), int(osl)
+
+
+def _number(record: dict[str, object], key: str, where: str) -> float:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
+        raise WarmupError(f"{where}: {key} is {value!r}; a number that is not negative is wanted")
+    return float(value)
