@@ -61,6 +61,24 @@ CASES = [
         ),
     ),
     Case(
+        "beta: a request with two loads and two objectives",
+        _request(
+            BETA, workload={"concurrency": 50, "requestRate": 5}, sla={"ttft": None, "itl": 30, "e2eLatency": 35000}
+        ),
+        errors=(
+            "spec.workload: has concurrency and requestRate, and one follows from the other: give one of them",
+            "spec.sla: has e2eLatency beside ttft or itl: give the whole time, or the two that it is made of",
+        ),
+    ),
+    Case(
+        "beta: a planner's configuration by its schema",
+        _request(BETA, features={"planner": {"mode": "both", "load_adjustment_interval_seconds": 0}}),
+        errors=(
+            "spec.features.planner.mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
+            "spec.features.planner.load_adjustment_interval_seconds: 0 is too small; at least 1",
+        ),
+    ),
+    Case(
         "beta: a thorough search for a backend that is not said",
         _request(BETA, searchStrategy="thorough"),
         errors=(

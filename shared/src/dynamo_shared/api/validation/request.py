@@ -98,7 +98,7 @@ def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield ("spec", "sla"), _TWO_LATENCIES
 
 
-_NO_PLANNER_CONFIG = "{problem}"
+_NO_PLANNER_CONFIG = "{problem}"  # in the words of the contract
 
 
 @REQUESTS.rule(_NO_PLANNER_CONFIG, versions=(BETA,))
