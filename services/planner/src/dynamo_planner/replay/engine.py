@@ -1,0 +1,262 @@
+"""One engine: continuous batching of prompts and tokens, iteration by iteration, as events of a simulation.
+
+Iterations in which nothing changes (no prompt, nobody joins or ends) are run through at once as one leg; that is what makes
+half an hour of traffic a matter of seconds.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from math import ceil
+
+from dynamo_planner.core.observing import ForwardPass, Pool, Queued, Scheduled
+from dynamo_planner.replay.traces import BLOCK_TOKENS, Request
+from dynamo_planner.replay.truth import MeasuredEngine
+
+LONGEST_LEG = 32
+"""Iterations run through at once: within so many, the cache grows too little to matter."""
+
+
+class Job:
+    """A request on its way; times in seconds, None before they are known."""
+
+    __slots__ = ("cached", "context", "finished", "first", "left", "prompt_left", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.prompt_left = request.isl
+        self.cached = 0
+        """prompt tokens that a cache held"""
+        self.context = request.isl
+        self.left = request.osl
+        """tokens that are still to be made"""
+        self.first: float | None = None
+        self.finished: float | None = None
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds to the first token."""
+        return None if self.first is None else self.first - self.request.at
+
+    @property
+    def itl(self) -> float | None:
+        """Mean seconds between tokens; 0 for a single one."""
+        if self.first is None or self.finished is None:
+            return None
+        return (self.finished - self.first) / max(1, self.request.osl - 1)
+
+
+class Engine:
+    """One replica's engine. Calls back with jobs whose prompt is computed (prefill pools) or which are done."""
+
+    def __init__(
+        self,
+        name: str,
+        pool: Pool,
+        truth: MeasuredEngine,
+        schedule: Callable[[float, Callable[[], None]], None],
+        done: Callable[[Job, float], None],
+        *,
+        prompts_only: bool,
+        chunk: int,
+        max_num_seqs: int,
+        max_kv_tokens: int,
+    ) -> None:
+        self.name = name
+        self.pool = pool
+        self._truth = truth
+        self._schedule = schedule
+        self._done = done
+        self._prompts_only = prompts_only
+        self._chunk = chunk
+        self._max_num_seqs = max_num_seqs
+        self._max_kv_tokens = max_kv_tokens
+        self._cache: OrderedDict[int, None] = OrderedDict()
+        self._prompts: deque[Job] = deque()
+        self._admitted = 0
+        """prompts, from the left, whose place in the KV cache is reserved"""
+        self.prompt_tokens = 0
+        """tokens of prompts that are not computed, those of the running iteration among them"""
+        self._joining: deque[Job] = deque()
+        self._active: list[tuple[int, int, Job]] = []
+        self._order = 0
+        self._kv = 0
+        self._reserved = 0
+        self._count = 0
+        """iterations done"""
+        self._began = 0.0
+        self._each = 0.0
+        """seconds of each iteration of the leg"""
+        self._planned = 0
+        """iterations of the leg; 0 is idle"""
+        self._version = 0
+        self._running: list[tuple[Job, int]] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to do at all."""
+        return not self._planned and not self._prompts and not self._joining and not self._active
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens in the cache and on their way into it: what routers weigh decode engines by."""
+        return self._kv + sum(job.context for job in self._joining)
+
+    def cached_tokens(self, request: Request) -> int:
+        """Tokens of the prompt that this engine's cache holds; the last one is always computed."""
+        hits = 0
+        for block in request.blocks:
+            if block not in self._cache:
+                break
+            hits += 1
+        return min(hits * BLOCK_TOKENS, request.isl - 1)
+
+    def take_prompt(self, job: Job, now: float) -> None:
+        """A request whose prompt is to be computed here."""
+        job.cached = self.cached_tokens(job.request)
+        self._remember(job.request)
+        job.prompt_left = job.request.isl - job.cached
+        self.prompt_tokens += job.prompt_left
+        self._prompts.append(job)
+        self._wake(now)
+
+    def take_sequence(self, job: Job, now: float) -> None:
+        """A request whose prompt was computed elsewhere."""
+        self._joining.append(job)
+        self._wake(now)
+
+    def forward_pass(self, now: float) -> ForwardPass:
+        """The newest word of the engine: its running iteration, or a heartbeat."""
+        scheduled, wall = Scheduled(), 0.0
+        if self._planned:
+            tokens = [count for _, count in self._running]
+            passed = min(self._planned, max(0, int((now - self._began) / self._each))) if self._each else 0
+            scheduled = Scheduled(
+                num_prefill_requests=len(tokens),
+                sum_prefill_tokens=sum(tokens),
+                num_decode_requests=len(self._active),
+                sum_decode_kv_tokens=self._kv + passed * len(self._active),
+            )
+            wall = self._each
+        waiting = self.prompt_tokens - sum(count for _, count in self._running)
+        queued = Queued(
+            num_prefill_requests=len(self._prompts),
+            sum_prefill_tokens=waiting,
+            num_decode_requests=len(self._joining),
+            sum_decode_kv_tokens=sum(job.context for job in self._joining),
+        )
+        return ForwardPass(pool=self.pool, worker_id=self.name, wall_time=wall, scheduled=scheduled, queued=queued)
+
+    def _remember(self, request: Request) -> None:
+        cache = self._cache
+        for block in request.blocks:
+            cache[block] = None
+            cache.move_to_end(block)
+        while len(cache) > self._max_kv_tokens // BLOCK_TOKENS:
+            cache.popitem(last=False)
+
+    def _wake(self, now: float) -> None:
+        if not self._planned:
+            self._plan(now)
+            return
+        # What comes in the middle of an iteration joins when it ends.
+        passed = max(1, ceil((now - self._began) / self._each - 1e-9))
+        if passed < self._planned:
+            self._planned = passed
+            self._arm()
+
+    def _arm(self) -> None:
+        self._version += 1
+        version = self._version
+        end = self._began + self._planned * self._each
+        self._schedule(end, lambda: self._ended(version, end))
+
+    def _ended(self, version: int, now: float) -> None:
+        if version != self._version:
+            return
+        passed, active = self._planned, self._active
+        self._planned = 0
+        self._count += passed
+        self._kv += passed * len(active)
+        while active and active[0][0] <= self._count:
+            job = heappop(active)[2]
+            self._kv -= job.request.isl + job.request.osl
+            self._reserved -= job.request.isl + job.request.osl
+            job.finished = now
+            self._done(job, now)
+        for job, tokens in self._running:
+            job.prompt_left -= tokens
+            self.prompt_tokens -= tokens
+            if job.prompt_left:
+                continue
+            self._prompts.popleft()
+            self._admitted -= 1
+            if self._prompts_only:
+                self._reserved -= job.request.isl + job.request.osl
+                self._done(job, now)
+                continue
+            # The last piece of a prompt gives the first token.
+            job.first = now
+            job.left -= 1
+            job.context += 1
+            if job.left:
+                self._join(job)
+            else:
+                self._reserved -= job.request.isl + job.request.osl
+                job.finished = now
+                self._done(job, now)
+        self._running = []
+        if not self._planned:
+            self._plan(now)
+
+    def _join(self, job: Job) -> None:
+        self._order += 1
+        heappush(self._active, (self._count + job.left, self._order, job))
+        self._kv += job.context
+
+    def _room(self, job: Job, ahead: int) -> bool:
+        need = job.request.isl + job.request.osl
+        # A sequence larger than the cache is let in alone, or it would wait for ever.
+        fits = self._reserved + need <= self._max_kv_tokens or not self._reserved
+        return fits and len(self._active) + ahead < self._max_num_seqs
+
+    def _plan(self, now: float) -> None:
+        fresh: list[Job] = []
+        while self._joining and self._room(self._joining[0], self._admitted):
+            job = self._joining.popleft()
+            self._reserved += job.request.isl + job.request.osl
+            self._join(job)
+            fresh.append(job)
+        self._running = self._pieces()
+        batch = len(self._active)
+        tokens = sum(count for _, count in self._running)
+        if not batch and not tokens:
+            return
+        if self._running:
+            self._planned = 1
+            self._each = self._truth.mixed(tokens, batch, max(self._kv, 1))
+        else:
+            self._planned = min(self._active[0][0] - self._count, LONGEST_LEG)
+            self._each = self._truth.decode(batch, self._kv + batch * self._planned / 2)
+        self._began = now
+        for job in fresh:
+            job.first = now + self._each
+        self._arm()
+
+    def _pieces(self) -> list[tuple[Job, int]]:
+        """Prompts, or pieces of them, that the next iteration computes: first come, first served."""
+        room, pieces = max(1, self._chunk - len(self._active)), []
+        for place, job in enumerate(self._prompts):
+            if place >= self._admitted:
+                if not self._room(job, self._admitted):
+                    break
+                self._reserved += job.request.isl + job.request.osl
+                self._admitted += 1
+            tokens = min(job.prompt_left, room)
+            pieces.append((job, tokens))
+            room -= tokens
+            if not room:
+                break
+        return pieces

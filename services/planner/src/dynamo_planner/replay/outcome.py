@@ -1,0 +1,106 @@
+"""What came of a run: requests within their targets, GPU time, scaling events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import nan
+
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.replay.engine import Job
+from dynamo_planner.replay.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A pool was given another number of replicas."""
+
+    at: float
+    pool: Pool
+    before: int
+    after: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The graph at one moment."""
+
+    at: float
+    rate: float
+    """requests a second that came since the last sample"""
+    ready: dict[Pool, int]
+    target: dict[Pool, int]
+    gpus: int
+    queued_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A run, and its figures."""
+
+    name: str
+    graph: Graph
+    jobs: Sequence[Job]
+    seconds: float
+    """that were planned and paid for"""
+    gpu_seconds: float
+    actions: Sequence[Action] = ()
+    samples: Sequence[Sample] = ()
+    dropped: int = 0
+    """decisions that a connector did not carry out since replicas were starting"""
+    details: dict[str, str] = field(default_factory=dict)
+
+    def attainment(self) -> float:
+        """Share of requests within both targets; those that never ended are not."""
+        return self._share(lambda job: self._in_ttft(job) and self._in_itl(job))
+
+    def ttft_attainment(self) -> float:
+        """Share of requests whose first token came in time."""
+        return self._share(self._in_ttft)
+
+    def itl_attainment(self) -> float:
+        """Share of requests whose tokens came fast enough, on their mean."""
+        return self._share(self._in_itl)
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPU time, replicas that start or drain included."""
+        return self.gpu_seconds / 3600
+
+    @property
+    def events(self) -> int:
+        """Times that a pool was scaled."""
+        return len(self.actions)
+
+    def ttft(self, share: float) -> float:
+        """Quantile of the time to first token, ms; NaN without any."""
+        return _quantile([job.ttft for job in self.jobs], share)
+
+    def itl(self, share: float) -> float:
+        """Quantile of requests' mean time between tokens, ms; NaN without any."""
+        return _quantile([job.itl for job in self.jobs], share)
+
+    def reached(self, replicas: dict[Pool, int], since: float) -> float | None:
+        """Seconds from `since` until the targets are these and stay so; None if they never do."""
+        at = since
+        for sample in self.samples:
+            if sample.at >= since and any(sample.target.get(pool) != count for pool, count in replicas.items()):
+                at = sample.at
+        last = self.samples[-1].at if self.samples else since
+        return None if at >= last else at - since
+
+    def _in_ttft(self, job: Job) -> bool:
+        return job.ttft is not None and job.ttft <= self.graph.ttft
+
+    def _in_itl(self, job: Job) -> bool:
+        return job.itl is not None and job.itl <= self.graph.itl
+
+    def _share(self, good: Callable[[Job], bool]) -> float:
+        return sum(map(good, self.jobs)) / len(self.jobs) if self.jobs else nan
+
+
+def _quantile(values: Sequence[float | None], share: float) -> float:
+    known = sorted(value for value in values if value is not None)
+    return 1000 * known[min(len(known) - 1, int(share * len(known)))] if known else nan

@@ -1,0 +1,237 @@
+"""A graph under a trace, planned by a policy: events in order of time, without chance, so that a run can be had again.
+
+Router, engines and replicas are simulated; what a policy sees and does is what it sees and does in the service.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+
+from dynamo_planner.core.deciding import Policy, Tick
+from dynamo_planner.core.observing import ForwardPass, Observation, Pool
+from dynamo_planner.core.profile import Profile
+from dynamo_planner.replay.engine import Engine, Job
+from dynamo_planner.replay.graph import Graph
+from dynamo_planner.replay.history import History
+from dynamo_planner.replay.outcome import Action, Outcome, Sample
+from dynamo_planner.replay.pool import ReplicaPool
+from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.truth import MeasuredEngine
+
+SAMPLE_SECONDS = 5.0
+PATIENCE = 600.0
+"""Seconds after the trace in which requests may still end; what has not ended then counts as missed."""
+
+
+def simulate(
+    requests: Sequence[Request],
+    graph: Graph,
+    profile: Profile,
+    policy: Policy | None,
+    *,
+    name: str,
+    until: float | None = None,
+    connector_waits: bool = False,
+) -> Outcome:
+    """What becomes of the requests, in order of time, with engines as `profile` measured them.
+
+    Planning goes on to `until` (seconds; None: to the last request). Without a policy the replicas stay as they are.
+    `connector_waits`: decisions are dropped while replicas start, as the reference's Kubernetes connector does.
+    """
+    run = _Run(requests, graph, profile, policy, name=name, until=until, connector_waits=connector_waits)
+    return run.outcome()
+
+
+class _Run:
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        graph: Graph,
+        profile: Profile,
+        policy: Policy | None,
+        *,
+        name: str,
+        until: float | None,
+        connector_waits: bool,
+    ) -> None:
+        self._requests, self._graph, self._policy, self._name = requests, graph, policy, name
+        self._connector_waits = connector_waits
+        self._truth = MeasuredEngine(profile)
+        self._now = 0.0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._jobs: list[Job] = []
+        self._open = 0
+        self._history = History()
+        self._waiting: dict[Pool, deque[Job]] = {pool: deque() for pool in graph.replicas}
+        self._end = max(until or 0.0, requests[-1].at if requests else 0.0)
+        self._samples: list[Sample] = []
+        self._actions: list[Action] = []
+        self._dropped = 0
+        self._capabilities = graph.capabilities()
+        self._pools = {pool: self._pool(pool) for pool in graph.replicas}
+
+    def _pool(self, pool: Pool) -> ReplicaPool:
+        graph = self._graph
+        prompts_only = graph.disaggregated and pool is Pool.PREFILL
+
+        def make(number: int) -> Engine:
+            return Engine(
+                f"{pool.value}-{number}",
+                pool,
+                self._truth,
+                self._schedule,
+                self._prefilled if prompts_only else self._finished,
+                prompts_only=prompts_only,
+                chunk=graph.max_num_batched_tokens,
+                max_num_seqs=graph.max_num_seqs,
+                max_kv_tokens=graph.max_kv_tokens,
+            )
+
+        return ReplicaPool(
+            graph.gpus[pool],
+            graph.startup,
+            make,
+            self._schedule,
+            lambda now: self._flush(pool, now),
+            self._has_room,
+        )
+
+    def outcome(self) -> Outcome:
+        for pool, count in self._graph.replicas.items():
+            self._pools[pool].begin(count)
+        if self._policy is not None:
+            self._ask_at(self._policy.first_tick(0.0))
+        self._schedule(0.0, self._sample)
+        if self._requests:
+            self._schedule(self._requests[0].at, lambda: self._arrive(0))
+        while self._events:
+            at, _, event = heappop(self._events)
+            if at > self._end + PATIENCE or (at > self._end and not self._open):
+                break
+            self._now = at
+            event()
+        return Outcome(
+            name=self._name,
+            graph=self._graph,
+            jobs=self._jobs,
+            seconds=self._end,
+            gpu_seconds=sum(pool.gpu_seconds(self._end) for pool in self._pools.values()),
+            actions=self._actions,
+            samples=self._samples,
+            dropped=self._dropped,
+        )
+
+    def _schedule(self, at: float, event: Callable[[], None]) -> None:
+        self._sequence += 1
+        heappush(self._events, (at, self._sequence, event))
+
+    # Requests.
+
+    def _arrive(self, index: int) -> None:
+        job = Job(self._requests[index])
+        self._jobs.append(job)
+        self._open += 1
+        self._history.came(job, self._now)
+        self._route(job, Pool.PREFILL if self._graph.disaggregated else Pool.DECODE)
+        if index + 1 < len(self._requests):
+            self._schedule(self._requests[index + 1].at, lambda: self._arrive(index + 1))
+
+    def _route(self, job: Job, pool: Pool) -> None:
+        """To the engine with the least to do for it; prompts go where much of them is cached."""
+        engines = self._pools[pool].serving()
+        if not engines:
+            self._waiting[pool].append(job)
+            return
+        if pool is Pool.DECODE and self._graph.disaggregated:
+            min(engines, key=lambda engine: engine.kv_tokens).take_sequence(job, self._now)
+            return
+        # Kept apart from the look-up of caches, which most traces do not have.
+        if job.request.blocks:
+            chosen = min(engines, key=lambda e: e.prompt_tokens - e.cached_tokens(job.request) + e.kv_tokens)
+        else:
+            chosen = min(engines, key=lambda e: e.prompt_tokens + e.kv_tokens)
+        chosen.take_prompt(job, self._now)
+        self._history.routed(job, self._now)
+
+    def _prefilled(self, job: Job, now: float) -> None:
+        self._schedule(now + self._graph.transfer * job.request.isl, lambda: self._route(job, Pool.DECODE))
+        self._pools[Pool.PREFILL].reap(now)
+
+    def _finished(self, job: Job, now: float) -> None:
+        self._open -= 1
+        self._history.ended(job, now)
+        self._pools[Pool.DECODE].reap(now)
+
+    def _flush(self, pool: Pool, now: float) -> None:
+        self._now = now
+        waiting, self._waiting[pool] = self._waiting[pool], deque()
+        for job in waiting:
+            self._route(job, pool)
+
+    # Replicas.
+
+    def _has_room(self, gpus: int) -> bool:
+        most = self._graph.cluster_gpus
+        return most is None or sum(pool.gpus_taken() for pool in self._pools.values()) + gpus <= most
+
+    def _ask_at(self, tick: Tick) -> None:
+        at = max(tick.at, self._now)
+        if at <= self._end:
+            self._schedule(at, lambda: self._ask(tick))
+
+    def _ask(self, tick: Tick) -> None:
+        assert self._policy is not None
+        counts = {pool: replicas.counts() for pool, replicas in self._pools.items()}
+        effects = self._policy.on_tick(
+            tick,
+            Observation(
+                now=self._now,
+                traffic=self._history.window(self._now, min(tick.traffic_window, max(self._now, 1e-9)))
+                if tick.traffic_window
+                else None,
+                workers=counts,
+                forward_passes=tuple(self._forward_passes()) if tick.need_forward_passes else (),
+                capabilities=self._capabilities,
+                startup_seconds=dict.fromkeys(self._pools, self._graph.startup),
+            ),
+        )
+        if effects.decision is not None:
+            unstable = any(c.ready != c.expected for c in counts.values())
+            wanted = {p: n for p, n in effects.decision.replicas.items() if p in self._pools}
+            if self._connector_waits and unstable:
+                self._dropped += any(n != self._pools[p].target for p, n in wanted.items())
+            else:
+                self._scale(wanted, effects.decision.reason, effects.explanation.message)
+        self._ask_at(effects.next_tick)
+
+    def _scale(self, wanted: dict[Pool, int], reason: str, message: str) -> None:
+        before = {pool: replicas.target for pool, replicas in self._pools.items()}
+        # What goes first makes room for what comes.
+        for pool, count in sorted(wanted.items(), key=lambda item: item[1] - before[item[0]]):
+            if self._pools[pool].scale(max(0, count), self._now):
+                self._actions.append(Action(self._now, pool, before[pool], count, reason, message))
+        for replicas in self._pools.values():
+            replicas.place(self._now)
+
+    def _forward_passes(self) -> Iterable[ForwardPass]:
+        for replicas in self._pools.values():
+            for engine in replicas.serving():
+                yield engine.forward_pass(self._now)
+
+    def _sample(self) -> None:
+        traffic = self._history.window(self._now, SAMPLE_SECONDS)
+        self._samples.append(
+            Sample(
+                at=self._now,
+                rate=traffic.requests / SAMPLE_SECONDS,
+                ready={pool: replicas.counts().ready for pool, replicas in self._pools.items()},
+                target={pool: replicas.target for pool, replicas in self._pools.items()},
+                gpus=sum(replicas.gpus_taken() for replicas in self._pools.values()),
+                queued_tokens=sum(e.prompt_tokens for p in self._pools.values() for e in p.engines()),
+            )
+        )
+        if self._now + SAMPLE_SECONDS <= self._end:
+            self._schedule(self._now + SAMPLE_SECONDS, self._sample)

@@ -1,0 +1,137 @@
+"""Traces of requests: the mooncake format, and generators of the shapes that planners are judged by.
+
+A record is one line of JSON: {timestamp ms, input_length, output_length, hash_ids}; hash_ids name blocks of the prompt, and
+prompts that begin with the same ones share what is cached of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from math import cos, inf, pi
+from random import Random
+
+BLOCK_TOKENS = 512
+"""Tokens that one of hash_ids stands for (mooncake's traces)."""
+
+
+class TraceError(ValueError):
+    """A trace that cannot be replayed; says which line of which file is wrong, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of a trace."""
+
+    at: float
+    """seconds from the beginning"""
+    isl: int
+    osl: int
+    blocks: tuple[int, ...] = ()
+
+
+def read_trace(lines: Iterable[str], source: str) -> list[Request]:
+    """Requests in order of time; TraceError names the line that is wrong, or an empty trace."""
+    requests = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            requests.append(_request(json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise TraceError(f"{source}, line {number}: {error}") from error
+    if not requests:
+        raise TraceError(f"{source}: no request in it; each line is {EXAMPLE}")
+    requests.sort(key=lambda request: request.at)
+    return requests
+
+
+EXAMPLE = '{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]}'
+
+
+def _request(record: object) -> Request:
+    if not isinstance(record, dict):
+        raise TypeError(f"not an object; each line is {EXAMPLE}")
+    blocks = record.get("hash_ids") or ()
+    if not isinstance(blocks, list | tuple) or not all(isinstance(block, int) for block in blocks):
+        raise TypeError("hash_ids is not a list of integers")
+    return Request(
+        at=_number(record, "timestamp", least=0) / 1000,
+        isl=int(_number(record, "input_length", least=1)),
+        osl=int(_number(record, "output_length", least=1)),
+        blocks=tuple(blocks),
+    )
+
+
+def _number(record: dict[str, object], key: str, least: float) -> float:
+    value = record.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < inf:
+        raise ValueError(f"{key} is {value!r}; a number from {least:g} is wanted, as in {EXAMPLE}")
+    return float(value)
+
+
+def write_trace(requests: Iterable[Request]) -> Iterator[str]:
+    """Lines of the format, without line ends."""
+    for request in requests:
+        yield json.dumps(
+            {
+                "timestamp": round(request.at * 1000, 3),
+                "input_length": request.isl,
+                "output_length": request.osl,
+                "hash_ids": list(request.blocks),
+            }
+        )
+
+
+def at_rate(
+    rate: Callable[[float], float], seconds: float, isl: int, osl: int, *, highest: float, seed: int
+) -> list[Request]:
+    """Arrivals by chance (Poisson) at a rate that changes, requests a second; never above `highest`."""
+    random, at, requests = Random(seed), 0.0, []  # noqa: S311 - a trace that can be made again, no secret
+    while highest > 0:
+        at += random.expovariate(highest)
+        if at >= seconds:
+            break
+        if random.random() * highest < rate(at):
+            requests.append(Request(at, isl, osl))
+    return requests
+
+
+def constant(*, rate: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[Request]:
+    """The same rate all the time."""
+    return at_rate(lambda _: rate, seconds, isl, osl, highest=rate, seed=seed)
+
+
+def sine(*, low: float, high: float, period: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[Request]:
+    """From `low` at the beginning to `high` after half a period and back (planner notes, section c 1)."""
+    middle, swing = (low + high) / 2, (high - low) / 2
+    return at_rate(lambda at: middle - swing * cos(2 * pi * at / period), seconds, isl, osl, highest=high, seed=seed)
+
+
+def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: int = 0) -> list[Request]:
+    """One rate after another: (requests a second, seconds)."""
+    ends: list[tuple[float, float]] = []
+    for rate, seconds in steps:
+        ends.append((rate, (ends[-1][1] if ends else 0.0) + seconds))
+
+    def rate_at(at: float) -> float:
+        return next((rate for rate, end in ends if at < end), 0.0)
+
+    return at_rate(rate_at, ends[-1][1], isl, osl, highest=max(rate for rate, _ in ends), seed=seed)
+
+
+def bursts(
+    *, low: float, high: float, every: float, length: float, seconds: float, isl: int, osl: int, seed: int = 0
+) -> list[Request]:
+    """`low` with bursts of `high` that last about `length` s and come about `every` s, by chance."""
+    random, at, spans = Random(seed + 1), 0.0, []  # noqa: S311 - a trace that can be made again, no secret
+    while at < seconds:
+        start = at + random.uniform(0.5, 1.5) * every
+        at = start + random.uniform(0.5, 1.5) * length
+        spans.append((start, at))
+
+    def rate_at(when: float) -> float:
+        return high if any(start <= when < end for start, end in spans) else low
+
+    return at_rate(rate_at, seconds, isl, osl, highest=high, seed=seed)

@@ -1,0 +1,180 @@
+"""The simulation: single requests by hand, queues by what must hold, replicas by their life."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+from dynamo_planner.core.deciding import Decision, Effects, Tick
+from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.profile import Profile
+from dynamo_planner.replay import traces
+from dynamo_planner.replay.graph import Graph
+from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.simulator import simulate
+from dynamo_planner.replay.traces import Request
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+GRAPH = Graph(ttft=0.2, itl=0.02, transfer=1e-6)
+ONE_POOL = replace(GRAPH, disaggregated=False, replicas={Pool.DECODE: 1}, gpus={Pool.DECODE: 1})
+
+
+@dataclass
+class Script:
+    """A policy that does what it is told at times, and keeps what it sees."""
+
+    steps: dict[float, dict[Pool, int]]
+    window: float = 10.0
+
+    def __post_init__(self) -> None:
+        self.seen: list[Observation] = []
+
+    def first_tick(self, now: float) -> Tick:
+        return self._tick(min(self.steps))
+
+    def on_tick(self, tick: Tick, observation: Observation) -> Effects:
+        self.seen.append(observation)
+        later = [at for at in self.steps if at > tick.at]
+        wanted: Mapping[Pool, int] = self.steps[tick.at]
+        decision = Decision(replicas=wanted, reason="told") if wanted else None
+        return Effects(next_tick=self._tick(min(later) if later else 1e9), decision=decision)
+
+    def _tick(self, at: float) -> Tick:
+        return Tick(at=at, traffic_window=self.window, need_forward_passes=True)
+
+
+def run(requests: list[Request], profile: Profile, graph: Graph = GRAPH, **options: object) -> Outcome:
+    policy = options.pop("policy", None)
+    return simulate(requests, graph, profile, policy, name="t", **options)  # type: ignore[arg-type]
+
+
+def test_one_request_alone(profile: Profile) -> None:
+    (job,) = run([Request(1.0, 1000, 11)], profile).jobs
+    assert job.ttft == pytest.approx(0.020 + 0.001 + 0.0051, rel=1e-3), "prompt, transfer, first token"
+    assert job.itl == pytest.approx(0.0051)
+    (job,) = run([Request(1.0, 1000, 11)], profile, ONE_POOL).jobs
+    assert job.ttft == pytest.approx(0.020)
+    assert job.itl == pytest.approx(0.0051)
+
+
+def test_prompts_come_in_turn_and_share_iterations(profile: Profile) -> None:
+    together = [Request(0.0, 4000, 2) for _ in range(3)]
+    firsts = sorted(job.ttft or 0 for job in run(together, profile).jobs)
+    # The first is alone, since the others come while it runs; then 8000 tokens fit one iteration, so both end at once.
+    assert firsts[0] == pytest.approx(0.050 + 0.004 + 0.0051, rel=0.01)
+    assert firsts[1] == pytest.approx(0.050 + 0.090 + 0.004 + 0.0052, rel=0.01)
+    assert firsts[2] == pytest.approx(firsts[1] + 0.0053, rel=0.01), "which joins the tokens of its fellow"
+
+
+def test_long_prompts_are_computed_in_pieces(profile: Profile) -> None:
+    (job,) = run([Request(0.0, 10_000, 2)], profile, replace(GRAPH, max_num_batched_tokens=4000)).jobs
+    assert job.ttft == pytest.approx(2 * 0.050 + 0.030 + 0.010 + 0.0051, rel=0.01)
+
+
+def test_prompts_slow_tokens_of_the_same_engine(profile: Profile) -> None:
+    requests = [Request(0.0, 100, 100), Request(0.2, 8000, 2)]
+    mixed, apart = run(requests, profile, ONE_POOL).jobs[0], run(requests, profile).jobs[0]
+    assert (mixed.itl or 0) > (apart.itl or 0) * 1.15
+
+
+def test_a_cache_that_is_full_makes_sequences_wait(profile: Profile) -> None:
+    requests = [Request(0.0, 1000, 100) for _ in range(4)]
+    free = run(requests, profile)
+    full = run(requests, profile, replace(GRAPH, max_kv_tokens=2500))
+    assert max(job.finished or 0 for job in full.jobs) > 1.5 * max(job.finished or 0 for job in free.jobs)
+
+
+def test_prompts_that_begin_alike_are_cached(profile: Profile) -> None:
+    blocks = tuple(range(8))
+    requests = [Request(float(i), 4096, 2, blocks) for i in range(3)]
+    jobs = run(requests, profile).jobs
+    assert [job.cached for job in jobs] == [0, 4095, 4095]
+    assert (jobs[1].ttft or 0) < (jobs[0].ttft or 0) / 2
+
+
+def test_replicas_start_serve_and_drain(profile: Profile) -> None:
+    policy = Script({5.0: {Pool.DECODE: 3}, 20.0: {}, 40.0: {Pool.DECODE: 1}, 60.0: {}})
+    requests = traces.constant(rate=5, seconds=70, isl=1000, osl=200)
+    outcome = run(requests, profile, replace(GRAPH, startup=30.0), policy=policy, until=70.0)
+    counts = [seen.workers[Pool.DECODE] for seen in policy.seen]
+    assert [(c.ready, c.starting, c.expected) for c in counts] == [(1, 0, 1), (1, 2, 3), (3, 0, 3), (1, 0, 1)]
+    assert all(job.finished for job in outcome.jobs), "nobody is lost when replicas go"
+    taken = 2 * 70 + 2 * 35
+    assert taken <= outcome.gpu_seconds < taken + 2 * 2.5, "replicas that start and drain are paid for"
+    assert outcome.events == 2
+
+
+def test_the_youngest_and_those_that_start_go_first(profile: Profile) -> None:
+    policy = Script({5.0: {Pool.DECODE: 2}, 10.0: {Pool.DECODE: 1}, 100.0: {}})
+    outcome = run([Request(0.0, 10, 2)], profile, replace(GRAPH, startup=60.0), policy=policy, until=120.0)
+    assert policy.seen[-1].workers[Pool.DECODE].ready == 1
+    assert outcome.gpu_seconds == pytest.approx(2 * 120 + 5)
+
+
+def test_a_cluster_that_is_full_leaves_replicas_pending(profile: Profile) -> None:
+    policy = Script({1.0: {Pool.DECODE: 4}, 2.0: {}, 3.0: {Pool.PREFILL: 2, Pool.DECODE: 1}, 4.0: {}})
+    run([Request(0.0, 10, 2)], profile, replace(GRAPH, cluster_gpus=3), policy=policy, until=9.0)
+    _, then, _, last = (seen.workers for seen in policy.seen)
+    assert (then[Pool.DECODE].ready, then[Pool.DECODE].pending) == (2, 2)
+    assert (last[Pool.PREFILL].ready, last[Pool.DECODE].ready, last[Pool.DECODE].pending) == (2, 1, 0)
+
+
+def test_without_replicas_requests_wait(profile: Profile) -> None:
+    policy = Script({0.0: {Pool.PREFILL: 0}, 20.0: {Pool.PREFILL: 1}})
+    outcome = run([Request(5.0, 100, 2)], profile, replace(GRAPH, startup=10.0), policy=policy, until=60.0)
+    assert outcome.jobs[0].first == pytest.approx(30.0, abs=0.1)
+    assert outcome.attainment() == 0.0
+
+
+def test_a_connector_that_waits_drops_decisions_while_replicas_start(profile: Profile) -> None:
+    policy = Script({1.0: {Pool.DECODE: 2}, 2.0: {Pool.DECODE: 3}, 50.0: {Pool.DECODE: 4}})
+    outcome = run(
+        [Request(0.0, 9, 2)], profile, replace(GRAPH, startup=30.0), policy=policy, until=60.0, connector_waits=True
+    )
+    assert ([action.after for action in outcome.actions], outcome.dropped) == ([2, 4], 1)
+
+
+def test_what_a_policy_sees(profile: Profile) -> None:
+    policy = Script({30.0: {}, 60.0: {}, 200.0: {}})
+    requests = traces.constant(rate=10, seconds=100, isl=1000, osl=50)
+    outcome = run(requests, profile, policy=policy, until=200.0)
+    first, second, last = (seen.traffic for seen in policy.seen)
+    assert first is not None
+    assert second is not None
+    assert last is not None
+    assert second.requests == sum(50 < job.request.at <= 60 for job in outcome.jobs)
+    assert (second.isl, second.osl, second.kv_hit_rate) == (1000, 50, 0.0)
+    assert second.itl == pytest.approx(5.4, abs=0.4)
+    assert (last.requests, last.isl, last.osl, last.ttft) == (0, 1000, 50, None), "no requests is a number, too"
+    passes = policy.seen[1].forward_passes
+    assert {forward.pool for forward in passes} == {Pool.PREFILL, Pool.DECODE}
+    decode = next(forward for forward in passes if forward.pool is Pool.DECODE)
+    assert decode.wall_time == pytest.approx(0.005 + 0.0001 * decode.scheduled.num_decode_requests, rel=0.01)
+
+
+def test_a_run_can_be_had_again(profile: Profile) -> None:
+    requests = traces.bursts(low=5, high=60, every=30, length=10, seconds=120, isl=2000, osl=50)
+    one, two = run(requests, profile), run(requests, profile)
+    assert [(job.ttft, job.itl) for job in one.jobs] == [(job.ttft, job.itl) for job in two.jobs]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 20), st.integers(1, 9000), st.integers(1, 60)), min_size=1, max_size=40),
+    st.booleans(),
+    st.sampled_from([512, 8192]),
+)
+def test_everybody_is_served_once_and_in_order(
+    profile: Profile, made: list[tuple[float, int, int]], apart: bool, chunk: int
+) -> None:
+    requests = [Request(*values) for values in sorted(made)]
+    graph = replace(GRAPH if apart else ONE_POOL, max_num_batched_tokens=chunk)
+    jobs = run(requests, profile, graph).jobs
+    assert [job.request for job in jobs] == requests
+    for job in jobs:
+        assert job.finished is not None
+        assert job.first is not None
+        assert job.request.at < job.first <= job.finished
+        assert job.request.osl == 1 or (job.itl or 0) >= 0.005

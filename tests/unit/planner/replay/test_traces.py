@@ -1,0 +1,60 @@
+"""Traces: read with errors that name the line, written so that they can be read, generated the same each time."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_planner.replay import traces
+from dynamo_planner.replay.traces import Request, TraceError, read_trace, write_trace
+from hypothesis import given
+from hypothesis import strategies as st
+
+LINE = '{"timestamp": 1500, "input_length": 100, "output_length": 5, "hash_ids": [1, 2]}'
+
+
+def test_a_record() -> None:
+    assert read_trace([LINE, "", "  "], "t") == [Request(1.5, 100, 5, (1, 2))]
+
+
+@given(st.lists(st.builds(Request, st.integers(0, 10**6).map(float), st.integers(1, 9), st.integers(1, 9)), min_size=1))
+def test_what_is_written_is_read(requests: list[Request]) -> None:
+    assert read_trace(write_trace(requests), "t") == sorted(requests, key=lambda request: request.at)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "t, line 2: "),
+        ("[1]", "not an object; each line is"),
+        (LINE.replace("1500", "-1"), "timestamp is -1; a number from 0 is wanted"),
+        (LINE.replace("100", '"100"'), "input_length is '100'; a number from 1"),
+        (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is None; a number from 1"),
+        (LINE.replace("[1, 2]", '"ab"'), "hash_ids is not a list of integers"),
+        (LINE.replace("1500", "NaN"), "timestamp is nan"),
+    ],
+)
+def test_a_line_that_is_wrong(line: str, words: str) -> None:
+    with pytest.raises(TraceError) as refused:
+        read_trace([LINE, line], "t")
+    assert str(refused.value).startswith("t, line 2: ")
+    assert words in str(refused.value)
+
+
+def test_an_empty_trace() -> None:
+    with pytest.raises(TraceError, match="no request in it"):
+        read_trace([""], "t")
+
+
+def test_generators_have_the_rates_that_they_are_asked_for() -> None:
+    wave = traces.sine(low=5, high=45, period=600, seconds=1800, isl=10, osl=2, seed=3)
+    assert len(wave) == pytest.approx(25 * 1800, rel=0.02)
+    assert sum(270 <= r.at < 330 for r in wave) == pytest.approx(45 * 60, rel=0.06)
+    assert sum(r.at < 30 for r in wave) == pytest.approx(5 * 30, rel=0.25)
+    steps = traces.ladder(steps=[(8, 90), (0, 30), (18, 120)], isl=10, osl=2)
+    assert [sum(a <= r.at < b for r in steps) for a, b in ((90, 120), (240, 1e9))] == [0, 0]
+    assert sum(r.at < 90 for r in steps) == pytest.approx(720, rel=0.1)
+    burst = traces.bursts(low=2, high=40, every=100, length=20, seconds=1000, isl=10, osl=2)
+    by_second = [sum(s <= r.at < s + 10 for r in burst) / 10 for s in range(0, 1000, 10)]
+    assert min(by_second) < 4
+    assert max(by_second) > 30
+    assert traces.constant(rate=0, seconds=10, isl=1, osl=1) == []
+    assert burst == traces.bursts(low=2, high=40, every=100, length=20, seconds=1000, isl=10, osl=2)
