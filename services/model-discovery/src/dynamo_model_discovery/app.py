@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
 
-from dynamo_shared.runtime import ServiceContext
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
+from dynamo_shared.runtime import Result, ServiceContext
+from dynamo_shared.runtime.controller import Controller, Counts, now
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_model_discovery import routing
+from dynamo_model_discovery.events import Reporter
+from dynamo_model_discovery.lora.api import HttpWorkerApi
+from dynamo_model_discovery.lora.keeper import AdapterKeeper
+from dynamo_model_discovery.metrics import AdapterMetrics
+from dynamo_model_discovery.models.status import ENDPOINTS_READY
+from dynamo_model_discovery.reconcilers.model import ModelReconciler
+from dynamo_model_discovery.routing import Concern, Task
+
+KubeObject = dict[str, Any]
 
 NAME = "model-discovery"
+READS: tuple[Resource, ...] = (DYNAMO_MODELS, ENDPOINT_SLICES, PODS)
+#: While many workers load an adapter, how often the model is looked at to tell how far that is. Seconds.
+PROGRESS = 0.2
+#: How often adapters are counted for the metric. Seconds.
+COUNT_INTERVAL = 5.0
 
 
 class ModelDiscoveryService:
@@ -16,5 +39,87 @@ class ModelDiscoveryService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        context.health.ok(NAME)
-        await asyncio.Event().wait()
+        settings = context.settings.platform.model_discovery
+        metrics = AdapterMetrics(context.metrics.registry)
+        api = HttpWorkerApi(
+            timeout=settings.request_timeout,
+            concurrency=settings.concurrency,
+            proxy=settings.proxy,
+            observe=metrics.requested,
+        )
+        try:
+            async with api:
+                await _Models(context, api, metrics).serve()
+        finally:
+            metrics.close()
+
+
+class _Models(Controller[Task]):
+    """DynamoModels."""
+
+    def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: AdapterMetrics) -> None:
+        super().__init__(context, NAME, READS)
+        routing.index(self.cache)
+        settings = context.settings.platform.model_discovery
+        self._metrics = metrics
+        reporter = Reporter(self.recorder, self.publisher, lambda key: self.cache.get(DYNAMO_MODELS, key))
+        self._keeper = AdapterKeeper(
+            api,
+            settings,
+            (context.queue(f"{NAME}-workers"), context.queue(f"{NAME}-failing-workers")),
+            reporter,
+            may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
+            changed=lambda key: self.look_at(Task(Concern.MODEL, key), PROGRESS),
+            clock=context.clock,
+        )
+        statuses = StatusWriter(self.kube, self.cache, context.clock)
+        self._models = ModelReconciler(
+            self.kube, self.cache, statuses, self._keeper, reporter, settings, context.clock, now
+        )
+        self.ownership.on_loss(self._keeper.disown)
+
+    def tasks_for(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> Iterable[Task]:
+        """Models whose workers, or whose rivals, changed."""
+        return routing.tasks_for(self.cache, resource, key, old, new)
+
+    def all_tasks(self) -> Iterable[Task]:
+        """Every model."""
+        return [Task(Concern.MODEL, key_of(model)) for model in self.cache.list(DYNAMO_MODELS)]
+
+    async def reconcile(self, task: Task) -> Result:
+        """Look at one model."""
+        return await self._models.reconcile(task.key)
+
+    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        """What is gone owes nothing any more."""
+        if old is None or (new is not None and new["metadata"]["uid"] == old["metadata"]["uid"]):
+            return
+        if resource == DYNAMO_MODELS and self.ownership.owns(key):
+            self._models.gone(old)
+        elif resource == PODS:
+            self._keeper.pod_gone(old["metadata"]["uid"])
+
+    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """Workers are asked beside the reconciling."""
+        return {"adapters": self._keeper.run(), "adapter-count": self._count_adapters()}
+
+    def counts(self) -> Counts:
+        """Models by whether they are served."""
+        counted = Counter(
+            (model["metadata"]["namespace"], _readiness(model))
+            for model in self.cache.list(DYNAMO_MODELS)
+            if self.ownership.owns(key_of(model))
+        )
+        return {Concern.MODEL: counted}
+
+    async def _count_adapters(self) -> None:
+        while True:
+            self._metrics.counted(self._keeper.standings())
+            await asyncio.sleep(COUNT_INTERVAL)
+
+
+def _readiness(model: KubeObject) -> str:
+    found = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
+    return "ready" if found is not None and found["status"] == "True" else "not_ready"

@@ -6,6 +6,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from dynamo_shared.api.base_models import base_model_hash
+
 from dynamo_pod_builder.render.errors import RenderError
 
 #: Names of Services (RFC 1035) and values of labels: both end at 63 characters.
@@ -69,7 +71,7 @@ def _fnv1a(text: str) -> int:
 
 def model_hash(model: str) -> str:
     """Eight hex digits that stand for a model name, which may hold what labels and names may not."""
-    return hashlib.sha256(model.encode()).hexdigest()[:8]
+    return base_model_hash(model)
 
 
 def model_service(model: str) -> str:

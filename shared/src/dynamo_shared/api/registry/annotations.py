@@ -23,8 +23,8 @@ ENABLE_METRICS = _add(
 LAST_APPLIED_HASH = _add(
     "nvidia.com/last-applied-hash",
     "Remembers what was written last, so that an object which has not changed is not written again.",
-    set_by="pod-builder",
-    read_by="pod-builder",
+    set_by="pod-builder, scaler",
+    read_by="pod-builder, scaler",
     values="sha256 (hex) of the desired object",
     where="all children",
 )
@@ -100,6 +100,14 @@ DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _add(
     read_by="pod-builder",
     values="`true` disables",
     where="pod templates",
+)
+AUTOSCALING = _add(
+    "nvidia.com/dynamo-autoscaling",
+    "Autoscalers that the platform makes beside the adapters of a graph's components.",
+    set_by="user",
+    read_by="scaler, admission",
+    values="YAML or JSON: the contract dynamo-autoscaling",
+    where="DGDs",
 )
 ENABLE_GROVE = _add(
     "nvidia.com/enable-grove",
@@ -249,6 +257,15 @@ ADDITIONAL_RESOURCES = _add(
     where="DGDRs",
     stability=Stability.EVOLVING,
 )
+REQUEST_UID = _add(
+    "dgdr.nvidia.com/uid",
+    "The very request that an object was made for, which another one of the same name is not.",
+    set_by="planner",
+    read_by="planner",
+    values="UID of the DynamoGraphDeploymentRequest",
+    where="DGDs, ConfigMaps, Jobs",
+    stability=Stability.EVOLVING,
+)
 GENERATED_DGD_SPEC = _add(
     "nvidia.com/generated-dgd-spec",
     "The graph that profiling gave, kept until it is made.",
@@ -272,7 +289,7 @@ SCALING_POLICY = _add(
     "How far and how fast scale commands may scale the components of a graph, where it differs from the settings.",
     set_by="user",
     read_by="scaler",
-    values="YAML or JSON, by component or `*`: `{Decode: {min: 2, max: 8, up: {step: 2}, down: {cooldown: 5m}}}`",
+    values="YAML or JSON, by component or `*`: `{Decode: {min: 2, max: 8, up: {step: 2, cooldown: 30s}, down: {cooldown: 5m}}}`",
     where="DGDs",
     stability=Stability.EVOLVING,
 )
@@ -292,5 +309,14 @@ LAST_SCALED = _add(
     read_by="scaler",
     values="JSON, by component",
     where="DGDs, scaling adapters",
+    stability=Stability.EVOLVING,
+)
+LOADED_ADAPTER = _add(
+    "nvidia.com/loaded-adapter",
+    "Which LoRA adapters workers may have loaded for a model, so that they are unloaded when it changes or goes.",
+    set_by="model-discovery",
+    read_by="model-discovery",
+    values="JSON: name, hash of the source, earlier names",
+    where="DynamoModels",
     stability=Stability.EVOLVING,
 )

@@ -1,0 +1,118 @@
+"""What adapter a DynamoModel asks for, and what is remembered of those that were loaded for it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
+from dynamo_shared.api.v1alpha1.enums import ModelType
+
+KubeObject = dict[str, Any]
+
+SCHEMES = ("s3", "hf", "file")
+"""Where Dynamo's workers load adapters from: an object store, Hugging Face, a path that the worker has mounted."""
+
+LONGEST = 2048
+"""Characters of a name or a URI; longer ones do not fit into the request line that unloads them."""
+
+#: Names that are remembered as to be unloaded; an older one is forgotten when more changes pile up than this.
+REMEMBERED = 16
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BLANK = re.compile(r"\s")
+
+
+class InvalidAdapter(Exception):
+    """An adapter that cannot be loaded; `reason` is for the condition, the message says what to change."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter: the name that clients ask for, and where workers load it from."""
+
+    name: str
+    uri: str
+
+    @property
+    def source(self) -> str:
+        """A hash of the URI, which may hold what is nobody else's business."""
+        return hashlib.sha256(self.uri.encode()).hexdigest()[:16]
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What may be loaded for a DynamoModel, kept in its annotation: written before a worker is asked."""
+
+    name: str
+    source: str
+    previous: tuple[str, ...] = ()
+    """names that were loaded before, or the same from another source, and that some worker may still have"""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that some worker may have loaded."""
+        return tuple(dict.fromkeys((self.name, *self.previous)))
+
+
+def is_lora(spec: Mapping[str, Any]) -> bool:
+    """Whether workers have to load the model. In any case, as the reference's controller reads it."""
+    return str(spec.get("modelType", "")).lower() == ModelType.LORA.value
+
+
+def adapter_of(spec: Mapping[str, Any]) -> Adapter:
+    """The adapter that a spec of type lora asks for. Raises InvalidAdapter; admission may have been away."""
+    name, uri = str(spec.get("modelName", "")), str((spec.get("source") or {}).get("uri", ""))
+    allowed = "allowed are s3://bucket/path, hf://organization/name and file:///path"
+    if not name or len(name) > LONGEST or name in (".", "..") or _CONTROL.search(name):
+        raise InvalidAdapter("InvalidName", f"spec.modelName: {name[:80]!r} cannot be a path segment of a URL")
+    if not uri:
+        raise InvalidAdapter("InvalidSource", f"spec.source.uri: required for modelType lora; {allowed}")
+    if len(uri) > LONGEST or _CONTROL.search(uri) or _BLANK.search(uri):
+        raise InvalidAdapter("InvalidSource", f"spec.source.uri: at most {LONGEST} characters, no blanks; {allowed}")
+    scheme, separator, _ = uri.partition("://")
+    if not separator or scheme not in SCHEMES:
+        raise InvalidAdapter("InvalidSource", f"spec.source.uri: {scheme[:20]!r} is not supported; {allowed}")
+    if _has_credentials(uri):
+        message = "spec.source.uri: holds a user name or password; give workers their credentials by variables"
+        raise InvalidAdapter("InvalidSource", message)
+    return Adapter(name, uri)
+
+
+def record_of(model: KubeObject) -> Record | None:
+    """What was remembered; None where nothing was loaded yet, or the annotation was damaged."""
+    text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
+    with contextlib.suppress(msgspec.DecodeError, ValueError):
+        return msgspec.json.decode(text, type=Record)
+    return None
+
+
+def written(record: Record) -> str:
+    """The annotation's value."""
+    return msgspec.json.encode(record).decode()
+
+
+def advanced(record: Record | None, adapter: Adapter) -> Record:
+    """What has to be remembered before the adapter is loaded anywhere."""
+    if record is None:
+        return Record(adapter.name, adapter.source)
+    if (record.name, record.source) == (adapter.name, adapter.source):
+        return record
+    previous = tuple(dict.fromkeys((*record.previous, record.name)))
+    return Record(adapter.name, adapter.source, previous[-REMEMBERED:])
+
+
+def _has_credentials(uri: str) -> bool:
+    try:
+        return "@" in urlsplit(uri).netloc
+    except ValueError:
+        return True

@@ -1,0 +1,86 @@
+"""Reading what workers answer. They are not trusted: whatever comes is a listing, or a reason why it is none."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+#: Characters of a worker's message that are repeated in status, Events and logs.
+MESSAGE_LIMIT = 300
+
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\")]+")
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd]+")
+
+
+class LoraError(Exception):
+    """A worker did not do, or did not say, what it was asked; the message is for people. It is tried again."""
+
+    def __init__(self, message: str, *, outcome: str = "error", unanswered: bool = False) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        """in a word, for metrics"""
+        self.unanswered = unanswered
+        """whether the worker may do it yet: it got the request, and its answer did not come"""
+
+
+def names_in(content: bytes) -> frozenset[str] | None:
+    """Adapters or models that a listing names; None where it is no listing.
+
+    Dynamo's workers answer `{"loras": {name: id}}`; lists of names or of objects and OpenAI's `{"data": [{"id": ...}]}` are
+    read as well. An id below zero is a place kept for an adapter that is still being loaded.
+    """
+    answer = _json(content)
+    if isinstance(answer, dict):
+        if answer.get("status") == "error":
+            return None
+        answer = answer["loras"] if "loras" in answer else answer.get("data")
+    if isinstance(answer, dict):
+        return frozenset(name for name, id_ in answer.items() if not (isinstance(id_, int) and id_ < 0))
+    if isinstance(answer, list):
+        return frozenset(name for each in answer if (name := _name(each)))
+    return None
+
+
+def complaint(content: bytes) -> str:
+    """What an answer says went wrong, as one short line without credentials; empty where it says nothing."""
+    answer = _json(content)
+    said: Any = answer
+    if isinstance(answer, dict):
+        said = next((answer[key] for key in ("message", "error", "detail") if answer.get(key)), "")
+        if isinstance(said, dict):
+            said = said.get("message", "")
+    elif answer is None:
+        said = content[: 4 * MESSAGE_LIMIT].decode(errors="replace")
+    return one_line(str(said))
+
+
+def is_refusal(content: bytes) -> bool:
+    """Whether an answer of 2xx is an error all the same."""
+    answer = _json(content)
+    return isinstance(answer, dict) and answer.get("status") == "error"
+
+
+def one_line(text: str) -> str:
+    """A text of a stranger as it can be shown: one line, short, without credentials and signed queries."""
+    line = " ".join(_UNPRINTABLE.sub(" ", text[: 8 * MESSAGE_LIMIT]).split())
+    line = _QUERY.sub("?...", _USERINFO.sub("", line))
+    return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 3] + "..."
+
+
+def _name(entry: Any) -> str:
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, dict):
+        found = next((entry[key] for key in ("lora_name", "name", "id") if entry.get(key)), "")
+        return found if isinstance(found, str) else ""
+    return ""
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None

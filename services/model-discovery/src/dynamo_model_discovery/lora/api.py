@@ -1,0 +1,203 @@
+"""The LoRA management of workers over HTTP, held in bounds: what leaves, whom it reaches, how long and how much comes back.
+
+Only URLs of workers that `models.workers` found are called. Redirects are refused, proxies of the environment and cookies
+are not used, an answer is read up to a mebibyte, unpacked by nobody, and a request ends after its time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.answers import LoraError, complaint, is_refusal, names_in
+
+PATHS = ("/v1/loras", "/loras")
+"""Where workers offer it: Dynamo's own, and what some offer only."""
+
+MODELS = "/v1/models"
+"""Where a worker that lists no adapters may still list its models."""
+
+#: Bytes of an answer that are read: a thousand adapters take a tenth of it.
+ANSWER_LIMIT = 1 << 20
+#: A pod that is there accepts within milliseconds. Seconds.
+CONNECT_WITHIN = 3.0
+
+#: Statuses that mean "not here", of a path or of a method.
+_ABSENT = frozenset({404, 405, 501})
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "dynamo-model-discovery"}
+
+Observer = Callable[[str, str, float], None]
+"""Called after each request with what it was for, how it ended and its seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a worker says it has loaded, and where it said so."""
+
+    names: frozenset[str]
+    path: str | None
+    """path of its LoRA management; None where only its models are listed"""
+
+
+class WorkerApi(Protocol):
+    """The LoRA management of workers. All methods raise LoraError."""
+
+    async def listing(self, url: str) -> Listing:
+        """What the worker has loaded."""
+        ...
+
+    async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
+        """Ask the worker to load an adapter; `path` as its listing has it."""
+        ...
+
+    async def unload(self, url: str, path: str | None, name: str) -> bool:
+        """Ask the worker to unload an adapter; False where it does not say that it did."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    content: bytes
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def said(self) -> str:
+        text = complaint(self.content)
+        return f"HTTP {self.status}: {text}" if text else f"HTTP {self.status}"
+
+
+class HttpWorkerApi:
+    """`WorkerApi` over HTTP. Enter it to open its connections."""
+
+    def __init__(
+        self, *, timeout: float, concurrency: int, proxy: str = "", observe: Observer = lambda *_: None
+    ) -> None:
+        self._timeout = timeout
+        self._concurrency = concurrency
+        self._proxy = proxy or None
+        self._observe = observe
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._concurrency, keepalive_timeout=2.0),
+            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(CONNECT_WITHIN, self._timeout)),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_HEADERS,
+            auto_decompress=False,
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def listing(self, url: str) -> Listing:
+        """What the worker has loaded, by the first of its lists that there is."""
+        for path in (*PATHS, MODELS):
+            answer = await self._request("probe", "GET", url + path)
+            if answer.status in _ABSENT:
+                continue
+            if not answer.ok:
+                raise LoraError(f"GET {path}: {answer.said}")
+            names = names_in(answer.content)
+            if names is None:
+                raise LoraError(f"GET {path}: {complaint(answer.content) or 'the answer is no list of adapters'}")
+            return Listing(names, path if path in PATHS else None)
+        raise LoraError(
+            f"the worker has none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",
+            outcome="absent",
+        )
+
+    async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
+        """Ask for an adapter. An answer of 2xx is a promise; what it is worth the next listing tells."""
+        body = {"lora_name": adapter.name, "source": {"uri": adapter.uri}}
+        answer, asked = None, ""
+        for asked in (path,) if path else PATHS:
+            answer = await self._request("load", "POST", url + asked, body)
+            if answer.status not in _ABSENT:
+                break
+        assert answer is not None
+        if not answer.ok or is_refusal(answer.content):
+            raise LoraError(f"POST {asked}: {answer.said}")
+
+    async def unload(self, url: str, path: str | None, name: str) -> bool:
+        """Ask to let an adapter go. Whatever else it answers than 2xx, only its listing tells whether it is loaded."""
+        segment = quote(name, safe="")
+        for asked in (path,) if path else PATHS:
+            answer = await self._request("unload", "DELETE", f"{url}{asked}/{segment}")
+            if answer.status not in _ABSENT:
+                return answer.ok and not is_refusal(answer.content)
+        return False
+
+    async def _request(self, what: str, method: str, url: str, body: dict[str, Any] | None = None) -> _Answer:
+        started = time.perf_counter()
+        outcome = "ok"
+        try:
+            answer = await self._exchange(method, url, body)
+            if not answer.ok:
+                outcome = f"http_{answer.status // 100}xx"
+        except LoraError as error:
+            outcome = error.outcome
+            raise
+        else:
+            return answer
+        finally:
+            self._observe(what, outcome, time.perf_counter() - started)
+
+    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None) -> _Answer:
+        if self._session is None:
+            raise RuntimeError("not entered")
+        # The path is escaped already: escaped anew, `%2F` would become a slash or `%252F`.
+        where = URL(url, encoded=True)
+        asked = f"{method} {where.raw_path}"
+        try:
+            async with self._session.request(
+                method, where, json=body, allow_redirects=False, proxy=self._proxy
+            ) as response:
+                if 300 <= response.status < 400:
+                    raise LoraError(f"{asked}: HTTP {response.status}, redirects are not followed", outcome="redirect")
+                return _Answer(response.status, await _bounded(response, asked))
+        except aiohttp.ConnectionTimeoutError:
+            raise LoraError(f"{asked}: no connection within {CONNECT_WITHIN:g} s", outcome="unreachable") from None
+        except TimeoutError:
+            raise LoraError(
+                f"{asked}: no answer within {self._timeout:g} s", outcome="timeout", unanswered=True
+            ) from None
+        except aiohttp.ClientConnectorError as error:
+            said = error.os_error.strerror or type(error.os_error).__name__
+            raise LoraError(f"{asked}: cannot be reached: {said}", outcome="unreachable") from None
+        except (aiohttp.ClientError, ConnectionError, ValueError, asyncio.IncompleteReadError) as error:
+            raise LoraError(
+                f"{asked}: the answer broke off ({type(error).__name__})", outcome="broken", unanswered=True
+            ) from None
+
+
+async def _bounded(response: aiohttp.ClientResponse, asked: str) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > ANSWER_LIMIT:
+            # Not released but closed: what is still coming is not read.
+            response.close()
+            raise LoraError(f"{asked}: the answer is longer than {ANSWER_LIMIT} bytes", outcome="too_large")
+        chunks.append(chunk)
+    return b"".join(chunks)

@@ -1,0 +1,125 @@
+"""What a DynamoModel's status says, from the workers that were found and how things stand with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api.conditions import condition
+
+from dynamo_model_discovery.models.workers import Found, Worker
+
+KubeObject = dict[str, Any]
+
+ENDPOINTS_READY = "EndpointsReady"
+SERVICES_FOUND = "ServicesFound"
+
+#: Pods and failures that a message names; it says how many more there are.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a model is served, in a word and in a sentence."""
+
+    ready: bool
+    reason: str
+    message: str
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """by pod: why it has not loaded the adapter"""
+
+
+def base_verdict(found: Found, base: str) -> Verdict:
+    """Of a model that nobody has to load: it is served where its workers are ready."""
+    if not found.ready:
+        return nobody(found, base)
+    count = len(found.ready)
+    return Verdict(True, "EndpointsDiscovered", f"{_workers(count)} {base!r}{_absent(found)}")
+
+
+def adapter_verdict(found: Found, base: str, loaded: Sequence[Worker], failures: Mapping[str, str]) -> Verdict:
+    """Of an adapter: it is served where all ready workers have it loaded."""
+    total = len(found.ready)
+    if not total:
+        return nobody(found, base)
+    have = f"{len(loaded)} of {total} {'worker has' if total == 1 else 'workers have'} the adapter loaded"
+    if len(loaded) == total:
+        return Verdict(True, "AllEndpointsReady", have + _absent(found))
+    return Verdict(False, "NotReady", f"{have}{_failing(failures)}{_absent(found)}", failures)
+
+
+def unloading_verdict(workers: int, failures: Mapping[str, str]) -> Verdict:
+    """Of an adapter that is being deleted while so many workers may still have it."""
+    have = "1 worker may" if workers == 1 else f"{workers} workers may"
+    return Verdict(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
+
+
+def nobody(found: Found, base: str) -> Verdict:
+    """Of a model without ready workers."""
+    if found.absent:
+        return Verdict(False, "NoEndpoints", f"no worker serves {base!r}{_absent(found)}")
+    message = f"no worker serves {base!r}: no pod of this namespace belongs to a component with modelRef.name {base!r}"
+    return Verdict(False, "NoEndpoints", message)
+
+
+def status_of(
+    model: KubeObject, found: Found, verdict: Verdict, serving: Sequence[Worker], now: datetime
+) -> KubeObject:
+    """The whole status; `serving` are the workers that have the model loaded."""
+    before = model.get("status", {}).get("conditions") or ()
+    generation = model["metadata"].get("generation", 0)
+    has = {worker.uid for worker in serving}
+    endpoints = [{"address": worker.url, "podName": worker.pod, "ready": worker.uid in has} for worker in found.ready]
+    services = _services(found)
+    return {
+        **({"endpoints": endpoints} if endpoints else {}),
+        "readyEndpoints": sum(entry["ready"] is True for entry in endpoints),
+        "totalEndpoints": len(endpoints),
+        "conditions": [
+            condition(
+                before,
+                type_,
+                status=each.ready,
+                reason=each.reason,
+                message=each.message,
+                generation=generation,
+                now=now,
+            )
+            for type_, each in ((ENDPOINTS_READY, verdict), (SERVICES_FOUND, services))
+        ],
+    }
+
+
+def _services(found: Found) -> Verdict:
+    if not found.services:
+        message = "no EndpointSlice of this namespace is of a Service of the base model"
+        return Verdict(False, "NoServicesFound", message)
+    return Verdict(True, "ServicesFound", f"EndpointSlices of {', '.join(found.services[:NAMED])}")
+
+
+def _workers(count: int) -> str:
+    return "1 worker serves" if count == 1 else f"{count} workers serve"
+
+
+def _failing(failures: Mapping[str, str]) -> str:
+    if not failures:
+        return ""
+    shown = [f"{pod}: {failures[pod]}" for pod in sorted(failures)[:NAMED]]
+    return f"; {len(failures)} failing: {'; '.join(shown)}{_more(len(failures))}"
+
+
+def _absent(found: Found) -> str:
+    if not found.absent:
+        return ""
+    reasons = Counter(why for _, why in found.absent)
+    if len(found.absent) <= NAMED:
+        return "; not among them: " + ", ".join(f"{pod} ({why})" for pod, why in found.absent)
+    parts = ", ".join(f"{count} pods ({why})" for why, count in reasons.most_common(NAMED))
+    return f"; not among them: {parts}"
+
+
+def _more(count: int) -> str:
+    return f"; and {count - NAMED} more" if count > NAMED else ""

@@ -1,0 +1,172 @@
+"""Which workers serve a base model, and which of them may be called.
+
+A worker is a pod of the model's own namespace that carries the label of the base model, as pod-builder writes it. Its
+address is the one that its kubelet reported in the pod's status, never what stands in an EndpointSlice: whoever may
+write slices could otherwise make the platform call any address. Slices say which of these pods are endpoints, and ready.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import PODS
+
+KubeObject = dict[str, Any]
+
+SERVICE_NAME = "kubernetes.io/service-name"
+"""Label of a slice: the Service that it is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A pod that serves a base model and may be called."""
+
+    pod: str
+    uid: str
+    url: str
+    """`http://10.0.0.7:9090`; IPv6 in brackets"""
+    incarnation: str = ""
+    """another one once a container was started again: what it had loaded is gone then"""
+    ready: bool = True
+    """whether the pod is ready and an EndpointSlice has it so"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is of a base model in a namespace."""
+
+    workers: tuple[Worker, ...] = ()
+    services: tuple[str, ...] = ()
+    """names of Services whose slices there are"""
+    absent: tuple[tuple[str, str], ...] = ()
+    """pods that are no ready endpoint, and why not"""
+
+    @property
+    def ready(self) -> tuple[Worker, ...]:
+        """Those that serve."""
+        return tuple(worker for worker in self.workers if worker.ready)
+
+
+def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, port: int) -> Found:
+    """Workers among the pods of a base model, in the order of their names.
+
+    `pods` and `slices` are those of one namespace that carry the model's hash. `port` is that of LoRA management.
+    """
+    endpoints = _ready_endpoints(slices)
+    workers: list[Worker] = []
+    absent: list[tuple[str, str]] = []
+    for pod in sorted(pods, key=lambda each: str(each["metadata"]["name"])):
+        name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
+        if _is_ending(pod):
+            continue
+        host, refusal = _host(pod)
+        if host is None:
+            absent.append((name, refusal))
+            continue
+        why = _unready(pod, endpoints)
+        if why:
+            absent.append((name, why))
+        workers.append(Worker(name, uid, f"http://{host}:{port}", _incarnation(pod), not why))
+    services = {each["metadata"].get("labels", {}).get(SERVICE_NAME, "") for each in slices}
+    return Found(tuple(workers), tuple(sorted(services - {""})), tuple(absent))
+
+
+def base_model_of(obj: KubeObject) -> tuple[str, ...]:
+    """Index of pods and slices: namespace and hash of the base model, where it has one."""
+    metadata = obj["metadata"]
+    digest = metadata.get("labels", {}).get(labels.BASE_MODEL_HASH)
+    return (index_value(metadata.get("namespace", ""), digest),) if digest else ()
+
+
+def index_value(namespace: str, digest: str) -> str:
+    """What the index has for a base model in a namespace."""
+    return f"{namespace}/{digest}"
+
+
+def matters(pod: KubeObject) -> tuple[Any, ...]:
+    """What is read of a pod: a change of anything else is no reason to look again."""
+    status = pod.get("status", {})
+    return (
+        *base_model_of(pod),
+        pod["metadata"].get("uid"),
+        _is_ending(pod),
+        _is_ready(pod),
+        status.get("podIP"),
+        tuple(entry.get("ip") for entry in status.get("podIPs") or ()),
+        _incarnation(pod),
+    )
+
+
+def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], frozenset[str]]:
+    """(pod, uid or "") -> addresses at which slices have it ready. Unknown readiness counts as ready, as Kubernetes says."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for each in slices:
+        namespace = each["metadata"].get("namespace", "")
+        for endpoint in each.get("endpoints") or ():
+            target = endpoint.get("targetRef") or {}
+            if target.get("kind") != PODS.kind or target.get("namespace", namespace) != namespace:
+                continue
+            if (endpoint.get("conditions") or {}).get("ready") is False:
+                continue
+            identity = (str(target.get("name", "")), str(target.get("uid", "")))
+            found.setdefault(identity, set()).update(endpoint.get("addresses") or ())
+    return {identity: frozenset(addresses) for identity, addresses in found.items()}
+
+
+def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) -> str:
+    """Why a pod is no ready endpoint; empty where it is one."""
+    if not _is_ready(pod):
+        return "it is not ready"
+    name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
+    listed = endpoints.get((name, uid), frozenset()) | endpoints.get((name, ""), frozenset())
+    if listed.isdisjoint(_addresses(pod)):
+        return "no EndpointSlice has it ready"
+    return ""
+
+
+def _is_ending(pod: KubeObject) -> bool:
+    return "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _is_ready(pod: KubeObject) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+
+
+def _addresses(pod: KubeObject) -> list[str]:
+    status = pod.get("status", {})
+    found = [status.get("podIP"), *(entry.get("ip") for entry in status.get("podIPs") or ())]
+    return [address for address in found if address]
+
+
+def _host(pod: KubeObject) -> tuple[str | None, str]:
+    """The pod's first address as a URL has it, or None and why it is not called."""
+    addresses = _addresses(pod)
+    if not addresses:
+        return None, "it has no address yet"
+    try:
+        address = ipaddress.ip_address(addresses[0])
+    except ValueError:
+        return None, f"its address {addresses[0]!r} is none"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    # A pod network has none of these: they lead to this process's own host, to a cloud's metadata, or to many.
+    if (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+        or address.is_reserved
+        or (isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None)
+    ):
+        return None, f"its address {address} is not one of a pod network and is not called"
+    return (f"[{address}]" if address.version == 6 else str(address)), ""
+
+
+def _incarnation(pod: KubeObject) -> str:
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    return ",".join(sorted(f"{entry.get('name')}:{entry.get('restartCount', 0)}" for entry in statuses))

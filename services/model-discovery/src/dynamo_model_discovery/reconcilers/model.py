@@ -1,0 +1,244 @@
+"""A DynamoModel: its workers are found, its adapter is asked of them, and its status tells how far that is.
+
+What can happen, in this order:
+
+1. It is gone: nothing is asked for it any more.
+2. It is being deleted: its adapter is unloaded everywhere, for so long and no longer; then our finalizer goes.
+3. It is a model that nobody has to load: its workers are those that are ready.
+4. It is an adapter that cannot be loaded (its name, its source, or the name is another model's): the status says so.
+5. It is an adapter: what may be loaded is remembered, then the keeper is told what shall be; the status says what is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, GROUP, PODS, ObjectKey, key_of
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_model_discovery.events import Reporter
+from dynamo_model_discovery.lora.adapter import (
+    Adapter,
+    InvalidAdapter,
+    Record,
+    adapter_of,
+    advanced,
+    is_lora,
+    record_of,
+    written,
+)
+from dynamo_model_discovery.lora.keeper import AdapterKeeper
+from dynamo_model_discovery.models.status import (
+    ENDPOINTS_READY,
+    Verdict,
+    adapter_verdict,
+    base_verdict,
+    status_of,
+    unloading_verdict,
+)
+from dynamo_model_discovery.models.workers import Found, Worker, find_workers, index_value
+from dynamo_model_discovery.routing import BASE_MODEL_INDEX, served_by
+
+KubeObject = dict[str, Any]
+
+FINALIZER = f"{GROUP}/finalizer"
+"""The reference's (operator behaviour, section 6): models that it has seen are deleted as ours are."""
+
+
+@dataclass(slots=True)
+class ModelReconciler:
+    """Looks at one DynamoModel."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    statuses: StatusWriter
+    keeper: AdapterKeeper
+    reporter: Reporter
+    settings: ModelDiscovery
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    #: By uid: when unloading began, by the clock.
+    _deleting: dict[str, float] = field(default_factory=dict)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """Make it so, as far as it can be now."""
+        model = self.cache.get(DYNAMO_MODELS, key)
+        if model is None or "spec" not in model:
+            return Result()
+        found = self._found(model)
+        if "deletionTimestamp" in model["metadata"]:
+            return await self._delete(model, found)
+        spec = model["spec"]
+        base = spec.get("baseModelName", "")
+        if not is_lora(spec):
+            return await self._say(model, found, base_verdict(found, base), found.ready)
+        try:
+            adapter = adapter_of(spec)
+            self._check_name(model, adapter.name)
+        except InvalidAdapter as invalid:
+            self.keeper.prune(model["metadata"]["uid"], found.workers)
+            return await self._say(model, found, Verdict(False, invalid.reason, str(invalid)), ())
+        remembered = await self._remember(model, advanced(record_of(model), adapter))
+        if remembered is None:
+            return Result()
+        model, record = remembered
+        return await self._keep(model, found, adapter, record)
+
+    def gone(self, model: KubeObject) -> None:
+        """A model does not exist any more; what its workers still owe is done, or was left to the keeper."""
+        self.statuses.forget(DYNAMO_MODELS, model)
+        self.reporter.gone(model)
+        self._deleting.pop(model["metadata"]["uid"], None)
+        self.keeper.leave(model, self._to_unload(model))
+
+    async def _keep(self, model: KubeObject, found: Found, adapter: Adapter, record: Record) -> Result:
+        """Have the adapter on all workers."""
+        uid, base = model["metadata"]["uid"], model["spec"].get("baseModelName", "")
+        standings = self.keeper.want(key_of(model), uid, found.workers, adapter, record.previous)
+        loaded = [worker for worker in found.ready if standings[worker.uid].loaded]
+        failures = {
+            standings[worker.uid].worker.pod: standings[worker.uid].failure
+            for worker in found.ready
+            if standings[worker.uid].failure
+        }
+        if record.previous and all(standing.settled for standing in standings.values()):
+            remembered = await self._remember(model, Record(record.name, record.source))
+            if remembered is None:
+                return Result()
+            model = remembered[0]
+        return await self._say(model, found, adapter_verdict(found, base, loaded, failures), loaded)
+
+    async def _delete(self, model: KubeObject, found: Found) -> Result:
+        """Have the adapter on no worker, and let the object go; after a while in any case."""
+        metadata = model["metadata"]
+        uid = metadata["uid"]
+        if FINALIZER not in metadata.get("finalizers", ()):
+            return Result()
+        names = self._to_unload(model)
+        began = self._deleting.setdefault(uid, self.clock())
+        standings = self.keeper.want(key_of(model), uid, found.workers, None, names) if names else {}
+        unsettled = [standing for standing in standings.values() if not standing.settled]
+        left = began + self.settings.unload_within - self.clock()
+        if unsettled and left > 0:
+            failures = {standing.worker.pod: standing.failure for standing in unsettled if standing.failure}
+            again = await self._say(model, found, unloading_verdict(len(unsettled), failures), ())
+            return Result(requeue_after=min(left, again.requeue_after or left))
+        if unsettled:
+            self.reporter.left(model, self.keeper.leave(model, names), names)
+        else:
+            self.reporter.cleaned(model, names, len(standings))
+            self.keeper.drop(uid)
+        await self._let_go(model)
+        return Result()
+
+    def _to_unload(self, model: KubeObject) -> tuple[str, ...]:
+        """Names that may be loaded for a model, less those that another model has taken over."""
+        spec, record = model.get("spec", {}), record_of(model)
+        if record is None:
+            # The reference operator loads without remembering, and its finalizer says that it did.
+            names: tuple[str, ...] = (spec["modelName"],) if is_lora(spec) and spec.get("modelName") else ()
+        else:
+            names = record.names
+        taken = {
+            other_record.name
+            for other in self._others(model)
+            if "deletionTimestamp" not in other["metadata"] and (other_record := record_of(other)) is not None
+        }
+        return tuple(name for name in names if name not in taken)
+
+    def _check_name(self, model: KubeObject, name: str) -> None:
+        """A name on a worker is one adapter: of several models that ask for it, one has it. Raises InvalidAdapter."""
+        for other in self._others(model):
+            spec, record = other.get("spec", {}), record_of(other)
+            leaving = "deletionTimestamp" in other["metadata"]
+            if leaving:
+                # What it loaded is unloaded first.
+                holds = (
+                    FINALIZER in other["metadata"].get("finalizers", ()) and record is not None and record.name == name
+                )
+            else:
+                holds = is_lora(spec) and spec.get("modelName") == name and _rank(other, name) < _rank(model, name)
+            if holds:
+                whose = f"DynamoModel {other['metadata']['name']!r}"
+                message = (
+                    f"{whose}, which has loaded {name!r}, is being deleted: this one is loaded after that"
+                    if leaving
+                    else f"spec.modelName: {name!r} is loaded for {whose} already; choose another name, or delete that one"
+                )
+                raise InvalidAdapter("NameTaken", message)
+
+    def _others(self, model: KubeObject) -> list[KubeObject]:
+        """All other models of the same base in the namespace."""
+        uid = model["metadata"]["uid"]
+        found = [
+            each for value in served_by(model) for each in self.cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value)
+        ]
+        return [each for each in found if each["metadata"]["uid"] != uid]
+
+    def _found(self, model: KubeObject) -> Found:
+        namespace, base = model["metadata"]["namespace"], model["spec"].get("baseModelName", "")
+        value = index_value(namespace, base_model_hash(base))
+        return find_workers(
+            self.cache.by_index(PODS, BASE_MODEL_INDEX, value),
+            self.cache.by_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, value),
+            port=self.settings.worker_port,
+        )
+
+    async def _remember(self, model: KubeObject, record: Record) -> tuple[KubeObject, Record] | None:
+        """Write down what may be loaded, with the finalizer that sees to its end; None where the model is gone."""
+        finalizers = model["metadata"].get("finalizers", [])
+        if record == record_of(model) and FINALIZER in finalizers:
+            return model, record
+        kept = finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]
+        changes = {"finalizers": kept, "annotations": {LOADED_ADAPTER: written(record)}}
+        patched = await self._patch(model, changes)
+        return None if patched is None else (patched, record)
+
+    async def _let_go(self, model: KubeObject) -> None:
+        rest = [each for each in model["metadata"].get("finalizers", ()) if each != FINALIZER]
+        await self._patch(model, {"finalizers": rest})
+
+    async def _patch(self, model: KubeObject, changes: KubeObject) -> KubeObject | None:
+        metadata = {"resourceVersion": model["metadata"]["resourceVersion"], **changes}
+        try:
+            patched = await self.kube.merge_patch(DYNAMO_MODELS, key_of(model), {"metadata": metadata})
+        except NotFound:
+            self.cache.remove(DYNAMO_MODELS, key_of(model), model["metadata"]["uid"])
+            return None
+        if "deletionTimestamp" in patched["metadata"] and not patched["metadata"].get("finalizers"):
+            self.cache.remove(DYNAMO_MODELS, key_of(model), model["metadata"]["uid"])
+        else:
+            self.cache.put(DYNAMO_MODELS, patched)
+        return patched
+
+    async def _say(self, model: KubeObject, found: Found, verdict: Verdict, serving: Sequence[Worker]) -> Result:
+        status = status_of(model, found, verdict, serving, self.now())
+        urgent = _ready_reason(model.get("status", {})) != _ready_reason(status)
+        again = await self.statuses.write(
+            DYNAMO_MODELS,
+            model,
+            status,
+            urgent=urgent,
+            tell=lambda: self.reporter.changed(model, status, verdict),
+        )
+        return Result(requeue_after=again)
+
+
+def _ready_reason(status: KubeObject) -> str | None:
+    return next((entry["reason"] for entry in status.get("conditions") or () if entry["type"] == ENDPOINTS_READY), None)
+
+
+def _rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
+    """Whoever has loaded a name keeps it; else older models come first, and of those of one second the name decides."""
+    metadata, record = model["metadata"], record_of(model)
+    return record is None or record.name != name, metadata.get("creationTimestamp", ""), metadata["name"]

@@ -1,0 +1,81 @@
+"""Which models are looked at again when an object changes, and the indexes that tell."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
+from dynamo_shared.bus.cache import ObjectCache
+
+from dynamo_model_discovery.models.workers import base_model_of, index_value, matters
+
+KubeObject = dict[str, Any]
+
+BASE_MODEL_INDEX = "base-model"
+
+
+class Concern(enum.StrEnum):
+    """What is looked at."""
+
+    MODEL = "dynamomodels"
+
+
+class Task(NamedTuple):
+    """One key of one reconciler."""
+
+    concern: Concern
+    key: ObjectKey
+
+    def __str__(self) -> str:
+        return f"{self.concern.value} {self.key}"
+
+
+def index(cache: ObjectCache) -> None:
+    """Make models, pods and slices findable by namespace and base model."""
+    cache.add_index(PODS, BASE_MODEL_INDEX, base_model_of)
+    cache.add_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, base_model_of)
+    cache.add_index(DYNAMO_MODELS, BASE_MODEL_INDEX, served_by)
+
+
+def served_by(model: KubeObject) -> tuple[str, ...]:
+    """What pods and slices of a DynamoModel's base model are found by."""
+    base = (model.get("spec") or {}).get("baseModelName")
+    return (index_value(model["metadata"]["namespace"], base_model_hash(base)),) if base else ()
+
+
+def tasks_for(
+    cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+) -> Iterator[Task]:
+    """Tasks that a change asks for."""
+    if resource == DYNAMO_MODELS:
+        if old is not None and new is not None and _wanted(old) == _wanted(new):
+            return  # our own status write comes back to us
+        yield Task(Concern.MODEL, key)
+        # Another model of the base may have waited for the name, or has to.
+        values = {value for obj in (old, new) if obj is not None for value in served_by(obj)}
+    elif resource == PODS:
+        if old is not None and new is not None and matters(old) == matters(new):
+            return
+        values = {value for obj in (old, new) if obj is not None for value in base_model_of(obj)}
+    elif resource == ENDPOINT_SLICES:
+        values = {value for obj in (old, new) if obj is not None for value in base_model_of(obj)}
+    else:
+        return
+    for value in values:
+        for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
+            if resource != DYNAMO_MODELS or key_of(model) != key:
+                yield Task(Concern.MODEL, key_of(model))
+
+
+def _wanted(model: KubeObject) -> tuple[Any, ...]:
+    metadata = model["metadata"]
+    return (
+        metadata["uid"],
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        metadata.get("finalizers"),
+        metadata.get("annotations"),
+    )

@@ -1,0 +1,10 @@
+"""How workers of a base model are found: by a hash of its name, since names may hold what labels and object names cannot."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def base_model_hash(model: str) -> str:
+    """Eight hex digits that stand for a model's name (operator behaviour, section 6)."""
+    return hashlib.sha256(model.encode()).hexdigest()[:8]
