@@ -1,0 +1,179 @@
+"""What is known of a model: whether AI Configurator can simulate it, and how large its weights are.
+
+Nothing is fetched unless the settings say so, and nothing of AI Configurator is imported: it keeps configurations as files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dynamo_shared.runtime.settings.planner import Rapid
+
+
+class Known(StrEnum):
+    """Where the architecture of a model is known from."""
+
+    SHIPPED = "shipped"
+    """AI Configurator has it"""
+    FOLDER = "folder"
+    """its config.json is in the folder of models"""
+    SIBLING = "sibling"
+    """AI Configurator has one of the same family and size"""
+    DOWNLOAD = "download"
+    """AI Configurator asks Hugging Face for it"""
+    NAME = "name"
+    """the name tells the number of parameters, no more"""
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model, as far as it is known."""
+
+    name: str
+    known: Known
+    path: str | None = None
+    """what AI Configurator is to simulate; None where it cannot"""
+    digest: str = ""
+    """of a configuration that is ours: another one is another model"""
+    weights_bytes: int | None = None
+    """of all weights"""
+    experts: bool = False
+    """whether it is a mixture of experts"""
+
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)b(?![a-z0-9])", re.IGNORECASE)
+_ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNORECASE)
+#: Bytes of a parameter, by what names say of it; two (16 bits) where they say nothing.
+_FOUR_BITS = re.compile(r"fp4|nvfp4|mxfp4|int4|w4a|4bit|awq|gptq", re.IGNORECASE)
+_EIGHT_BITS = re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE)
+#: Endings that tell of training, not of architecture.
+_TRAINING = re.compile(
+    r"(?:-(?:instruct|base|chat|it|hf|thinking|\d{4}|v\d(?:\.\d)?-instruct|instruct-v\d(?:\.\d)?))+$", re.IGNORECASE
+)
+
+
+def known_model(name: str, settings: Rapid) -> Model:
+    """What is known of a model by its name on Hugging Face, or by its path."""
+    shipped = _shipped()
+    if name in shipped:
+        return _of_config(name, Known.SHIPPED, name, shipped[name])
+    folder = _folder(name, settings.models_dir)
+    if folder is not None:
+        config = folder / "config.json"
+        model = _of_config(name, Known.FOLDER, str(folder), config)
+        return model if model.path else _by_name(name)
+    sibling = sibling_of(name, tuple(shipped))
+    if sibling is not None:
+        return _of_config(name, Known.SIBLING, sibling, shipped[sibling])
+    if settings.download and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        guess = _by_name(name)
+        return Model(name=name, known=Known.DOWNLOAD, path=name, weights_bytes=guess.weights_bytes)
+    return _by_name(name)
+
+
+def sibling_of(name: str, known: tuple[str, ...]) -> str | None:
+    """A model of the same architecture, as its name tells: other training of one family, size and number format."""
+    wanted = _family(name)
+    return next((each for each in sorted(known) if _family(each) == wanted), None) if wanted else None
+
+
+def parameters_in(name: str) -> float | None:
+    """Billions of parameters that a name tells of: 7 in `Qwen2.5-7B`, 56 in `8x7B`, 235 in `235B-A22B`."""
+    sizes = _SIZE.findall(_ACTIVE.sub("", name))
+    if not sizes:
+        return None
+    return max(float(size) * int(count or 1) for count, size in sizes)
+
+
+def bytes_per_parameter(name: str) -> float:
+    """As the name of a checkpoint tells."""
+    if _FOUR_BITS.search(name):
+        return 0.5
+    return 1.0 if _EIGHT_BITS.search(name) else 2.0
+
+
+def weights_of(config: dict[str, Any], name: str) -> tuple[int | None, bool]:
+    """Bytes of the weights of a config.json, None where it does not tell, and whether it mixes experts."""
+    text = config.get("text_config")
+    sizes = text if isinstance(text, dict) else config
+
+    def number(*keys: str) -> int | None:
+        return next((value for key in keys if isinstance(value := sizes.get(key), int) and value > 0), None)
+
+    layers, hidden, vocabulary = number("num_hidden_layers"), number("hidden_size"), number("vocab_size")
+    if layers is None or hidden is None or vocabulary is None:
+        return None, False
+    experts = number("n_routed_experts", "num_experts", "num_local_experts") or 1
+    inner = number("intermediate_size") or 4 * hidden
+    inner_of_expert = number("moe_intermediate_size") or inner
+    heads = number("num_attention_heads") or 1
+    head = number("head_dim") or hidden // heads
+    kv_heads = number("num_key_value_heads") or heads
+    attention = 2 * hidden * head * (heads + kv_heads)
+    feed_forward = 3 * hidden * (inner_of_expert * experts if experts > 1 else inner)
+    tied = sizes.get("tie_word_embeddings", config.get("tie_word_embeddings")) is True
+    parameters = vocabulary * hidden * (1 if tied else 2) + layers * (attention + feed_forward)
+    quantization = config.get("quantization_config")
+    method = json.dumps(quantization) if isinstance(quantization, dict) else name
+    return int(parameters * bytes_per_parameter(method)), experts > 1
+
+
+def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
+    try:
+        text = config.read_bytes()
+        weights, experts = weights_of(json.loads(text), name)
+    except (OSError, ValueError):
+        return _by_name(name)
+    digest = hashlib.sha256(text).hexdigest() if known is Known.FOLDER else ""
+    return Model(name=name, known=known, path=path, digest=digest, weights_bytes=weights, experts=experts)
+
+
+def _by_name(name: str) -> Model:
+    billions = parameters_in(name)
+    if billions is None:
+        return Model(name=name, known=Known.NOTHING)
+    weights = int(billions * 1e9 * bytes_per_parameter(name))
+    return Model(name=name, known=Known.NAME, weights_bytes=weights, experts=bool(_ACTIVE.search(name)))
+
+
+def _folder(name: str, models: Path | None) -> Path | None:
+    """Folder of a model's configuration below the folder of models; names never lead out of it."""
+    if models is None:
+        return None
+    parts = [part for part in name.split("/") if part]
+    if not parts or any(part in (".", "..") for part in parts):
+        return None
+    folders = (models.joinpath(*parts), models.joinpath(*parts[-2:]), models / "--".join(parts[-2:]))
+    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
+
+
+def _family(name: str) -> str | None:
+    """`llama-3.1-70b` of `meta-llama/Llama-3.1-70B-Instruct` and of `meta-llama/Meta-Llama-3.1-70B`."""
+    owner, _, model = name.rpartition("/")
+    short = _TRAINING.sub("", model).lower().removeprefix("meta-")
+    # Llama 3.3 70B is 3.1 70B, trained on; DeepSeek R1 and V3 are one architecture, and distillates are not.
+    short = short.replace("llama-3.3-70b", "llama-3.1-70b")
+    return f"{owner.lower()}/{short}" if owner and short else None
+
+
+@cache
+def _shipped() -> dict[str, Path]:
+    """Configurations that AI Configurator has, by name."""
+    spec = importlib.util.find_spec("aiconfigurator_core")
+    roots = [Path(each) for each in spec.submodule_search_locations or ()] if spec else []
+    ending = "_config.json"
+    return {
+        path.name.removesuffix(ending).replace("--", "/", 1): path
+        for root in roots
+        for path in (root / "model_configs").glob(f"*{ending}")
+        if not path.name.endswith("_hf_quant_config.json")
+    }

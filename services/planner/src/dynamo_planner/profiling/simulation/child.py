@@ -1,0 +1,72 @@
+"""A worker process: one job a line in, reports of progress and one answer a line out.
+
+`python -m dynamo_planner.profiling.simulation.child MEMORY_MIB NICENESS`. AI Configurator prints tables on standard output, so
+answers go out by a copy of it. It ends when its standard input does: a service that is killed leaves none behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import resource
+import sys
+import threading
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
+
+#: Above the limit that the service measures by: this one is for memory taken between two of its looks.
+_HARD_FACTOR = 1.5
+_MIB = 1024 * 1024
+
+
+def main(arguments: list[str]) -> None:
+    """Serve jobs until standard input ends."""
+    memory_mib, niceness = int(arguments[0]), int(arguments[1])
+    os.nice(niceness)
+    hard = int(memory_mib * _HARD_FACTOR * _MIB)
+    # Data, not address space: libraries reserve far more of that than they ever touch.
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    warnings.simplefilter("ignore")
+    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    # The costly imports, before the first job is waited for: the service counts a process as ready after them.
+    from dynamo_planner.profiling.simulation import curves, sweeping  # noqa: PLC0415
+
+    _send(out, {"ready": os.getpid()})
+    while True:
+        given = jobs.get()
+        started = time.monotonic()
+
+        def tell(role: str, sentence: str) -> None:
+            _send(out, {"role": role, "progress": sentence})
+
+        try:
+            kind = given.pop("job")
+            answer = sweeping.sweep(Sweep(**given), tell) if kind == "sweep" else curves.measure(Curves(**given), tell)
+        except MemoryError:
+            answer = Answer(outcome=Outcome.BROKEN, message=f"needs more memory than {memory_mib} MiB")
+        except Exception as error:
+            answer = Answer(outcome=Outcome.BROKEN, message=f"{type(error).__name__}: {error}"[:1000])
+        _send(out, replace(answer, seconds=round(time.monotonic() - started, 3)).told())
+
+
+def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
+    for line in sys.stdin.buffer:
+        jobs.put(json.loads(line))
+    # The service is gone, or wants no more of this process; what it computes is for nobody.
+    os._exit(0)
+
+
+def _send(out: BinaryIO, message: dict[str, Any]) -> None:
+    out.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

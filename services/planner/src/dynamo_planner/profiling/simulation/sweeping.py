@@ -1,0 +1,215 @@
+"""A sweep by AI Configurator, in a worker process. The only place, with `curves`, that calls it.
+
+Its tasks are built as its own command line builds them (0.12), so that figures are those of its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from math import isfinite
+from time import monotonic
+from typing import Any
+
+from aiconfigurator.sdk import perf_database
+from aiconfigurator.sdk.errors import (
+    InsufficientMemoryError,
+    KVCacheCapacityError,
+    NoFeasibleConfigError,
+    is_expected_cli_error,
+)
+from aiconfigurator.sdk.predictor import AnalyticPredictor
+from aiconfigurator.sdk.task_v2 import Task
+
+from dynamo_planner.profiling.objective import AGG, NO_LIMIT_MS
+from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point
+from dynamo_planner.profiling.simulation.wire import Answer, Outcome, Sweep
+
+Told = Callable[[str, str], None]
+"""Is told how far a job is: prefill or decode, and a sentence."""
+_EVERY = 0.5
+"""Seconds between two reports of progress."""
+#: Prompt's share of the time to the whole answer, where engines of both roles are chosen alone.
+_PROMPT_SHARE = 0.25
+#: Columns that tell of single operations: larger than all others together, and nobody asks for them.
+_HEAVY = ["_per_ops_source", "_moe_comm_fallbacks"]
+
+
+class _Reporting(AnalyticPredictor):  # type: ignore[misc]  # the library is untyped
+    """Counts the configurations that are tried."""
+
+    def __init__(self, title: str, tell: Told) -> None:
+        self._title = title
+        self._tell = tell
+        self._tried = 0
+        self._told = ("", 0.0)
+
+    def predict_agg_worker(self, **arguments: Any) -> Any:
+        self._count(DECODE)
+        return super().predict_agg_worker(**arguments)
+
+    def predict_disagg_worker(self, **arguments: Any) -> Any:
+        self._count(str(arguments["role"]))
+        return super().predict_disagg_worker(**arguments)
+
+    def _count(self, role: str) -> None:
+        now = monotonic()
+        if role != self._told[0] or now - self._told[1] >= _EVERY:
+            self._told = (role, now)
+            self._tell(role, f"{self._title}: {self._tried} configurations tried")
+        self._tried += 1
+
+
+def sweep(job: Sweep, tell: Told) -> Answer:
+    """All points that keep the times, or with `relaxed` those closest to them; else why there are none."""
+    if job.backend not in perf_database.get_supported_databases().get(job.system, {}):
+        return Answer(outcome=Outcome.UNSUPPORTED, message=f"no figures of {job.backend} on {job.system}")
+    # Engines across nodes only where none fits into one: its figures take the links within a node for granted.
+    answer = _sweep(job, tell, within_node=True)
+    if answer.outcome is Outcome.TOO_SMALL and job.total_gpus > job.gpus_per_node:
+        answer = _sweep(job, tell, within_node=False)
+    return answer
+
+
+def _sweep(job: Sweep, tell: Told, *, within_node: bool) -> Answer:
+    try:
+        task = _task(job, within_node=within_node)
+        task.predictor = _Reporting(f"{job.backend} {job.serving}", tell)
+        frame = task.run(autoscale=_alone(job))
+    except Exception as error:
+        return _failed(error)
+    rows = frame.drop(columns=_HEAVY, errors="ignore").to_dict("records") if frame is not None else []
+    points = tuple(asdict(point) for row in rows if (point := _point(row, job)) is not None)
+    version = str(task.primary_backend_version or "")
+    if not points:
+        return Answer(outcome=Outcome.INFEASIBLE, message="no configuration keeps the times", version=version)
+    return Answer(outcome=Outcome.FOUND, points=points, version=version)
+
+
+def _alone(job: Sweep) -> bool:
+    """Whether engines of both roles are chosen without regard to each other; it finds the closest where none keeps a time."""
+    return job.serving != AGG and (job.autoscale or job.relaxed)
+
+
+def _task(job: Sweep, *, within_node: bool) -> Task:
+    ttft, itl = job.ttft_ms, job.itl_ms
+    latency = job.latency_ms
+    alone = _alone(job)
+    if latency is not None and alone:
+        # Roles that are chosen alone have a time each.
+        ttft, itl = latency * _PROMPT_SHARE, latency * (1 - _PROMPT_SHARE) / max(1, job.osl - 1)
+        latency = None
+    elif job.relaxed:
+        ttft, itl, latency = NO_LIMIT_MS, NO_LIMIT_MS, None
+    common: dict[str, Any] = {
+        "serving_mode": job.serving,
+        "isl": job.isl,
+        "osl": job.osl,
+        "ttft": ttft,
+        "tpot": itl,
+        "request_latency": latency,
+        "total_gpus": job.total_gpus,
+        "database_mode": job.database,
+        # Its grid of times to keep would stand in the stead of ours, where each role is chosen alone.
+        "pareto_sweep": not alone,
+    }
+    if job.serving == AGG:
+        task = Task(
+            model_path=job.model,
+            system_name=job.system,
+            backend_name=job.backend,
+            agg_cp_candidates=[1],
+            **common,
+        )
+    else:
+        task = Task(
+            prefill_model_path=job.model,
+            decode_model_path=job.model,
+            prefill_system_name=job.system,
+            decode_system_name=job.system,
+            prefill_backend_name=job.backend,
+            decode_backend_name=job.backend,
+            prefill_cp_candidates=[1],
+            **common,
+        )
+        sizes = task.num_gpu_per_replica
+        if sizes and job.total_gpus not in sizes:
+            task.num_gpu_per_replica = sorted({*sizes, job.total_gpus})
+    if within_node:
+        for role in ("agg",) if job.serving == AGG else ("prefill", "decode"):
+            _keep_within_node(task, role, job.gpus_per_node)
+    return task
+
+
+def _keep_within_node(task: Task, role: str, gpus_per_node: int) -> None:
+    """Tensor parallel ranks share a node; data and expert parallel ones need not."""
+    for name in ("tp", "moe_tp"):
+        attribute = f"{role}_{name}_candidates"
+        kept = [size for size in getattr(task, attribute) or [1] if size <= gpus_per_node]
+        setattr(task, attribute, kept or [1])
+    if not task.is_moe:
+        attribute = f"{role}_num_gpu_candidates"
+        setattr(task, attribute, [size for size in getattr(task, attribute) if size <= gpus_per_node] or [1])
+
+
+def _failed(error: BaseException) -> Answer:
+    """What an error of AI Configurator means; it wraps causes, so the innermost one of its own counts."""
+    for cause in _chain(error):
+        if isinstance(cause, InsufficientMemoryError | KVCacheCapacityError):
+            return Answer(outcome=Outcome.TOO_SMALL, message=str(cause))
+        if isinstance(cause, NoFeasibleConfigError):
+            return Answer(outcome=Outcome.INFEASIBLE, message=str(cause))
+    outcome = Outcome.UNSUPPORTED if is_expected_cli_error(error) else Outcome.BROKEN
+    return Answer(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__
+
+
+def _point(row: Mapping[str, Any], job: Sweep) -> Point | None:
+    if job.serving == AGG:
+        engines = {WORKER: _engine(row, "", rate=row["seq/s"])}
+        replicas = {WORKER: 1}
+    else:
+        engines = {
+            PREFILL: _engine(row, "(p)", rate=row["(p)seq/s/worker"]),
+            DECODE: _engine(row, "(d)", rate=row["(d)seq/s/worker"]),
+        }
+        replicas = {PREFILL: int(row["(p)workers"]), DECODE: int(row["(d)workers"])}
+    point = Point(
+        backend=job.backend,
+        serving=job.serving,
+        engines=engines,
+        replicas=replicas,
+        ttft_ms=float(row["ttft"]),
+        itl_ms=float(row["tpot"]),
+        latency_ms=float(row["request_latency"]),
+        concurrency=float(row["concurrency"]),
+        requests_per_second=float(row["seq/s"]),
+        tokens_per_second_per_gpu=float(row["tokens/s/gpu"]),
+        tokens_per_second_per_user=float(row["tokens/s/user"]),
+    )
+    figures = (point.ttft_ms, point.itl_ms, point.latency_ms, point.tokens_per_second_per_gpu)
+    return point if all(isfinite(figure) for figure in figures if figure is not None) else None
+
+
+def _engine(row: Mapping[str, Any], prefix: str, *, rate: float) -> Engine:
+    def size(name: str) -> int:
+        value = row.get(prefix + name)
+        return int(value) if value and isfinite(value) and value > 0 else 1
+
+    tp, pp, dp = size("tp"), size("pp"), size("dp")
+    return Engine(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        moe_tp=size("moe_tp"),
+        moe_ep=size("moe_ep"),
+        batch_size=size("bs"),
+        gpus=tp * pp * dp,
+        requests_per_second=float(rate),
+    )
