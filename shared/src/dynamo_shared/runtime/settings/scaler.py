@@ -22,6 +22,12 @@ class Direction(Section):
         description="How long back requests are looked at: the one that changes least in this direction counts.",
     )
 
+    @model_validator(mode="after")
+    def _steps_take_time(self) -> Self:
+        if self.step and not self.cooldown:
+            raise ValueError("step needs a cooldown: without one the next step would follow at once")
+        return self
+
 
 class ScalingLimits(Section):
     """How far and how fast a component may be scaled by commands; an annotation of its graph may say otherwise."""

@@ -1,0 +1,1 @@
+"""Budgets of GPUs over several graphs: what counts, what fits, and what may be exchanged. Pure."""

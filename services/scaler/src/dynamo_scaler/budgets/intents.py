@@ -1,0 +1,88 @@
+"""Intents: what was asked for and is not done yet. They live in an annotation of the graph, so they survive restarts.
+
+An intent that is *held* waits for something that passes (a roll-out, a cooldown, pending pods) and is then carried out. One
+that was *refused* for a budget is only remembered: a command of the opposite direction may be paired with it, in one
+transfer of GPUs. Both end with their life time, with a newer command for the component, and where somebody else changes
+its replicas meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from dynamo_shared.api.registry.annotations import SCALING_INTENTS
+
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+
+KubeObject = dict[str, Any]
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One component's."""
+
+    replicas: int
+    #: The component's replicas when it was asked for. Others by now: somebody else decided.
+    current: int
+    #: When it was asked for, Unix time.
+    at: float
+    command: str
+    #: False: refused for a budget.
+    held: bool = False
+    #: Why it is not done.
+    reason: str = ""
+    message: str = ""
+    requester: str = ""
+    request_reason: str = ""
+    #: When the command was sent, by its sender's clock; RFC 3339.
+    sent: str = ""
+
+    def is_fresh(self, now: float, lifetime: float) -> bool:
+        """Whether its life time is not over."""
+        return now - self.at < lifetime
+
+    def is_open(self, pool: Pool) -> bool:
+        """Whether it still says something: it is not so yet, and nobody else changed the component."""
+        return pool.current not in {self.replicas} and pool.current == self.current
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIntent:
+    """An intent with its pool as it is now."""
+
+    pool: Pool
+    intent: Intent
+
+    @property
+    def key(self) -> PoolKey:
+        """The pool's key."""
+        return self.pool.key
+
+    @property
+    def grows(self) -> bool:
+        """Whether it asks for more replicas than there are."""
+        return self.intent.replicas > self.pool.current
+
+
+_decoder = msgspec.json.Decoder(dict[str, Intent])
+
+
+def read(graph: KubeObject) -> dict[str, Intent]:
+    """Intents of a graph by component; what somebody made unreadable says nothing."""
+    text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
+    if not text:
+        return {}
+    try:
+        return _decoder.decode(text)
+    except msgspec.DecodeError:
+        return {}
+
+
+def written(intents: Mapping[str, Intent]) -> str | None:
+    """The annotation's text; None where there is nothing to remember."""
+    if not intents:
+        return None
+    return json.dumps(msgspec.to_builtins(dict(sorted(intents.items()))), separators=(",", ":"))

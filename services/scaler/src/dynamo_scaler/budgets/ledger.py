@@ -1,0 +1,72 @@
+"""Which budgets a graph counts in, and what they hold. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dynamo_shared.api.gpu_budget import Fit
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.runtime.settings.scaler import Budget
+
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+
+
+def includes(graph: ObjectKey, namespaces: Iterable[str], deployments: Iterable[str]) -> bool:
+    """Whether a graph is one of those that namespaces and names (`name`, `namespace/name`) say; no names say all."""
+    spaces, names = tuple(namespaces), tuple(deployments)
+    if spaces and graph.namespace not in spaces:
+        return False
+    return not names or graph.name in names or str(graph) in names
+
+
+def is_managed(graph: ObjectKey, managed: Iterable[str]) -> bool:
+    """Whether commands may scale a graph: `managed` names namespaces and graphs (`namespace/name`), none names all."""
+    listed = tuple(managed)
+    return not listed or graph.namespace in listed or str(graph) in listed
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A budget, and the pools that count in it."""
+
+    budget: Budget
+    pools: Mapping[PoolKey, Pool]
+
+    @property
+    def before(self) -> int:
+        """GPUs of all wanted replicas."""
+        return sum(pool.total for pool in self.pools.values())
+
+    def after(self, changes: Mapping[PoolKey, int]) -> int:
+        """GPUs of all wanted replicas, were some pools of these sizes."""
+        return sum(changes.get(key, pool.current) * pool.gpus for key, pool in self.pools.items())
+
+    def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> Fit:
+        """How changes would leave the budget.
+
+        What is out of bounds already (the budget is new, or somebody scales without asking) may always come nearer to them,
+        so a change breaches a bound only where it makes things worse. `allowance`: GPUs that may be missing at the floor.
+        """
+        before, after = self.before, self.after(changes)
+        if 0 <= self.budget.max_gpus < after and after > before:
+            return Fit.ABOVE_CEILING
+        if self.budget.min_gpus >= 0 and after < self.budget.min_gpus - allowance and after < before:
+            return Fit.BELOW_FLOOR
+        return Fit.WITHIN
+
+
+def accounts(budgets: Iterable[Budget], pools: Iterable[Pool]) -> list[Account]:
+    """Each budget with the pools that count in it."""
+    every = {pool.key: pool for pool in pools}
+    return [
+        Account(
+            budget,
+            {
+                key: pool
+                for key, pool in every.items()
+                if includes(key.graph_key, budget.namespaces, budget.deployments)
+            },
+        )
+        for budget in budgets
+    ]

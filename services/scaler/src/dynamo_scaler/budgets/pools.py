@@ -1,0 +1,66 @@
+"""Pools: components with what a decision needs to know of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dynamo_shared.api import adapted, gpus
+from dynamo_shared.api.resources import ObjectKey, key_of
+
+KubeObject = dict[str, Any]
+
+
+class PoolKey(NamedTuple):
+    """A component of a graph deployment."""
+
+    namespace: str
+    graph: str
+    component: str
+
+    @property
+    def graph_key(self) -> ObjectKey:
+        """The graph deployment."""
+        return ObjectKey(self.namespace, self.graph)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.graph} {self.component}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The replicas of one component, as they are wanted now."""
+
+    key: PoolKey
+    #: v1beta1 type: frontend, worker, prefill, decode, planner, epp; empty where it has none.
+    type: str
+    current: int
+    #: GPUs of one replica; 0 where it has none, or none that can be counted.
+    gpus: int
+    #: Name of the scaling adapter that owns the replicas; empty: the graph itself.
+    adapter: str = ""
+
+    @property
+    def total(self) -> int:
+        """GPUs of all wanted replicas."""
+        return self.current * self.gpus
+
+
+def pools_of(graph: KubeObject, adapters: Iterable[KubeObject]) -> list[Pool]:
+    """The pools of a graph (v1beta1); where an adapter owns a component's replicas, its number counts."""
+    owners = adapted.owning(graph, adapters)
+    key = key_of(graph)
+    return [_pool(PoolKey(*key, each["name"]), each, owners) for each in graph["spec"].get("components") or ()]
+
+
+def _pool(key: PoolKey, component: KubeObject, owners: Mapping[str, KubeObject]) -> Pool:
+    owner = owners.get(component["name"])
+    own = component.get("replicas")
+    return Pool(
+        key,
+        type=component.get("type") or "",
+        current=int(owner["spec"]["replicas"]) if owner else 1 if own is None else own,
+        gpus=gpus.of_replica(component),
+        adapter=owner["metadata"]["name"] if owner else "",
+    )

@@ -1,0 +1,116 @@
+"""Whether budgets allow changes, alone or paired with what others asked for: the Global Planner's rules. Pure.
+
+1. Every budget that the changes touch keeps its bounds: allowed.
+2. A ceiling would be exceeded, or a floor missed: some fresh intent of the opposite direction, of another pool in that
+   budget, may make up for it. Both are then done in one transfer. The oldest that suffices alone is taken; where none does,
+   the oldest that suffice together.
+3. Otherwise the changes are refused, and remembered as intents for others to be paired with.
+
+A transfer may leave the floor missed by the tolerance, the GPUs of the largest replica in it, and never exceeds the ceiling.
+(Planner notes, sections a.8 and a.9; (c) 5, case 24.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from dynamo_shared.api.gpu_budget import Fit, band_tolerance
+from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
+
+from dynamo_scaler.budgets.ledger import Account
+from dynamo_scaler.budgets.pools import PoolKey
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """An open intent that may be paired: its pool, and the replicas that nothing else speaks against."""
+
+    key: PoolKey
+    replicas: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What budgets say: all changes of the transfer, whose they are, and the bound that is breached if any."""
+
+    changes: Mapping[PoolKey, int]
+    partners: Sequence[PoolKey] = ()
+    breached: Account | None = None
+    fit: Fit = Fit.WITHIN
+    figures: Sequence[BudgetFigures] = field(default=())
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the changes may be made."""
+        return self.fit is Fit.WITHIN
+
+
+def settle(every: Sequence[Account], changes: Mapping[PoolKey, int], partners: Sequence[Partner] = ()) -> Settlement:
+    """What the budgets say of changes: replicas by pool, for those that shall have others."""
+    breach = _breach(every, changes)
+    if breach is None:
+        return Settlement(changes, figures=figures(every, changes))
+    account, fit = breach
+    for chosen in _combinations(account, fit, changes, partners):
+        trial = {**changes, **{each.key: each.replicas for each in chosen}}
+        if _breach(every, trial) is None:
+            return Settlement(trial, [each.key for each in chosen], figures=figures(every, trial))
+    return Settlement(changes, breached=account, fit=fit, figures=figures(every, changes))
+
+
+def figures(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[BudgetFigures]:
+    """The figures of each budget that counts a pool of the changes."""
+    return [
+        BudgetFigures(
+            name=account.budget.name,
+            min_gpus=account.budget.min_gpus,
+            max_gpus=account.budget.max_gpus,
+            before=account.before,
+            after=account.after(changes),
+            tolerance=_allowance(account, changes),
+        )
+        for account in _touched(every, changes)
+    ]
+
+
+def _touched(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[Account]:
+    return [account for account in every if account.pools.keys() & changes.keys()]
+
+
+def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[Account, Fit] | None:
+    for account in _touched(every, changes):
+        fit = account.fit(changes, _allowance(account, changes))
+        if fit is not Fit.WITHIN and not account.budget.advisory:
+            return account, fit
+    return None
+
+
+def _allowance(account: Account, changes: Mapping[PoolKey, int]) -> int:
+    """What a transfer, which takes from one pool and gives to another, may leave missing at the floor."""
+    moved = [(account.pools[key], replicas) for key, replicas in changes.items() if key in account.pools]
+    takes = any(replicas < pool.current for pool, replicas in moved)
+    gives = any(replicas > pool.current for pool, replicas in moved)
+    if not (takes and gives):
+        return 0
+    each = (pool.gpus for pool, replicas in moved if replicas != pool.current)
+    return band_tolerance(account.budget.min_gpus, account.budget.max_gpus, each)
+
+
+def _combinations(
+    account: Account, fit: Fit, changes: Mapping[PoolKey, int], partners: Sequence[Partner]
+) -> Iterator[Sequence[Partner]]:
+    """Each suitable partner alone, oldest first; then the oldest two together, three, and so on."""
+    suitable = sorted(
+        (
+            each
+            for each in partners
+            if (pool := account.pools.get(each.key)) is not None
+            and each.key not in changes
+            and (each.replicas < pool.current if fit is Fit.ABOVE_CEILING else each.replicas > pool.current)
+        ),
+        key=lambda each: (each.at, each.key),
+    )
+    return chain(([each] for each in suitable), (suitable[:number] for number in range(2, len(suitable) + 1)))

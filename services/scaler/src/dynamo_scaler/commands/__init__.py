@@ -1,0 +1,1 @@
+"""Scale commands: read, decided, carried out, answered."""

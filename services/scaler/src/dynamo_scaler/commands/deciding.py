@@ -1,0 +1,146 @@
+"""What becomes of a request: safety says how far each component may go now, budgets whether all of it together fits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dynamo_shared.api.gpu_budget import Fit
+from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
+
+from dynamo_scaler.budgets.intents import OpenIntent
+from dynamo_scaler.budgets.ledger import Account
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.transfers import Partner, Settlement, settle
+from dynamo_scaler.safety.verdict import Situation, Verdict, judge
+
+CEILING, FLOOR = "BudgetCeiling", "BudgetFloor"
+APPLIED, PAIRED, UNCHANGED = "Applied", "Paired", "Unchanged"
+
+
+class Outcome(StrEnum):
+    """What becomes of a request."""
+
+    APPLY = "apply"
+    """Something is done now; the rest may be held."""
+    NOTHING = "nothing"
+    """It is so already."""
+    HOLD = "hold"
+    """Nothing is done now, and it is carried out when it may be."""
+    REFUSE = "refuse"
+    """It is not done."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All that a decision looks at."""
+
+    pools: Mapping[PoolKey, Pool]
+    #: Budgets that count a pool of the request, with all that they count.
+    accounts: Sequence[Account]
+    #: Fresh open intents of pools that these budgets count, without those of the request itself.
+    intents: Sequence[OpenIntent]
+    situation: Callable[[Pool], Situation]
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is done, what is not, and why."""
+
+    outcome: Outcome
+    reason: str
+    message: str
+    #: Of the request's components, in its order.
+    verdicts: Sequence[Verdict]
+    #: Of others that the request was paired with.
+    partners: Sequence[Verdict] = ()
+    figures: Sequence[BudgetFigures] = field(default=())
+
+    @property
+    def changes(self) -> list[Verdict]:
+        """What has to be written, those that give GPUs back first: in between, no ceiling is exceeded."""
+        if self.outcome is not Outcome.APPLY:
+            return []
+        every = [each for each in (*self.verdicts, *self.partners) if each.changes]
+        return sorted(every, key=lambda each: each.allowed > each.pool.current)
+
+
+def decide(wanted: Mapping[PoolKey, int], world: World) -> Decision:
+    """What becomes of a request for so many replicas by pool."""
+    verdicts = [judge(world.pools[key], n, world.situation(world.pools[key]), world.now) for key, n in wanted.items()]
+    offered = _offered(world, wanted)
+    partners = [Partner(each.key, verdict.allowed, each.intent.at) for each, verdict in offered]
+    changes = {each.pool.key: each.allowed for each in verdicts if each.changes}
+    settlement = settle(world.accounts, changes, partners)
+    waiting = [each for each in verdicts if each.held]
+    if not settlement.allowed:
+        in_full = {each.pool.key: each.wanted for each in verdicts if each.wanted != each.pool.current}
+        if waiting and settle(world.accounts, in_full, partners).allowed:
+            # Half of it would breach a budget that the whole does not: it waits for its other half.
+            return Decision(Outcome.HOLD, waiting[0].reason, _held(waiting), verdicts, (), settlement.figures)
+        reason, message = _breach(settlement)
+        return Decision(Outcome.REFUSE, reason, message, verdicts, (), settlement.figures)
+    if changes:
+        paired = [verdict for each, verdict in offered if each.key in settlement.partners]
+        every = [each for each in verdicts if each.changes]
+        done = "; ".join([_change(each) for each in every] + [_change(each, whole=True) for each in paired])
+        rest = [each for each in verdicts if each.held or (each.reason and not each.changes)]
+        message = "; ".join([done, *(_why(each) for each in rest), *_advice(world, settlement.changes)])
+        return Decision(Outcome.APPLY, PAIRED if paired else APPLIED, message, verdicts, paired, settlement.figures)
+    if waiting:
+        return Decision(Outcome.HOLD, waiting[0].reason, _held(waiting), verdicts, (), settlement.figures)
+    bound = [each for each in verdicts if each.reason]
+    if bound:
+        return Decision(Outcome.REFUSE, bound[0].reason, "; ".join(map(_why, bound)), verdicts, (), settlement.figures)
+    so = ", ".join(f"{each.pool.key.component} {each.pool.current}" for each in verdicts)
+    return Decision(Outcome.NOTHING, UNCHANGED, f"it is so already: {so}", verdicts, (), settlement.figures)
+
+
+def _offered(world: World, wanted: Mapping[PoolKey, int]) -> list[tuple[OpenIntent, Verdict]]:
+    """Intents of others that may be carried out as far as safety goes."""
+    found = []
+    for each in world.intents:
+        if each.key not in wanted:
+            verdict = judge(each.pool, each.intent.replicas, world.situation(each.pool), world.now)
+            if verdict.changes:
+                found.append((each, verdict))
+    return found
+
+
+def _breach(settlement: Settlement) -> tuple[str, str]:
+    account = settlement.breached
+    assert account is not None
+    budget, after = account.budget, account.after(settlement.changes)
+    above = settlement.fit is Fit.ABOVE_CEILING
+    bound = f"ceiling of {budget.max_gpus}" if above else f"floor of {budget.min_gpus}"
+    sought = "gives enough of them back" if above else "asks for enough of them"
+    return (
+        CEILING if above else FLOOR,
+        f"budget {budget.name}: {after} GPUs, {'above' if above else 'below'} its {bound} "
+        f"(now {account.before}), and no component that it could be paired with {sought}",
+    )
+
+
+def _advice(world: World, changes: Mapping[PoolKey, int]) -> list[str]:
+    return [
+        f"budget {each.budget.name} (advisory): {each.after(changes)} GPUs are out of its bounds"
+        for each in world.accounts
+        if each.budget.advisory and each.fit(changes) is not Fit.WITHIN
+    ]
+
+
+def _held(waiting: Sequence[Verdict]) -> str:
+    return "; ".join(map(_why, waiting))
+
+
+def _why(verdict: Verdict) -> str:
+    pool = verdict.pool
+    stays = f"stays at {pool.current}" if not verdict.changes else f"not yet at {verdict.wanted}"
+    return f"{pool.key.component} {stays}: {verdict.reason}: {verdict.message}"
+
+
+def _change(verdict: Verdict, *, whole: bool = False) -> str:
+    key = verdict.pool.key
+    return f"{key if whole else key.component} {verdict.pool.current} -> {verdict.allowed}"

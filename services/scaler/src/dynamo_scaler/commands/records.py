@@ -1,0 +1,69 @@
+"""What commands did last, written on the object whose replicas they changed, in the same write.
+
+So a command that is delivered again after the scaler died between the write and its answer is known to be done, and
+components rest between two scalings whatever restarts in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from dynamo_shared.api.registry.annotations import LAST_SCALED
+
+KubeObject = dict[str, Any]
+
+#: Earlier commands that are remembered: a command is delivered five times at most, and others may come between.
+_EARLIER = 7
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The last scaling of one component."""
+
+    #: Unix time.
+    at: float
+    before: int
+    replicas: int
+    command: str
+    requester: str = ""
+    #: When the command was sent, by its sender's clock; RFC 3339.
+    sent: str = ""
+    earlier: list[str] = []
+
+    def did(self, command: str) -> bool:
+        """Whether a command has been carried out on the component."""
+        return command == self.command or command in self.earlier
+
+
+_decoder = msgspec.json.Decoder(dict[str, Record])
+
+
+def read(obj: KubeObject | None) -> dict[str, Record]:
+    """Records of an object by component; what somebody made unreadable says nothing."""
+    text = (obj or {"metadata": {}})["metadata"].get("annotations", {}).get(LAST_SCALED)
+    if not text:
+        return {}
+    try:
+        return _decoder.decode(text)
+    except msgspec.DecodeError:
+        return {}
+
+
+def latest(objects: Iterable[KubeObject | None], component: str) -> Record | None:
+    """The last scaling of a component, which a graph or its adapter remembers: who owned the replicas then."""
+    found = [record for obj in objects if (record := read(obj).get(component)) is not None]
+    return max(found, key=lambda record: record.at, default=None)
+
+
+def following(previous: Record | None, record: Record) -> Record:
+    """A record that remembers the commands before it."""
+    if previous is None:
+        return record
+    earlier = [each for each in (previous.command, *previous.earlier) if each != record.command]
+    return msgspec.structs.replace(record, earlier=earlier[:_EARLIER])
+
+
+def written(records: Mapping[str, Record]) -> str:
+    """The annotation's text."""
+    return msgspec.json.encode(dict(sorted(records.items()))).decode()

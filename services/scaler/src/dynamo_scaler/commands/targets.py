@@ -1,0 +1,51 @@
+"""Which components a command means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynamo_shared.bus.commands import CommandRefusedError
+from dynamo_shared.bus.specifications import ScaleTarget
+
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+
+INVALID, UNKNOWN, AMBIGUOUS = "InvalidCommand", "UnknownComponent", "AmbiguousTarget"
+
+
+def resolve(targets: Sequence[ScaleTarget], pools: Sequence[Pool]) -> dict[PoolKey, int]:
+    """Replicas asked for, by pool of the graph. CommandRefusedError for targets that do not mean one component each.
+
+    A component is named (case does not count, as names differ by more), or is the only one of its sub-component type, which is
+    `type` in v1beta1: prefill, decode, worker, frontend. Where both are given both must fit.
+    """
+    if not targets:
+        raise CommandRefusedError(
+            INVALID, "targets is empty: name a component, or a sub-component type, and its replicas"
+        )
+    wanted: dict[PoolKey, int] = {}
+    for index, target in enumerate(targets):
+        key = _find(f"targets[{index}]", target, pools).key
+        if key in wanted:
+            raise CommandRefusedError(INVALID, f"targets[{index}]: {key.component} is a target already")
+        wanted[key] = target.replicas
+    return wanted
+
+
+def _find(place: str, target: ScaleTarget, pools: Sequence[Pool]) -> Pool:
+    name, kind = target.component, target.sub_component_type.lower()
+    if not name and not kind:
+        raise CommandRefusedError(INVALID, f"{place}: needs component or subComponentType")
+    named = [pool for pool in pools if not name or pool.key.component.lower() == name.lower()]
+    if not named:
+        there = ", ".join(pool.key.component for pool in pools) or "none"
+        raise CommandRefusedError(UNKNOWN, f"{place}: the graph has no component {name}; there are: {there}")
+    found = [pool for pool in named if not kind or pool.type == kind]
+    if not found:
+        there = ", ".join(f"{pool.key.component} ({pool.type or 'no type'})" for pool in pools) or "none"
+        raise CommandRefusedError(
+            UNKNOWN, f"{place}: no component{f' {name}' if name else ''} of type {kind}; there are: {there}"
+        )
+    if len(found) > 1:
+        several = ", ".join(pool.key.component for pool in found)
+        raise CommandRefusedError(AMBIGUOUS, f"{place}: {kind} may be {several}; name the component")
+    return found[0]

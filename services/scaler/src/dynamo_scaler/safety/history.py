@@ -1,0 +1,57 @@
+"""What was asked for a component lately, for stabilisation windows: as Kubernetes' own autoscaler looks back.
+
+It is kept in memory. After a restart, and for a component that is asked about for the first time, the replicas that there are
+count as asked for now: a window then begins anew, which errs on the side of changing nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dynamo_shared.runtime.settings.scaler import ScalingLimits
+
+from dynamo_scaler.budgets.pools import PoolKey
+
+#: Requests that are remembered of one component; one every five seconds fills an hour with 720.
+_REQUESTS = 1000
+
+
+class Asked(NamedTuple):
+    """So many replicas were asked for at a Unix time."""
+
+    at: float
+    replicas: int
+
+
+@dataclass(slots=True)
+class History:
+    """Requests by component. As many entries as there are components that were asked about."""
+
+    _asked: dict[PoolKey, deque[Asked]] = field(default_factory=dict)
+
+    def note(self, key: PoolKey, replicas: int, current: int, now: float) -> None:
+        """A request came in."""
+        entries = self._asked.get(key)
+        if entries is None:
+            entries = self._asked[key] = deque([Asked(now, current)], maxlen=_REQUESTS)
+        entries.append(Asked(now, replicas))
+
+    def of(self, key: PoolKey) -> tuple[Asked, ...]:
+        """Requests of a component, oldest first."""
+        return tuple(self._asked.get(key, ()))
+
+    def forget(self, namespace: str, graph: str) -> None:
+        """A graph is gone."""
+        for key in [key for key in self._asked if (key.namespace, key.graph) == (namespace, graph)]:
+            del self._asked[key]
+
+
+def stabilized(wanted: int, current: int, asked: tuple[Asked, ...], limits: ScalingLimits, now: float) -> int:
+    """`wanted`, or what within the window was asked for and changes less in its direction; never beyond `current`."""
+    if wanted > current:
+        recent = (each.replicas for each in asked if each.at > now - limits.up.stabilization)
+        return max(current, min((wanted, *recent)))
+    recent = (each.replicas for each in asked if each.at > now - limits.down.stabilization)
+    return min(current, max((wanted, *recent)))

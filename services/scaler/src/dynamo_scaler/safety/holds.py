@@ -1,0 +1,117 @@
+"""What scaling has to wait for: roll-outs, and pods that find no place. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from dynamo_shared.api import conditions
+
+from dynamo_scaler.adapters.pods import is_there
+
+KubeObject = dict[str, Any]
+
+ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
+#: Phases in which the pods of a graph are being exchanged, or are about to be.
+_EXCHANGING = frozenset({"Pending", "InProgress"})
+_RESTARTING = frozenset({"Pending", "Restarting"})
+#: Names that a message gives at most.
+_NAMED = 3
+
+
+class Hold(NamedTuple):
+    """Why something waits."""
+
+    reason: str
+    message: str
+
+
+def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None:
+    """The roll-out that holds scaling of a component in both directions: which pods stay is the roll-out's to decide.
+
+    `observed` says whether the platform has acted on the graph's present spec, replicas aside. Scaling itself is no roll-out:
+    a component whose new pods are still on their way may be scaled again, and above all down.
+    """
+    status = graph.get("status") or {}
+    if not observed:
+        return Hold(ROLLOUT, "the graph was changed, and the platform has not acted on that yet")
+    phase = (status.get("rollingUpdate") or {}).get("phase")
+    if phase in _EXCHANGING:
+        return Hold(ROLLOUT, "new worker pods are replacing the old ones")
+    restart = status.get("restart") or {}
+    if restart.get("phase") in _RESTARTING:
+        under_way = ", ".join(restart.get("inProgress") or ()) or "its components"
+        return Hold(ROLLOUT, f"a restart is under way: {under_way}")
+    counted = (status.get("components") or {}).get(component) or {}
+    updated, there = counted.get("updatedReplicas"), counted.get("replicas", 0)
+    if updated is not None and updated < there:
+        return Hold(ROLLOUT, f"{there - updated} of its {there} pods are still of the former template")
+    return None
+
+
+def failed(graph: KubeObject) -> Hold | None:
+    """A graph that cannot be made is not given more replicas; it may be given fewer."""
+    status = graph.get("status") or {}
+    if status.get("state") != "failed":
+        return None
+    ready = conditions.find(status.get("conditions") or [], "Ready") or {}
+    return Hold(GRAPH_FAILED, f"the graph has failed: {ready.get('message') or 'its status does not say why'}")
+
+
+def capacity(pods: Iterable[KubeObject]) -> Hold | None:
+    """Pods that wait for a node hold scaling up: more of them would wait, too. Scaling down is what may help."""
+    pending = sorted((pod for pod in pods if is_there(pod) and _unschedulable(pod)), key=_name)
+    if not pending:
+        return None
+    first = _unschedulable(pending[0])
+    names = ", ".join(_name(pod) for pod in pending[:_NAMED])
+    more = f" and {len(pending) - _NAMED} more" if len(pending) > _NAMED else ""
+    return Hold(CAPACITY, f"{len(pending)} pods wait for a node ({names}{more}): {(first or {}).get('message', '')}")
+
+
+def _unschedulable(pod: KubeObject) -> KubeObject | None:
+    found = conditions.find(pod.get("status", {}).get("conditions") or [], "PodScheduled")
+    return found if found and found["status"] == "False" and found.get("reason") == "Unschedulable" else None
+
+
+def _name(pod: KubeObject) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def shape(graph: KubeObject) -> str:
+    """Digest of a graph's spec without replicas: the same for graphs that differ in scale only."""
+    spec = dict(graph["spec"])
+    spec["components"] = [
+        {name: value for name, value in each.items() if name != "replicas"} for each in spec.get("components") or ()
+    ]
+    return hashlib.blake2b(json.dumps(spec, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+class Shapes:
+    """Remembers what each graph looked like when the platform had acted on it, so that scaling is told from a roll-out."""
+
+    def __init__(self) -> None:
+        self._observed: dict[str, tuple[int, str]] = {}
+
+    def note(self, graph: KubeObject) -> None:
+        """A graph was read. Cheap where it has not changed since its shape was taken."""
+        uid, generation = graph["metadata"]["uid"], graph["metadata"].get("generation", 0)
+        if _observed_generation(graph) == generation and self._observed.get(uid, (-1, ""))[0] != generation:
+            self._observed[uid] = (generation, shape(graph))
+
+    def forget(self, graph: KubeObject) -> None:
+        """A graph is gone."""
+        self._observed.pop(graph["metadata"]["uid"], None)
+
+    def is_observed(self, graph: KubeObject) -> bool:
+        """Whether the platform has acted on the present spec, replicas aside."""
+        if _observed_generation(graph) == graph["metadata"].get("generation", 0):
+            return True
+        known = self._observed.get(graph["metadata"]["uid"])
+        return known is not None and known[1] == shape(graph)
+
+
+def _observed_generation(graph: KubeObject) -> int:
+    return int((graph.get("status") or {}).get("observedGeneration") or 0)

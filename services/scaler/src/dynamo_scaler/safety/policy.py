@@ -1,0 +1,68 @@
+"""What holds for a component: the settings, with what its graph's annotation says otherwise. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from dynamo_shared.api.registry.annotations import SCALING_POLICY
+from dynamo_shared.runtime.settings.scaler import ScalingLimits
+from pydantic import ValidationError
+
+KubeObject = dict[str, Any]
+
+#: In the annotation: all components that are not named.
+ANY = "*"
+#: An annotation holds at most 256 KiB with all others; a policy needs nowhere near.
+_LONGEST = 16_384
+
+
+class InvalidPolicyError(ValueError):
+    """The annotation cannot be understood; the text says where and what is allowed."""
+
+
+def limits_of(graph: KubeObject, component: str, defaults: ScalingLimits) -> ScalingLimits:
+    """The limits of a component. InvalidPolicyError where the annotation is wrong anywhere: a typo must not lift a limit."""
+    policies = _policies(graph)
+    names = {each["name"] for each in graph["spec"].get("components") or ()}
+    unknown = sorted(policies.keys() - names - {ANY})
+    if unknown:
+        raise _invalid(f"there is no component {', '.join(unknown)}; there are {', '.join(sorted(names))}, and {ANY}")
+    merged: dict[str, ScalingLimits] = {}
+    for name in {*policies, component}:
+        said = [each for each in (policies.get(ANY), policies.get(name)) if each is not None]
+        merged[name] = _merged(defaults, name, said)
+    return merged[component]
+
+
+def _policies(graph: KubeObject) -> dict[str, Any]:
+    text = graph["metadata"].get("annotations", {}).get(SCALING_POLICY)
+    if not text:
+        return {}
+    if len(text) > _LONGEST:
+        raise _invalid(f"longer than {_LONGEST} characters")
+    try:
+        read = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise _invalid(f"neither YAML nor JSON: {' '.join(str(error).split())}") from error
+    if not isinstance(read, dict) or not all(isinstance(each, dict) for each in read.values()):
+        raise _invalid("write an object by component, such as {Decode: {min: 2, down: {cooldown: 5m}}}")
+    return {str(name): value for name, value in read.items()}
+
+
+def _merged(defaults: ScalingLimits, name: str, said: list[Mapping[str, Any]]) -> ScalingLimits:
+    whole: dict[str, Any] = defaults.model_dump(by_alias=True)
+    for each in said:
+        for field, value in each.items():
+            whole[field] = {**whole[field], **value} if field in {"up", "down"} and isinstance(value, dict) else value
+    try:
+        return ScalingLimits.model_validate(whole)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join([name, *map(str, first["loc"])])
+        raise _invalid(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def _invalid(message: str) -> InvalidPolicyError:
+    return InvalidPolicyError(f"annotation {SCALING_POLICY}: {message}")

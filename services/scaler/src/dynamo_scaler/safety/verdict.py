@@ -1,0 +1,91 @@
+"""How far a component may be scaled now: one component, without regard to budgets. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.runtime.settings.scaler import ScalingLimits
+
+from dynamo_scaler.budgets.pools import Pool
+from dynamo_scaler.safety.history import Asked, stabilized
+from dynamo_scaler.safety.holds import Hold
+
+BELOW_MINIMUM, ABOVE_MAXIMUM = "BelowMinimum", "AboveMaximum"
+COOLDOWN, STABILIZING, STEP_LIMIT = "Cooldown", "Stabilizing", "StepLimit"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What there is to know of a component besides its pool."""
+
+    limits: ScalingLimits
+    #: Of roll-outs: both directions wait.
+    rollout: Hold | None = None
+    #: Of pods that find no place and of graphs that failed: more replicas wait.
+    growth: Hold | None = None
+    #: When a command scaled it last, Unix time; 0: never.
+    scaled_at: float = 0.0
+    asked: tuple[Asked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How far a pool may go. `wanted` is what was asked for, within the pool's bounds."""
+
+    pool: Pool
+    requested: int
+    wanted: int
+    allowed: int
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether more is to be done later than is allowed now."""
+        return self.allowed != self.wanted
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is something to do now."""
+        return self.allowed != self.pool.current
+
+
+def judge(pool: Pool, requested: int, situation: Situation, now: float) -> Verdict:
+    """How far towards `requested` a pool may go at a Unix time."""
+    limits, current = situation.limits, pool.current
+    wanted, bound = _bounded(current, requested, limits)
+    if wanted == current:
+        return Verdict(pool, requested, wanted, current, *(bound or ("", "")))
+    grows = wanted > current
+    hold = situation.rollout or (situation.growth if grows else None)
+    if hold is not None:
+        return Verdict(pool, requested, wanted, current, *hold)
+    way = limits.up if grows else limits.down
+    rests = situation.scaled_at + way.cooldown - now
+    if situation.scaled_at and rests > 0:
+        message = f"it was scaled {now - situation.scaled_at:.0f} s ago, and rests {rests:.0f} s more"
+        return Verdict(pool, requested, wanted, current, COOLDOWN, message)
+    allowed = stabilized(wanted, current, situation.asked, limits, now)
+    reason = bound or ("", "")
+    if allowed != wanted:
+        message = f"within {way.stabilization:g} s {allowed} replicas were asked for"
+        reason = Hold(STABILIZING, message)
+    if way.step and abs(allowed - current) > way.step:
+        allowed = current + (way.step if grows else -way.step)
+        reason = Hold(STEP_LIMIT, f"{way.step} replicas at a time")
+    return Verdict(pool, requested, wanted, allowed, *reason)
+
+
+def _bounded(current: int, requested: int, limits: ScalingLimits) -> tuple[int, Hold | None]:
+    """Within the bounds as far as the request's direction goes: a component that is out of them is not moved otherwise."""
+    if requested <= current:
+        least = min(limits.min, current)
+        if requested < least:
+            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {limits.min}")
+        return requested, None
+    wanted = max(requested, limits.min)
+    if limits.max:
+        wanted = min(wanted, max(limits.max, current))
+    if wanted < requested:
+        return wanted, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max}")
+    return wanted, None

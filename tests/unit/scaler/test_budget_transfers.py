@@ -1,0 +1,193 @@
+"""The Global Planner's rules: planner notes (c) 5, case 24, with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from dynamo_scaler.budgets.intents import Intent, OpenIntent
+from dynamo_scaler.budgets.ledger import accounts, includes, is_managed
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.budgets.transfers import Partner, settle
+from dynamo_scaler.commands.deciding import Decision, Outcome, World, decide
+from dynamo_scaler.safety.verdict import Situation
+from dynamo_shared.api.gpu_budget import Fit
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.runtime.settings.scaler import Budget, Direction, ScalingLimits
+from hypothesis import given
+from hypothesis import strategies as st
+
+LIFETIME = 360.0
+FREE = ScalingLimits(min=0, down=Direction())
+PREFILL, DECODE = PoolKey("team", "a", "Prefill"), PoolKey("team", "a", "Decode")
+B_PREFILL, B_DECODE = PoolKey("team", "b", "Prefill"), PoolKey("team", "b", "Decode")
+
+
+def pool(key: PoolKey, current: int = 3, gpus: int = 1) -> Pool:
+    return Pool(key, key.component.lower(), current, gpus)
+
+
+def intent(of: Pool, replicas: int, at: float = 0.0) -> OpenIntent:
+    return OpenIntent(of, Intent(replicas=replicas, current=of.current, at=at, command=f"earlier-{of.key}"))
+
+
+def asked(
+    wanted: Mapping[PoolKey, int],
+    pools: Sequence[Pool],
+    budget: Budget,
+    intents: Sequence[OpenIntent] = (),
+    now: float = 100.0,
+) -> Decision:
+    fresh = [each for each in intents if each.intent.is_fresh(now, LIFETIME) and each.intent.is_open(each.pool)]
+    by_key = {each.key: each for each in pools}
+    world = World(by_key, accounts([budget], pools), fresh, lambda _: Situation(FREE), now)
+    return decide(wanted, world)
+
+
+def applied(decision: Decision) -> dict[PoolKey, int]:
+    return {each.pool.key: each.allowed for each in decision.changes}
+
+
+SIX = Budget(name="six", min_gpus=6, max_gpus=6)
+
+
+def test_prefill_alone_goes_below_the_floor_and_is_rejected() -> None:
+    decision = asked({PREFILL: 2}, [pool(PREFILL), pool(DECODE)], SIX)
+    assert (decision.outcome, decision.reason) == (Outcome.REFUSE, "BudgetFloor")
+    assert "5 GPUs, below its floor of 6 (now 6)" in decision.message
+    assert applied(decision) == {}
+
+
+def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
+    decode = pool(DECODE)
+    decision = asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [intent(decode, 4)])
+    assert (decision.outcome, decision.reason) == (Outcome.APPLY, "Paired")
+    assert applied(decision) == {PREFILL: 2, DECODE: 4}
+    assert decision.message == "Prefill 3 -> 2; team/a Decode 3 -> 4"
+
+
+def test_a_transfer_between_two_deployments_gives_back_first() -> None:
+    twelve = Budget(name="twelve", min_gpus=12, max_gpus=12)
+    pools = [pool(PREFILL), pool(DECODE), pool(B_PREFILL), pool(B_DECODE)]
+    decision = asked({PREFILL: 2}, pools, twelve, [intent(pools[3], 4)])
+    assert [(each.pool.key, each.allowed) for each in decision.changes] == [(PREFILL, 2), (B_DECODE, 4)]
+    other_way = asked({B_DECODE: 4}, pools, twelve, [intent(pools[0], 2)])
+    assert [(each.pool.key, each.allowed) for each in other_way.changes] == [(PREFILL, 2), (B_DECODE, 4)]
+
+
+@pytest.mark.parametrize(("age", "outcome"), [(359.9, Outcome.APPLY), (360.0, Outcome.REFUSE)])
+def test_an_intent_whose_life_time_is_over_is_not_paired(age: float, outcome: Outcome) -> None:
+    decode = pool(DECODE)
+    decision = asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [intent(decode, 4, at=0.0)], now=age)
+    assert decision.outcome is outcome
+
+
+def test_above_the_ceiling_is_rejected() -> None:
+    decision = asked({DECODE: 4}, [pool(PREFILL), pool(DECODE)], SIX)
+    assert (decision.outcome, decision.reason) == (Outcome.REFUSE, "BudgetCeiling")
+
+
+def test_an_intent_of_the_same_direction_is_no_partner() -> None:
+    pools = [pool(PREFILL), pool(DECODE), pool(B_DECODE)]
+    budget = Budget(name="nine", min_gpus=9, max_gpus=9)
+    assert asked({PREFILL: 2}, pools, budget, [intent(pools[2], 2)]).outcome is Outcome.REFUSE
+
+
+def test_an_intent_that_somebody_made_true_or_void_is_no_partner() -> None:
+    decode = pool(DECODE)
+    stale = OpenIntent(decode, Intent(replicas=4, current=2, at=0.0, command="before somebody else scaled it"))
+    done = OpenIntent(decode, Intent(replicas=3, current=3, at=0.0, command="as it is"))
+    for each in (stale, done):
+        assert asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [each]).outcome is Outcome.REFUSE
+
+
+def test_a_transfer_may_miss_the_floor_by_one_replica_and_never_exceeds_the_ceiling() -> None:
+    big, small = pool(PREFILL, 2, gpus=4), pool(DECODE, 4, gpus=1)
+    budget = Budget(name="twelve", min_gpus=12, max_gpus=12)
+    # Four GPUs back, three taken: one is missing, and one replica of four may be.
+    fits = asked({PREFILL: 1}, [big, small], budget, [intent(small, 7)])
+    assert applied(fits) == {PREFILL: 1, DECODE: 7}
+    (figures,) = fits.figures
+    assert (figures.before, figures.after, figures.tolerance) == (12, 11, 4)
+    assert asked({PREFILL: 1}, [big, small], budget, [intent(small, 9)]).outcome is Outcome.REFUSE
+
+
+def test_one_command_may_be_a_transfer_by_itself() -> None:
+    decision = asked({PREFILL: 2, DECODE: 4}, [pool(PREFILL), pool(DECODE)], SIX)
+    assert (decision.reason, applied(decision)) == ("Applied", {PREFILL: 2, DECODE: 4})
+
+
+def test_the_oldest_partner_that_suffices_is_taken_and_several_only_where_none_does() -> None:
+    pools = [pool(PREFILL), pool(DECODE), pool(B_PREFILL), pool(B_DECODE)]
+    budget = Budget(name="twelve", min_gpus=12, max_gpus=12)
+    older, newer = intent(pools[2], 2, at=1.0), intent(pools[1], 2, at=2.0)
+    assert applied(asked({B_DECODE: 4}, pools, budget, [newer, older])) == {B_PREFILL: 2, B_DECODE: 4}
+    both = asked({B_DECODE: 5}, pools, budget, [newer, older])
+    assert applied(both) == {B_PREFILL: 2, DECODE: 2, B_DECODE: 5}
+
+
+def test_what_is_out_of_bounds_may_come_nearer_to_them() -> None:
+    pools = [pool(PREFILL, 6), pool(DECODE, 6)]
+    ceiling = Budget(name="new", max_gpus=8)
+    assert applied(asked({PREFILL: 5}, pools, ceiling)) == {PREFILL: 5}
+    assert asked({PREFILL: 7}, pools, ceiling).outcome is Outcome.REFUSE
+    floor = Budget(name="new", min_gpus=20)
+    assert applied(asked({PREFILL: 7}, pools, floor)) == {PREFILL: 7}
+    assert asked({PREFILL: 5}, pools, floor).outcome is Outcome.REFUSE
+
+
+def test_every_budget_that_counts_a_pool_must_hold() -> None:
+    pools = [pool(PREFILL), pool(DECODE)]
+    budgets = [Budget(name="team", namespaces=("team",), max_gpus=20), Budget(name="cluster", max_gpus=6)]
+    settlement = settle(accounts(budgets, pools), {DECODE: 4})
+    assert settlement.fit is Fit.ABOVE_CEILING
+    assert settlement.breached is not None
+    assert settlement.breached.budget.name == "cluster"
+    assert [each.name for each in settlement.figures] == ["team", "cluster"]
+
+
+def test_an_advisory_budget_tells_and_refuses_nothing() -> None:
+    budget = Budget(name="six", max_gpus=6, advisory=True)
+    decision = asked({DECODE: 4}, [pool(PREFILL), pool(DECODE)], budget)
+    assert applied(decision) == {DECODE: 4}
+    assert "budget six (advisory): 7 GPUs are out of its bounds" in decision.message
+
+
+def test_which_graphs_count() -> None:
+    key = ObjectKey("team", "a")
+    assert includes(key, (), ())
+    assert includes(key, ("team",), ())
+    assert not includes(key, ("other",), ())
+    assert includes(key, (), ("a",))
+    assert includes(key, (), ("team/a",))
+    assert not includes(key, (), ("other/a",))
+    assert is_managed(key, ())
+    assert is_managed(key, ("team",))
+    assert is_managed(key, ("team/a",))
+    assert not is_managed(key, ("a", "team/b"))
+
+
+KEYS = [PoolKey("n", f"g{n}", "c") for n in range(5)]
+POOLS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=5, max_size=5)
+WISHES = st.dictionaries(st.sampled_from(KEYS), st.integers(0, 12), max_size=5)
+
+
+@given(POOLS, WISHES, WISHES, st.integers(-1, 60), st.integers(-1, 60))
+def test_no_decision_exceeds_a_ceiling_that_was_kept(
+    sizes: list[tuple[int, int]], wanted: dict[PoolKey, int], others: dict[PoolKey, int], first: int, second: int
+) -> None:
+    floor, ceiling = sorted((first, second))
+    pools = [pool(key, current, gpus) for key, (current, gpus) in zip(KEYS, sizes, strict=True)]
+    every = accounts([Budget(name="b", min_gpus=floor, max_gpus=ceiling)], pools)
+    changes = {key: n for key, n in wanted.items() if n != next(p for p in pools if p.key == key).current}
+    partners = [Partner(key, n, float(index)) for index, (key, n) in enumerate(others.items())]
+    settlement = settle(every, changes, partners)
+    (account,) = every
+    before, after = account.before, account.after(settlement.changes)
+    if not settlement.allowed:
+        return
+    assert {key: settlement.changes[key] for key in changes} == changes
+    if ceiling >= 0:
+        assert after <= max(ceiling, before)
+    if floor >= 0:
+        assert after >= min(floor - 4, before)

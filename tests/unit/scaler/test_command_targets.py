@@ -1,0 +1,57 @@
+"""Which components a command means."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.commands.targets import resolve
+from dynamo_shared.bus.commands import CommandRefusedError
+from dynamo_shared.bus.specifications import ScaleTarget
+
+FRONTEND, PREFILL, FIRST, SECOND = (PoolKey("n", "g", name) for name in ("Frontend", "Prefill", "Short", "Long"))
+POOLS = [
+    Pool(FRONTEND, "frontend", 1, 0),
+    Pool(PREFILL, "prefill", 1, 1),
+    Pool(FIRST, "decode", 1, 1),
+    Pool(SECOND, "decode", 1, 1),
+]
+
+
+def test_by_name_and_by_the_only_one_of_a_type() -> None:
+    targets = [
+        ScaleTarget(component="short", replicas=2),
+        ScaleTarget(sub_component_type="Prefill", replicas=3),
+        ScaleTarget(component="Long", sub_component_type="decode", replicas=4),
+    ]
+    assert resolve(targets, POOLS) == {FIRST: 2, PREFILL: 3, SECOND: 4}
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason", "words"),
+    [
+        ([], "InvalidCommand", "targets is empty"),
+        ([ScaleTarget(replicas=1)], "InvalidCommand", "targets[0]: needs component or subComponentType"),
+        ([ScaleTarget(component="Decode")], "UnknownComponent", "there are: Frontend, Prefill, Short, Long"),
+        ([ScaleTarget(sub_component_type="decode")], "AmbiguousTarget", "decode may be Short, Long"),
+        (
+            [ScaleTarget(sub_component_type="worker")],
+            "UnknownComponent",
+            "of type worker; there are: Frontend (frontend)",
+        ),
+        (
+            [ScaleTarget(component="Prefill", sub_component_type="decode")],
+            "UnknownComponent",
+            "no component Prefill of type decode",
+        ),
+        (
+            [ScaleTarget(component="Prefill"), ScaleTarget(sub_component_type="prefill")],
+            "InvalidCommand",
+            "targets[1]: Prefill is a target already",
+        ),
+    ],
+)
+def test_what_means_no_one_component_is_refused(targets: list[ScaleTarget], reason: str, words: str) -> None:
+    with pytest.raises(CommandRefusedError) as caught:
+        resolve(targets, POOLS)
+    assert caught.value.reason == reason
+    assert words in str(caught.value)

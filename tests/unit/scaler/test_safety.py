@@ -1,0 +1,202 @@
+"""How far and when a component may be scaled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.safety import holds
+from dynamo_scaler.safety.history import Asked, History
+from dynamo_scaler.safety.holds import Hold, Shapes
+from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
+from dynamo_scaler.safety.verdict import Situation, judge
+from dynamo_shared.api.registry.annotations import SCALING_POLICY
+from dynamo_shared.runtime.settings.scaler import Direction, ScalingLimits
+
+KEY = PoolKey("team", "a", "Decode")
+NOW = 10_000.0
+
+
+def pool(current: int) -> Pool:
+    return Pool(KEY, "decode", current, 1)
+
+
+def outcome(current: int, requested: int, situation: Situation) -> tuple[int, int, str]:
+    verdict = judge(pool(current), requested, situation, NOW)
+    return verdict.allowed, verdict.wanted, verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("current", "requested", "limits", "expected"),
+    [
+        (3, 5, {}, (5, 5, "")),
+        (3, 3, {}, (3, 3, "")),
+        (3, 0, {}, (1, 1, "BelowMinimum")),
+        (3, 0, {"min": 0}, (0, 0, "")),
+        (1, 0, {}, (1, 1, "BelowMinimum")),
+        (0, 0, {}, (0, 0, "")),
+        (0, 1, {"min": 2}, (2, 2, "")),
+        (2, 1, {"min": 4}, (2, 2, "BelowMinimum")),
+        (3, 9, {"max": 5}, (5, 5, "AboveMaximum")),
+        (7, 9, {"max": 5}, (7, 7, "AboveMaximum")),
+        (7, 6, {"max": 5}, (6, 6, "")),
+    ],
+)
+def test_bounds_of_a_component(
+    current: int, requested: int, limits: dict[str, Any], expected: tuple[int, int, str]
+) -> None:
+    assert outcome(current, requested, Situation(ScalingLimits.model_validate(limits))) == expected
+
+
+def test_steps_go_part_of_the_way_and_the_rest_is_held() -> None:
+    limits = ScalingLimits(up=Direction(step=2, cooldown=30), down=Direction(step=1, cooldown=30))
+    assert outcome(2, 10, Situation(limits)) == (4, 10, "StepLimit")
+    assert outcome(5, 1, Situation(limits)) == (4, 1, "StepLimit")
+    assert judge(pool(2), 10, Situation(limits), NOW).held
+    assert outcome(2, 4, Situation(limits)) == (4, 4, "")
+
+
+@pytest.mark.parametrize(
+    ("ago", "requested", "allowed"), [(59.0, 2, 3), (60.0, 2, 2), (29.0, 5, 3), (30.0, 5, 5), (1.0, 3, 3)]
+)
+def test_a_component_rests_after_it_was_scaled_each_direction_its_time(
+    ago: float, requested: int, allowed: int
+) -> None:
+    limits = ScalingLimits(up=Direction(cooldown=30), down=Direction(cooldown=60))
+    situation = Situation(limits, scaled_at=NOW - ago)
+    verdict = judge(pool(3), requested, situation, NOW)
+    assert verdict.allowed == allowed
+    assert verdict.reason == ("" if allowed == requested else "Cooldown")
+
+
+def test_what_was_never_scaled_needs_no_rest() -> None:
+    assert outcome(3, 2, Situation(ScalingLimits(down=Direction(cooldown=60)))) == (2, 2, "")
+
+
+def test_within_a_window_the_request_that_changes_least_counts() -> None:
+    limits = ScalingLimits(up=Direction(stabilization=60), down=Direction(stabilization=300))
+    lately = (Asked(NOW - 400, 9), Asked(NOW - 299, 4), Asked(NOW - 50, 7), Asked(NOW, 2))
+    assert outcome(5, 2, Situation(limits, asked=lately)) == (5, 2, "Stabilizing")
+    assert outcome(8, 2, Situation(limits, asked=lately)) == (7, 2, "Stabilizing")
+    assert outcome(8, 2, Situation(limits, asked=(Asked(NOW - 301, 9), Asked(NOW, 2)))) == (2, 2, "")
+    assert outcome(3, 9, Situation(limits, asked=(Asked(NOW - 59, 5), Asked(NOW, 9)))) == (5, 9, "Stabilizing")
+    assert outcome(3, 9, Situation(limits, asked=(Asked(NOW - 61, 5), Asked(NOW, 9)))) == (9, 9, "")
+
+
+def test_the_first_request_of_a_component_starts_its_window_with_what_there_is() -> None:
+    history = History()
+    history.note(KEY, 2, 5, NOW)
+    assert history.of(KEY) == (Asked(NOW, 5), Asked(NOW, 2))
+    limits = ScalingLimits(down=Direction(stabilization=300))
+    assert outcome(5, 2, Situation(limits, asked=history.of(KEY))) == (5, 2, "Stabilizing")
+    assert judge(pool(5), 2, Situation(limits, asked=history.of(KEY)), NOW + 300).allowed == 2
+    history.forget("team", "a")
+    assert history.of(KEY) == ()
+
+
+def test_roll_outs_hold_both_directions_and_lack_of_capacity_holds_growth() -> None:
+    rollout = Situation(ScalingLimits(), rollout=Hold("RolloutInProgress", "so"))
+    assert outcome(3, 4, rollout) == (3, 4, "RolloutInProgress")
+    assert outcome(3, 2, rollout) == (3, 2, "RolloutInProgress")
+    pending = Situation(ScalingLimits(), growth=Hold("CapacityPending", "so"))
+    assert outcome(3, 4, pending) == (3, 4, "CapacityPending")
+    assert outcome(3, 2, pending) == (2, 2, "")
+
+
+def graph(generation: int = 2, observed: int = 2, replicas: int = 1, image: str = "a", **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "a", "namespace": "team", "uid": "u", "generation": generation, "annotations": {}},
+        "spec": {"components": [{"name": "Decode", "replicas": replicas, "image": image}]},
+        "status": {"observedGeneration": observed, "state": "successful", **status},
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"rollingUpdate": {"phase": "InProgress"}}, "new worker pods are replacing the old ones"),
+        ({"rollingUpdate": {"phase": "Pending"}}, "new worker pods are replacing the old ones"),
+        ({"restart": {"phase": "Restarting", "inProgress": ["Decode"]}}, "a restart is under way: Decode"),
+        ({"components": {"Decode": {"replicas": 3, "updatedReplicas": 1}}}, "2 of its 3 pods are still of the former"),
+        ({"rollingUpdate": {"phase": "Completed"}, "restart": {"phase": "Completed"}}, ""),
+        ({"components": {"Decode": {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 1}}}, ""),
+        ({"components": {"Prefill": {"replicas": 3, "updatedReplicas": 1}}}, ""),
+    ],
+)
+def test_what_is_a_roll_out(status: dict[str, Any], words: str) -> None:
+    found = holds.rollout(graph(**status), "Decode", observed=True)
+    assert (found is not None) == bool(words)
+    if found is not None:
+        assert found.reason == "RolloutInProgress"
+        assert words in found.message
+
+
+def test_a_change_that_is_not_acted_on_yet_is_a_roll_out_and_another_number_is_none() -> None:
+    shapes = Shapes()
+    assert not shapes.is_observed(graph(generation=3, observed=2))
+    shapes.note(graph())
+    assert shapes.is_observed(graph())
+    assert shapes.is_observed(graph(generation=3, observed=2, replicas=5))
+    assert not shapes.is_observed(graph(generation=3, observed=2, image="b"))
+    shapes.note(graph(generation=3, observed=3, image="b"))
+    assert shapes.is_observed(graph(generation=4, observed=3, image="b", replicas=2))
+    shapes.forget(graph())
+    assert not shapes.is_observed(graph(generation=4, observed=3, image="b", replicas=2))
+    assert holds.rollout(graph(generation=3, observed=2), "Decode", observed=False) is not None
+
+
+def pod(name: str, reason: str = "", **metadata: Any) -> dict[str, Any]:
+    scheduled = {"type": "PodScheduled", "status": "False" if reason else "True", "reason": reason, "message": "no GPU"}
+    return {"metadata": {"name": name, **metadata}, "status": {"phase": "Pending", "conditions": [scheduled]}}
+
+
+def test_pods_without_a_place_hold_growth_and_are_named() -> None:
+    waiting = [pod(f"p{n}", "Unschedulable") for n in range(5)]
+    found = holds.capacity([pod("fine"), *waiting])
+    assert found == Hold("CapacityPending", "5 pods wait for a node (p0, p1, p2 and 2 more): no GPU")
+    assert holds.capacity([pod("fine"), pod("gone", "Unschedulable", deletionTimestamp="now")]) is None
+    assert holds.capacity([pod("gated", "SchedulingGated")]) is None
+
+
+def test_a_failed_graph_may_only_shrink() -> None:
+    broken = graph(state="failed", conditions=[{"type": "Ready", "status": "False", "message": "no such image"}])
+    found = holds.failed(broken)
+    assert found == Hold("GraphFailed", "the graph has failed: no such image")
+    assert holds.failed(graph()) is None
+
+
+def policy(text: str) -> dict[str, Any]:
+    obj = graph()
+    obj["metadata"]["annotations"] = {SCALING_POLICY: text}
+    return obj
+
+
+DEFAULTS = ScalingLimits(down=Direction(cooldown=60))
+
+
+def test_the_annotation_goes_over_the_settings_a_name_over_any() -> None:
+    assert limits_of(graph(), "Decode", DEFAULTS) == DEFAULTS
+    said = policy("{'*': {min: 2, down: {cooldown: 5m}}, Decode: {max: 8, down: {stabilization: 30s}}}")
+    limits = limits_of(said, "Decode", DEFAULTS)
+    assert (limits.min, limits.max) == (2, 8)
+    assert (limits.down.cooldown, limits.down.stabilization) == (300.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{Decode: {mim: 2}}", "Decode.mim: Extra inputs are not permitted"),
+        ("{Decode: {down: {cooldown: soon}}}", "Decode.down.cooldown: write a duration"),
+        ("{Decode: {min: 5, max: 2}}", "min is 5 and max 2"),
+        ("{Decode: {up: {step: 2}}}", "step needs a cooldown"),
+        ("{Decoder: {min: 2}}", "there is no component Decoder; there are Decode, and *"),
+        ("[1]", "write an object by component"),
+        ("{", "neither YAML nor JSON"),
+        ("{a: " + "x" * 20_000 + "}", "longer than"),
+    ],
+)
+def test_a_mistake_in_the_annotation_lifts_no_limit(text: str, words: str) -> None:
+    with pytest.raises(InvalidPolicyError, match=SCALING_POLICY) as caught:
+        limits_of(policy(text), "Decode", DEFAULTS)
+    assert words in str(caught.value)
