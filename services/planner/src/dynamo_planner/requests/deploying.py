@@ -1,0 +1,195 @@
+"""From the graph that profiling found to one that serves: it is created once, never taken over, and followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.registry import OPERATOR, labels
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.api.v1beta1.request import RequestPhase
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, KubeError
+
+from dynamo_planner.events import RequestReporter
+from dynamo_planner.requests.status import DEPLOYMENT_READY, Draft
+
+KubeObject = dict[str, Any]
+
+_TAKEN = (
+    "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
+    "spec.overrides.dgd.metadata.name in a new request"
+)
+#: Answers that will be the same next time.
+_REFUSALS = frozenset({400, 403, 422})
+#: Reasons of a graph that tell of images which cannot be had.
+_IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
+
+
+@dataclass(frozen=True, slots=True)
+class Deploying:
+    """Creates the graph of a request and follows it."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    reporter: RequestReporter
+
+    async def provide(self, obj: KubeObject, graph: str, config_maps: Iterable[KubeObject]) -> None:
+        """Makes the ConfigMaps that the graph of a name reads; they belong to the request until the graph is there."""
+        for config_map in config_maps:
+            made = marked(obj, config_map, owner=owner_of(obj))
+            made["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = graph
+            await self.kube.apply(CONFIG_MAPS, made)
+
+    async def advance(self, obj: KubeObject, draft: Draft) -> float | None:
+        """A step of a request that is deploying. Returns seconds to wait where it shall be tried again."""
+        name = draft.status["dgdName"]
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+        if graph is not None:
+            if not is_made_for(graph, obj):
+                self._reject(obj, draft, _TAKEN.format(name=name))
+                return None
+            await self._hand_over(obj, graph)
+            self._look(obj, draft, graph)
+            return None
+        made = draft.condition(DEPLOYMENT_READY)
+        if made is not None and made["reason"] != "DeploymentCreationFailed":
+            self._lost(obj, draft)
+            return None
+        return await self._create(obj, draft, name)
+
+    def follow(self, obj: KubeObject, draft: Draft) -> None:
+        """A look at a request that is deployed."""
+        key = ObjectKey(obj["metadata"]["namespace"], draft.status.get("dgdName", ""))
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph is None or not is_made_for(graph, obj):
+            self._lost(obj, draft)
+        else:
+            self._look(obj, draft, graph)
+
+    async def _create(self, obj: KubeObject, draft: Draft, name: str) -> float | None:
+        graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
+        try:
+            written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+        except AlreadyExists:
+            found = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+            if not is_made_for(found, obj):
+                self._reject(obj, draft, _TAKEN.format(name=name))
+                return None
+            written = found
+        except KubeError as error:
+            if error.status in _REFUSALS:
+                self._reject(obj, draft, str(error))
+                return None
+            self.reporter.warning(obj, "DeploymentCreationFailed", str(error))
+            raise
+        self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
+        await self._hand_over(obj, written)
+        message = f"Created DynamoGraphDeployment {name}"
+        self.reporter.normal(obj, "DeploymentCreated", message)
+        draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message)
+        draft.enter(RequestPhase.DEPLOYING, message)
+        return None
+
+    def _reject(self, obj: KubeObject, draft: Draft, message: str) -> None:
+        self.reporter.warning(obj, "DeploymentRejected", message)
+        draft.fail(DEPLOYMENT_READY, "DeploymentRejected", message)
+
+    def _lost(self, obj: KubeObject, draft: Draft) -> None:
+        name = draft.status.get("dgdName", "")
+        message = f"DynamoGraphDeployment {name} was deleted; it is not made again: create the request anew"
+        self.reporter.warning(obj, "DeploymentDeleted", message)
+        draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, "DeploymentDeleted", message)
+
+    def _look(self, obj: KubeObject, draft: Draft, graph: KubeObject) -> None:
+        name, status = graph["metadata"]["name"], graph.get("status") or {}
+        components = (status.get("components") or {}).values()
+        draft.put(
+            deploymentInfo={
+                "replicas": sum(each.get("replicas") or 0 for each in components),
+                "availableReplicas": sum(each.get("availableReplicas") or 0 for each in components),
+            }
+        )
+        ready: dict[str, Any] = find(status.get("conditions", []), "Ready") or {}
+        why = ready.get("message") or "its components are on their way"
+        if status.get("state") == "successful":
+            message = f"DynamoGraphDeployment {name} serves"
+            if draft.phase is not RequestPhase.DEPLOYED:
+                self.reporter.normal(obj, "DeploymentReady", message)
+            draft.say(DEPLOYMENT_READY, True, "DeploymentReady", message).enter(RequestPhase.DEPLOYED, message)
+            return
+        message = f"DynamoGraphDeployment {name}: {why}"
+        if draft.phase is RequestPhase.DEPLOYED:
+            self.reporter.warning(obj, "DeploymentDegraded", message)
+        elif (
+            ready.get("reason") in _IMAGE_TROUBLE
+            and (draft.condition(DEPLOYMENT_READY) or {}).get("message") != message
+        ):
+            self.reporter.warning(obj, "ImagePullFailed", message)
+        draft.say(DEPLOYMENT_READY, False, "DeploymentInProgress", message).enter(RequestPhase.DEPLOYING, message)
+
+    async def _hand_over(self, obj: KubeObject, graph: KubeObject) -> None:
+        """What the graph reads lives as long as the graph, which outlives the request."""
+        owner = {
+            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            "name": graph["metadata"]["name"],
+            "uid": graph["metadata"]["uid"],
+        }
+        uid = obj["metadata"]["uid"]
+        for config_map in self.cache.list(CONFIG_MAPS, obj["metadata"]["namespace"]):
+            metadata = config_map["metadata"]
+            held = any(each["uid"] == uid for each in metadata.get("ownerReferences", ()))
+            if held and (metadata.get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME) == graph["metadata"]["name"]:
+                patch = {"metadata": {"ownerReferences": [owner], "resourceVersion": metadata["resourceVersion"]}}
+                self.cache.put(CONFIG_MAPS, await self.kube.merge_patch(CONFIG_MAPS, key_of(config_map), patch))
+
+
+def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> KubeObject:
+    """An object that is made for a request: in its namespace, with its labels, and the owner that it shall have."""
+    made = deepcopy(child)
+    metadata = made.setdefault("metadata", {})
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    metadata["namespace"] = namespace
+    metadata["labels"] = {
+        **(metadata.get("labels") or {}),
+        labels.REQUEST_NAME: name,
+        labels.REQUEST_NAMESPACE: namespace,
+        labels.MANAGED_BY: OPERATOR,
+    }
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        keys.REQUEST_UID: obj["metadata"]["uid"],
+    }
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    return made
+
+
+def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
+    """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
+    marks = graph["metadata"].get("annotations") or {}
+    return bool(marks.get(keys.REQUEST_UID) == obj["metadata"]["uid"])
+
+
+def owner_of(obj: KubeObject) -> KubeObject:
+    """The request as the controller of what is made for it."""
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+        "name": obj["metadata"]["name"],
+        "uid": obj["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

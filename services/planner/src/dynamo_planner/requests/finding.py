@@ -1,0 +1,40 @@
+"""Finding out which hardware there is: labels of nodes first, which cost nothing; DCGM exporters where there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.api.resources import NODES
+from dynamo_shared.api.v1beta1.request import Hardware
+from dynamo_shared.bus.cache import ObjectCache
+
+from dynamo_planner.requests.dcgm import DcgmExporters
+from dynamo_planner.requests.hardware import (
+    DCGM,
+    NODE_LABELS,
+    SPEC,
+    Found,
+    complete,
+    is_complete,
+    kinds,
+    nodes_with_labels,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareFinder:
+    """Completes what requests say of hardware. Where nodes may not be looked at, what they say must be complete."""
+
+    cache: ObjectCache
+    exporters: DcgmExporters
+    cap: int
+    enabled: bool
+
+    async def find(self, asked: Hardware | None) -> Found:
+        """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times."""
+        if not self.enabled:
+            return complete(asked, (), cap=self.cap, source=SPEC)
+        found = kinds(nodes_with_labels(self.cache.list(NODES)))
+        if found or is_complete(asked):
+            return complete(asked, found, cap=self.cap, source=NODE_LABELS)
+        return complete(asked, kinds(await self.exporters.nodes()), cap=self.cap, source=DCGM)

@@ -1,0 +1,262 @@
+"""DynamoGraphDeploymentRequest -> a profiled, and where it asks for that deployed graph (operator behaviour, section 7.2).
+
+Each look takes a request one step further, from what its status says and from what is there: a stop at any moment repeats
+at most the step that was under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    PERSISTENT_VOLUME_CLAIMS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.api.v1beta1.request import (
+    DynamoGraphDeploymentRequestSpec,
+    Hardware,
+    ProfilingPhase,
+    RequestPhase,
+)
+from dynamo_shared.api.validation import Facts
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_planner.events import RequestReporter
+from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_planner.requests.deploying import Deploying
+from dynamo_planner.requests.finding import HardwareFinder
+from dynamo_planner.requests.hardware import HardwareUnknown
+from dynamo_planner.requests.results import results_status
+from dynamo_planner.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, Draft
+from dynamo_planner.requests.thorough import Thorough
+from dynamo_planner.requests.validating import problems
+from dynamo_planner.requests.work import Profilings
+
+KubeObject = dict[str, Any]
+
+#: Dropped where another operator has put it: there is nothing to do before a request may go.
+FINALIZER = "nvidia.com/finalizer"
+_AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
+_CHANGED = (
+    "the spec was changed after profiling had begun, and that has no effect: delete the request and create it anew"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReconciler:
+    """Takes one request a step further, and tells of it."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    statuses: StatusWriter
+    reporter: RequestReporter
+    profilings: Profilings
+    thorough: Thorough
+    deploying: Deploying
+    hardware: HardwareFinder
+    facts: Callable[[], Facts]
+    now: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look. Raises KubeError where the API server is away: the queue comes back to it."""
+        obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
+        if obj is None:
+            return Result()
+        if "deletionTimestamp" in obj["metadata"]:
+            self.profilings.stop(obj["metadata"]["uid"])
+            return await self._let_go(obj)
+        draft = Draft(obj, self.now())
+        if draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft):
+            draft.say(VALIDATION, False, "SpecChangeRejected", _CHANGED)
+            self.reporter.warning(obj, "SpecChangeRejected", _CHANGED)
+            return await self._write(obj, draft)
+        steps: dict[RequestPhase, Callable[[KubeObject, Draft], Awaitable[Result]]] = {
+            RequestPhase.PENDING: self._pending,
+            RequestPhase.PROFILING: self._profiling,
+            RequestPhase.DEPLOYING: self._deploying,
+            RequestPhase.DEPLOYED: self._deployed,
+        }
+        step = steps.get(draft.phase)
+        return await step(obj, draft) if step else Result()
+
+    def _was_changed(self, obj: KubeObject, draft: Draft) -> bool:
+        """Whether the spec is another one than was observed, and that was not told yet."""
+        generation = obj["metadata"].get("generation", 0)
+        told = draft.condition(VALIDATION) or {}
+        return generation not in (draft.status.get("observedGeneration", generation), told.get("observedGeneration"))
+
+    async def _let_go(self, obj: KubeObject) -> Result:
+        finalizers = obj["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            left = [each for each in finalizers if each != FINALIZER]
+            patch = {"metadata": {"finalizers": left, "resourceVersion": obj["metadata"]["resourceVersion"]}}
+            await self.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), patch)
+        return Result()
+
+    async def _pending(self, obj: KubeObject, draft: Draft) -> Result:
+        if draft.status.get("observedGeneration") != obj["metadata"].get("generation", 0):
+            return await self._validate(obj, draft)
+        spec = spec_of(obj)
+        if spec.search_strategy == "thorough":
+            return await self._begin_thorough(obj, spec, draft)
+        draft.at(ProfilingPhase.INITIALIZING, "profiling has begun")
+        return await self._write(obj, draft)
+
+    async def _validate(self, obj: KubeObject, draft: Draft) -> Result:
+        draft.observe()
+        found = problems(obj, self.facts())
+        if found:
+            return await self._refuse(obj, draft, "; ".join(map(str, found)))
+        spec, namespace = spec_of(obj), obj["metadata"]["namespace"]
+        if (claim := spec.model_cache and spec.model_cache.pvc_name) and not await self._has_claim(namespace, claim):
+            message = f"spec.modelCache.pvcName: there is no PersistentVolumeClaim {claim} in namespace {namespace}"
+            return await self._refuse(obj, draft, message)
+        try:
+            hardware = await self.hardware.find(spec.hardware)
+        except HardwareUnknown as unknown:
+            return await self._refuse(obj, draft, str(unknown))
+        message = "the hardware to plan for is known"
+        draft.put(hardware=hardware.status.model_dump(mode="json", by_alias=True, exclude_none=True))
+        draft.say(VALIDATION, True, "Valid", "the request can be profiled")
+        draft.say(PROFILING, False, "DiscoveringHardware", message)
+        self.reporter.normal(obj, "Initialized", message)
+        return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
+
+    async def _refuse(self, obj: KubeObject, draft: Draft, message: str) -> Result:
+        self.reporter.warning(obj, "ValidationFailed", message)
+        return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
+
+    async def _has_claim(self, namespace: str, name: str) -> bool:
+        try:
+            await self.kube.get(PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, name))
+        except NotFound:
+            return False
+        return True
+
+    async def _begin_thorough(self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft) -> Result:
+        try:
+            job = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
+        except (Invalid, Forbidden, ProfilingFailed) as error:
+            self.reporter.warning(obj, "ProfilingJobFailed", str(error))
+            return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
+        self.reporter.normal(obj, "ProfilingJobCreated", f"Created Job {job}")
+        draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} profiles on the cluster")
+        return await self._write(obj, draft)
+
+    async def _profiling(self, obj: KubeObject, draft: Draft) -> Result:
+        spec = spec_of(obj)
+        uid = obj["metadata"]["uid"]
+        request = self._profiling_request(obj, spec, draft)
+        if spec.search_strategy == "thorough":
+            step, outcome = await self.thorough.look(obj, request)
+        else:
+            self.profilings.ensure(uid, request)
+            step, outcome = self.profilings.step(uid), self.profilings.outcome(uid)
+        if outcome is None:
+            if step is not None:
+                draft.at(*step)
+            return await self._write(obj, draft, urgent=False)
+        if isinstance(outcome, ProfilingFailed):
+            self.reporter.warning(obj, "ProfilingCheckFailed", str(outcome))
+            result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
+        else:
+            result = await self._found(obj, spec, draft, outcome)
+        self.profilings.stop(uid)
+        return result
+
+    def _profiling_request(
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft
+    ) -> ProfilingRequest:
+        planned = (draft.status.get("hardware") or {}).get("planned")
+        hardware = Hardware.model_validate(planned) if planned else spec.hardware
+        metadata = obj["metadata"]
+        return ProfilingRequest(
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            spec=spec.model_copy(update={"hardware": hardware}),
+        )
+
+    async def _found(
+        self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft, result: ProfilingResult
+    ) -> Result:
+        name = result.selected.dgd["metadata"]["name"]
+        try:
+            await self.deploying.provide(obj, name, result.selected.config_maps)
+        except (Invalid, Forbidden) as error:
+            self.reporter.warning(obj, "ConfigMapCreationFailed", str(error))
+            return await self._write(
+                obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
+            )
+        message = f"DynamoGraphDeployment {name}: {_summary(result)}"
+        draft.at(ProfilingPhase.DONE, message).say(PROFILING, True, "ProfilingCompleted", message)
+        draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
+        draft.put(dgdName=name, profilingResults=results_status(result))
+        for note in result.notes:
+            self.reporter.warning(obj, note.reason, note.message)
+            draft.say(note.reason, True, note.reason, note.message)
+        if not result.selected.meets_sla:
+            why = "; ".join(note.message for note in result.notes) or message
+            draft.say(OBJECTIVE_MET, False, "ObjectiveNotMet", why)
+        elif result.source != "naive":
+            draft.say(OBJECTIVE_MET, True, "ObjectiveMet", message)
+        else:
+            draft.say(OBJECTIVE_MET, None, "NotEstimated", "; ".join(note.message for note in result.notes) or message)
+        self.reporter.normal(obj, "SpecGenerated", message)
+        if spec.auto_apply:
+            draft.enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
+        else:
+            draft.enter(RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits")
+        return await self._write(obj, draft)
+
+    async def _deploying(self, obj: KubeObject, draft: Draft) -> Result:
+        if not spec_of(obj).auto_apply:
+            return await self._write(obj, draft.enter(RequestPhase.READY, "spec.autoApply is false"))
+        wait = await self.deploying.advance(obj, draft)
+        result = await self._write(obj, draft)
+        return Result(wait) if wait is not None and result.requeue_after is None else result
+
+    async def _deployed(self, obj: KubeObject, draft: Draft) -> Result:
+        self.deploying.follow(obj, draft)
+        return await self._write(obj, draft)
+
+    async def _write(self, obj: KubeObject, draft: Draft, *, urgent: bool = True) -> Result:
+        status = draft.done()
+        wait = await self.statuses.write(
+            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+            obj,
+            status,
+            urgent=urgent,
+            tell=lambda: self.reporter.changed(obj, status),
+        )
+        return Result(wait)
+
+
+def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
+    """The spec of a request that was validated."""
+    return DynamoGraphDeploymentRequestSpec.model_validate(obj.get("spec") or {})
+
+
+def is_told(obj: KubeObject, type_: str) -> bool:
+    """Whether a status has a condition of a type."""
+    return find((obj.get("status") or {}).get("conditions", []), type_) is not None
+
+
+def _summary(result: ProfilingResult) -> str:
+    best = result.selected
+    known = (
+        (f"{best.gpus} GPUs, {best.backend} {best.serving}", True),
+        (f"{best.tokens_per_second_per_gpu or 0:.1f} tokens/s/GPU", best.tokens_per_second_per_gpu is not None),
+        (f"TTFT {best.ttft_ms or 0:.1f} ms", best.ttft_ms is not None),
+        (f"ITL {best.itl_ms or 0:.2f} ms", best.itl_ms is not None),
+    )
+    return ", ".join(text for text, is_known in known if is_known)

@@ -1,0 +1,134 @@
+"""Thorough profiling: the reference's Job measures engines on the cluster, and its output ConfigMap says what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey, of
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
+
+from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_planner.requests.thorough import access, names
+from dynamo_planner.requests.thorough.job import profiling_job
+from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
+
+KubeObject = dict[str, Any]
+Look: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
+"""How far profiling is, and what came of it as soon as that is known."""
+
+Reader: TypeAlias = Callable[[ProfilingRequest, Mapping[str, str]], ProfilingResult]
+"""Makes a result of the data of an output ConfigMap; ProfilingFailed where it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What measuring may cost: seconds, and hours of GPUs (0: any)."""
+
+    seconds: float
+    gpu_hours: float
+
+    def deadline(self, gpus: int) -> int:
+        """Seconds for a request that may use so many GPUs at once."""
+        by_gpus = self.gpu_hours * 3600 / max(gpus, 1) if self.gpu_hours > 0 else self.seconds
+        return max(1, int(min(self.seconds, by_gpus)))
+
+
+@dataclass(frozen=True, slots=True)
+class Thorough:
+    """Begins Jobs and looks at them."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    read: Reader
+    image: Callable[[ProfilingRequest], str]
+    budget: Budget
+    cluster_role: str
+
+    async def begin(self, obj: KubeObject, request: ProfilingRequest) -> str:
+        """Creates the Job; its name. The output of an earlier request of the name goes first. KubeError where refused."""
+        await self._remove_output(obj, request)
+        for child in access.objects(request.namespace, self.cluster_role):
+            await self.kube.apply(of(child), child)
+        gpus = (request.spec.hardware and request.spec.hardware.total_gpus) or 1
+        job = profiling_job(obj, request, image=self.image(request), deadline=self.budget.deadline(gpus))
+        try:
+            await self.kube.create(JOBS, job)
+        except AlreadyExists:
+            found = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
+            if not _is_of(found, obj):
+                raise ProfilingFailed(
+                    "NameTaken",
+                    f"Job {names.job(request.name)} exists, and was not made for this request: delete it, and create the "
+                    "request anew",
+                ) from None
+        return names.job(request.name)
+
+    async def look(self, obj: KubeObject, request: ProfilingRequest) -> Look:
+        """How a Job goes."""
+        key = ObjectKey(request.namespace, names.job(request.name))
+        job = self.cache.get(JOBS, key)
+        output = self._output(obj, request)
+        if job is None:
+            try:
+                job = await self.kube.get(JOBS, key)
+            except NotFound:
+                gone = f"Job {key.name} is gone: create the request anew"
+                return None, ProfilingFailed("JobDeleted", gone)
+        ended = end_of(job)
+        if ended is not None and (output is None or not (output.get("data") or {}).get(names.STATUS)):
+            # It was written before the Job ended, and may still be on its way to us.
+            output = await self._written(obj, request)
+        pods = await self._pods(request) if ended is not None or output is None else []
+        failed = failure(output, ended, pods)
+        if failed is not None:
+            return None, failed
+        data = (output or {}).get("data") or {}
+        if data.get(names.STATUS) == "success" and data.get(names.FINAL_CONFIG):
+            try:
+                return None, self.read(request, data)
+            except ProfilingFailed as unreadable:
+                return None, unreadable
+        if ended is not None:
+            lacking = f"Job {key.name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
+            return None, ProfilingFailed("OutputMissing", lacking)
+        return step_of(output, pods), None
+
+    def _output(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
+        found = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
+        return found if found is not None and _is_of(found, obj) else None
+
+    async def _written(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
+        try:
+            found = await self.kube.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
+        except NotFound:
+            return None
+        return found if _is_of(found, obj) else None
+
+    async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
+        selector = f"{labels.PROFILER_REQUEST}={request.name}"
+        return (await self.kube.list(PODS, request.namespace, label_selector=selector)).items
+
+    async def _remove_output(self, obj: KubeObject, request: ProfilingRequest) -> None:
+        key = ObjectKey(request.namespace, names.output(request.name))
+        try:
+            found = await self.kube.get(CONFIG_MAPS, key)
+            if not _is_of(found, obj):
+                await self.kube.delete(CONFIG_MAPS, key, uid=found["metadata"]["uid"])
+        except NotFound:
+            pass
+
+
+def _is_of(child: KubeObject, obj: KubeObject) -> bool:
+    """Whether something belongs to this very request: by owner, or by the mark of its uid."""
+    uid, metadata = obj["metadata"]["uid"], child["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    return any(each["uid"] == uid for each in owners) or (
+        (metadata.get("annotations") or {}).get(keys.REQUEST_UID) == uid
+    )

@@ -1,0 +1,34 @@
+"""Names of what a thorough profiling makes (operator behaviour, section 7.7)."""
+
+from __future__ import annotations
+
+PROFILER, RELAY = "profiler", "output-copier"
+SERVICE_ACCOUNT = "dgdr-profiling-job"
+OUTPUT_VOLUME, CACHE_VOLUME, CONFIG_VOLUME, TOKEN_VOLUME = (
+    "profiling-output",
+    "model-cache",
+    "profiling-config",
+    "output-copier-kube-api-access",
+)
+OUTPUT_PATH = "/data"
+TOKEN_SECRET, TOKEN_KEY = "hf-token-secret", "HF_TOKEN"
+PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105 - its name
+#: Keys of the output ConfigMap.
+FINAL_CONFIG, STATUS, ERROR, PHASE, MESSAGE, WEB_DATA = (
+    "final_config.yaml",
+    "profiler_status",
+    "profiler_error",
+    "phase",
+    "message",
+    "webui_data.json",
+)
+
+
+def job(request: str) -> str:
+    """Name of a request's Job."""
+    return f"profile-{request}"
+
+
+def output(request: str) -> str:
+    """Name of a request's output ConfigMap."""
+    return f"dgdr-output-{request}"

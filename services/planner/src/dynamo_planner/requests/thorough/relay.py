@@ -1,0 +1,128 @@
+"""Tells the output ConfigMap of a request how its profiling goes. Runs in the profiling pod, by the standard library alone.
+
+Its source is the command of a container that ends after the profiler's: it follows the status file, and on SIGTERM, which
+comes when the profiler has ended, it hands over what the profiler wrote. The ConfigMap is that of the reference (operator
+behaviour, section 7.5), with keys phase, message, profiler_status, profiler_error, and the files of the profiler by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import ssl
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+ACCOUNT = Path(os.environ.get("RELAY_ACCOUNT_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"))
+OUTPUT = Path(os.environ.get("RELAY_OUTPUT_DIR", "/data"))
+POLL = float(os.environ.get("RELAY_POLL_SECONDS", "5"))
+#: Kubernetes refuses objects beyond 1 MiB; what else is in the ConfigMap is small.
+LIMIT = 900_000
+FILES = ("final_config.yaml", "profiler_status.yaml", "webui_data.json")
+
+ended = threading.Event()
+
+
+def status_of(text: str) -> dict[str, str]:
+    """Top-level scalars of the status file: a few `key: value` lines of YAML, which need no parser."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r"^([A-Za-z_]+):\s*(.*)$", line)
+        if match:
+            value = match.group(2).strip()
+            if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+                value = value[1:-1]
+            found[match.group(1)] = value
+    return found
+
+
+def read(name: str) -> str:
+    """A file of the profiler, or nothing."""
+    try:
+        with (OUTPUT / name).open(encoding="utf-8", errors="replace") as file:
+            return file.read(LIMIT + 1)
+    except OSError:
+        return ""
+
+
+def progress() -> dict[str, str]:
+    """What is told while the profiler works."""
+    told = status_of(read("profiler_status.yaml"))
+    return {
+        "phase": told.get("phase", ""),
+        "message": told.get("message", ""),
+        "profiler_status": told.get("status", ""),
+    }
+
+
+def results() -> dict[str, str]:
+    """What is told when it has ended."""
+    data = progress()
+    for name in FILES:
+        text = read(name)
+        if len(text) > LIMIT and name == "final_config.yaml":
+            data["profiler_status"] = "failed"
+            data["profiler_error"] = f"{name} is larger than {LIMIT} bytes, which no ConfigMap can hold"
+        elif text and len(text) <= LIMIT:
+            data[name] = text
+    if data["profiler_status"] == "failed":
+        told = status_of(data.get("profiler_status.yaml", ""))
+        data.setdefault("profiler_error", told.get("error") or told.get("message") or "the profiler says nothing more")
+    return data
+
+
+def apply(data: dict[str, str]) -> None:
+    """Server-side apply of the ConfigMap; OSError where that fails."""
+    config_map = json.loads(os.environ["RELAY_CONFIG_MAP"])
+    config_map["data"] = {key: value for key, value in data.items() if value}
+    metadata = config_map["metadata"]
+    path = (
+        f"/api/v1/namespaces/{metadata['namespace']}/configmaps/{metadata['name']}?fieldManager=dynamo-relay&force=true"
+    )
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    host = f"[{host}]" if ":" in host else host
+    token = (ACCOUNT / "token").read_text().strip()
+    request = urllib.request.Request(
+        f"https://{host}:{port}{path}",
+        method="PATCH",
+        data=json.dumps(config_map).encode(),
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/apply-patch+yaml"},
+    )
+    context = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    with opener.open(request, timeout=10):
+        pass
+
+
+def deliver(data: dict[str, str], attempts: int) -> bool:
+    """Applies, again where that fails. Whether it succeeded."""
+    for attempt in range(attempts):
+        try:
+            apply(data)
+        except OSError as error:
+            print(f"the ConfigMap could not be written: {error}", file=sys.stderr, flush=True)
+            if attempt + 1 < attempts:
+                time.sleep(min(2.0**attempt, 5.0))
+        else:
+            return True
+    return False
+
+
+def main() -> int:
+    """Relays until the profiler has ended, then hands over."""
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    told: dict[str, str] = {}
+    while not ended.wait(POLL):
+        now = progress()
+        if now != told and any(now.values()) and deliver(now, 1):
+            told = now
+    return 0 if deliver(results(), 6) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
