@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dynamo_shared.bus.specifications import checkpoint, deployment, discovery, planning, platform, scaling
+from dynamo_shared.bus.specifications import checkpoint, deployment, discovery, planning, platform, scaling, workers
 from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventSpec, Identity, Int64
 from dynamo_shared.bus.specifications.checkpoint import CHECKPOINT, CheckpointData, checkpoint_data
 from dynamo_shared.bus.specifications.deployment import (
@@ -20,7 +20,7 @@ from dynamo_shared.bus.specifications.deployment import (
     deployment_data,
 )
 from dynamo_shared.bus.specifications.platform import COMMAND, PLATFORM, CommandResult, ResyncData
-from dynamo_shared.bus.specifications.scaling import SCALING_ADAPTER, AdapterData, ScaleData, ScaleTarget
+from dynamo_shared.bus.specifications.scaling import SCALING_ADAPTER, ScaleData, ScaleTarget, ScalingAdapterData
 
 __all__ = [
     "BY_TYPE",
@@ -31,7 +31,6 @@ __all__ = [
     "GRAPH_DEPLOYMENT",
     "PLATFORM",
     "SCALING_ADAPTER",
-    "AdapterData",
     "CheckpointData",
     "CommandResult",
     "CommandSpec",
@@ -44,6 +43,7 @@ __all__ = [
     "ResyncData",
     "ScaleData",
     "ScaleTarget",
+    "ScalingAdapterData",
     "checkpoint_data",
     "deployment_data",
     "find",
@@ -55,6 +55,7 @@ EVENTS: tuple[EventSpec, ...] = (
     *checkpoint.EVENTS,
     *scaling.EVENTS,
     *discovery.EVENTS,
+    *workers.EVENTS,
     *planning.EVENTS,
     *platform.EVENTS,
 )
