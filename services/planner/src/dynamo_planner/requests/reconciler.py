@@ -46,6 +46,8 @@ KubeObject = dict[str, Any]
 
 #: Dropped where another operator has put it: there is nothing to do before a request may go.
 FINALIZER = "nvidia.com/finalizer"
+#: How often the pod of a profiling Job is looked at. Seconds.
+POD_INTERVAL = 10.0
 _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
 _CHANGED = (
     "the spec was changed after profiling had begun, and that has no effect: delete the request and create it anew"
@@ -165,7 +167,10 @@ class RequestReconciler:
         if outcome is None:
             if step is not None:
                 draft.at(*step)
-            return await self._write(obj, draft, urgent=False)
+            result = await self._write(obj, draft, urgent=False)
+            # What holds a pod up is told by the pod alone, and nobody tells of that.
+            look_again = spec.search_strategy == "thorough" and result.requeue_after is None
+            return Result(POD_INTERVAL) if look_again else result
         if isinstance(outcome, ProfilingFailed):
             self.reporter.warning(obj, "ProfilingCheckFailed", str(outcome))
             result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))

@@ -44,6 +44,15 @@ class Rapid(Section):
     )
 
 
+class Thorough(Section):
+    """Thorough profiling: a Job that measures engines on the cluster."""
+
+    time_limit: Duration = Field(4 * 3600.0, ge=60, description="How long one request may be measured.")
+    gpu_hours: float = Field(
+        0.0, ge=0, description="Hours of GPUs that one request may take, all its GPUs counted; 0: as many as it needs."
+    )
+
+
 class Planner(Section):
     """The planner service."""
 
@@ -59,3 +68,4 @@ class Planner(Section):
     )
     pareto_points: int = Field(16, ge=1, le=32, description="Graphs of the Pareto front that a result holds at most.")
     rapid: Rapid = Rapid()
+    thorough: Thorough = Thorough()

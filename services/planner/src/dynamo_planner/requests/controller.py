@@ -1,0 +1,137 @@
+"""The shell around requests: what is read for them, which changes concern which, and the work under way for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
+    NODES,
+    ObjectKey,
+    Resource,
+    key_of,
+)
+from dynamo_shared.api.v1beta1.request import RequestPhase
+from dynamo_shared.api.validation import Facts
+from dynamo_shared.runtime import Result, ServiceContext
+from dynamo_shared.runtime.controller import Controller, Counts, now
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_planner.events import RequestReporter
+from dynamo_planner.profiling.results import Profiler, ProfilingRequest
+from dynamo_planner.requests.dcgm import DcgmExporters
+from dynamo_planner.requests.deploying import Deploying
+from dynamo_planner.requests.finding import HardwareFinder
+from dynamo_planner.requests.reconciler import RequestReconciler
+from dynamo_planner.requests.thorough import Budget, Reader, Thorough
+from dynamo_planner.requests.work import Profilings
+
+KubeObject = dict[str, Any]
+
+
+class Concern(StrEnum):
+    """What is looked at."""
+
+    REQUEST = "dynamographdeploymentrequests"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One request."""
+
+    key: ObjectKey
+    concern: Concern = Concern.REQUEST
+
+
+class Requests(Controller[Task]):
+    """DynamoGraphDeploymentRequests."""
+
+    def __init__(self, context: ServiceContext, name: str, profiler: Profiler, read: Reader) -> None:
+        settings, planner = context.settings, context.settings.platform.planner
+        nodes = (NODES,) if settings.gpu.discovery_enabled else ()
+        reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
+        super().__init__(context, name, reads)
+        self._reporter = RequestReporter(self.recorder, self.publisher)
+        self._profilings = Profilings(profiler, lambda key: self.look_at(Task(key)))
+        self._statuses = StatusWriter(self.kube, self.cache, context.clock)
+        exporters = DcgmExporters(self.kube, context.clock)
+        thorough = Thorough(
+            self.kube,
+            self.cache,
+            read,
+            self._image,
+            Budget(planner.thorough.time_limit, planner.thorough.gpu_hours),
+            settings.rbac.dgdr_profiling_cluster_role_name,
+        )
+        self._requests = RequestReconciler(
+            self.kube,
+            self.cache,
+            self._statuses,
+            self._reporter,
+            self._profilings,
+            thorough,
+            Deploying(self.kube, self.cache, self._reporter),
+            HardwareFinder(self.cache, exporters, planner.gpu_cap, settings.gpu.discovery_enabled),
+            self._facts,
+            now,
+        )
+        self.ownership.on_loss(lambda: self._profilings.stop_where(lambda key: not self.ownership.owns(key)))
+
+    def _image(self, request: ProfilingRequest) -> str:
+        platform = self.context.settings.platform
+        return request.spec.image or f"{platform.planner.image_repository}/dynamo-planner:{platform.version}"
+
+    def _facts(self) -> Facts:
+        settings = self.context.settings
+        return Facts(cluster_wide=not settings.namespace.restricted, gpu_discovery=settings.gpu.discovery_enabled)
+
+    def tasks_for(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> Iterable[Task]:
+        """A request looks again when it changes, or when something that was made for it does."""
+        if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS:
+            yield Task(key)
+        elif resource != NODES:
+            for obj in (old, new):
+                name = ((obj or {}).get("metadata", {}).get("labels") or {}).get(labels.REQUEST_NAME)
+                if name:
+                    yield Task(ObjectKey(key.namespace, name))
+
+    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        """The work for a request ends with the request."""
+        if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS and new is None and old is not None:
+            self._profilings.stop(old["metadata"]["uid"])
+            self._statuses.forget(resource, old)
+            if self.ownership.owns(key):
+                self._reporter.gone(old)
+
+    def all_tasks(self) -> Iterable[Task]:
+        """Every request."""
+        for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS):
+            yield Task(key_of(obj))
+
+    async def reconcile(self, task: Task) -> Result:
+        """One step of one request."""
+        return await self._requests.reconcile(task.key)
+
+    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """Owns the profiling that is under way."""
+        return {"profiling": self._profilings.run()}
+
+    def counts(self) -> Counts:
+        """Requests by phase."""
+        found = [obj for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS) if self.ownership.owns(key_of(obj))]
+        pending = RequestPhase.PENDING.value
+        return {
+            Concern.REQUEST: Counter(
+                (obj["metadata"]["namespace"], (obj.get("status") or {}).get("phase", pending)) for obj in found
+            )
+        }
