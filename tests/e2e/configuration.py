@@ -1,0 +1,194 @@
+"""What the programs of a node are told. Pure: addresses and folders in, the texts of files out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_network
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+#: For documentation only (RFC 5737), so no network that a machine is in has it.
+ADDRESS = "192.0.2.10"
+NAME = "dynamo-node"
+POD_CIDR = "10.128.0.0/16"
+DOMAIN = "cluster.local"
+PAUSE_IMAGE = "dynamo.local/pause:1.0.0"
+PLUGINS = Path("/usr/lib/cni")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a node keeps its files, below one folder whose path is short: sockets have at most 107 characters."""
+
+    folder: Path
+
+    @property
+    def containerd_socket(self) -> Path:
+        """Where kubelet and `ctr` reach containerd."""
+        return self.folder / "containerd.sock"
+
+    @property
+    def kubelet_root(self) -> Path:
+        """Volumes and certificates of the kubelet."""
+        return self.folder / "kubelet"
+
+    @property
+    def networks(self) -> Path:
+        """The folder of the network's description."""
+        return self.folder / "cni"
+
+    @property
+    def logs(self) -> Path:
+        """Logs of the node's programs, and those of pods below `pods`."""
+        return self.folder / "logs"
+
+
+def containerd(layout: Layout) -> str:
+    """config.toml of containerd 1.6.
+
+    Here and there root may not lower the OOM score of a process (no CAP_SYS_RESOURCE), hence `restrict_oom_score_adj`.
+    """
+    plugin = 'plugins."io.containerd.grpc.v1.cri"'
+    return f"""\
+version = 2
+root = "{layout.folder / "containerd"}"
+state = "{layout.folder / "run"}"
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp",
+]
+
+[grpc]
+  address = "{layout.containerd_socket}"
+
+[{plugin}]
+  sandbox_image = "{PAUSE_IMAGE}"
+  restrict_oom_score_adj = true
+
+[{plugin}.containerd]
+  snapshotter = "overlayfs"
+  default_runtime_name = "runc"
+
+[{plugin}.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[{plugin}.containerd.runtimes.runc.options]
+  SystemdCgroup = false
+
+[{plugin}.cni]
+  bin_dir = "{PLUGINS}"
+  conf_dir = "{layout.networks}"
+"""
+
+
+def network(layout: Layout) -> str:
+    """The pods' network: a cable from each pod to the node.
+
+    No bridge: between two pods on one, answers from behind a Service would pass by the address translation.
+    """
+    ipam = {
+        "type": "host-local",
+        "dataDir": str(layout.folder / "ipam"),
+        "ranges": [[{"subnet": POD_CIDR}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+    }
+    return json.dumps({"cniVersion": "0.4.0", "name": "dynamo", "plugins": [{"type": "ptp", "ipam": ipam}]}, indent=2)
+
+
+def kubelet(layout: Layout, authority: Path, cgroup: str) -> str:
+    """KubeletConfiguration: control groups of version 1 or 2 as they are found, no limits on nodes, no evictions."""
+    return _yaml(
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": str(authority)},
+            },
+            "authorization": {"mode": "Webhook"},
+            "address": ADDRESS,
+            "readOnlyPort": 0,
+            "clusterDomain": DOMAIN,
+            "clusterDNS": [ADDRESS],
+            # Nothing beyond the cluster is ever asked.
+            "resolvConf": str(layout.folder / "resolv.conf"),
+            "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
+            "podLogsDir": str(layout.logs / "pods"),
+            "failCgroupV1": False,
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": cgroup,
+            "cgroupsPerQOS": False,
+            "enforceNodeAllocatable": [],
+            "localStorageCapacityIsolation": False,
+            "failSwapOn": False,
+            "oomScoreAdj": 0,
+            "evictionHard": dict.fromkeys(
+                (
+                    *("memory.available", "nodefs.available", "nodefs.inodesFree"),
+                    *("imagefs.available", "imagefs.inodesFree", "pid.available"),
+                ),
+                "0%",
+            ),
+            # 100 stands for never: images come from us and cannot be pulled again.
+            "imageGCHighThresholdPercent": 100,
+        }
+    )
+
+
+def kube_proxy(kubeconfig: Path) -> str:
+    """KubeProxyConfiguration; limits of connection tracking are the machine's and stay as they are."""
+    return _yaml(
+        {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "clientConnection": {"kubeconfig": str(kubeconfig)},
+            "mode": "iptables",
+            "clusterCIDR": POD_CIDR,
+            "hostnameOverride": NAME,
+            "bindAddress": ADDRESS,
+            "healthzBindAddress": "127.0.0.1:10256",
+            "metricsBindAddress": "127.0.0.1:10249",
+            "oomScoreAdj": 0,
+            "iptables": {"minSyncPeriod": "100ms"},
+            "conntrack": {
+                "maxPerCore": 0,
+                "min": 0,
+                "tcpEstablishedTimeout": "0s",
+                "tcpCloseWaitTimeout": "0s",
+            },
+        }
+    )
+
+
+def corefile(kubeconfig: Path) -> str:
+    """CoreDNS answers for the cluster and refuses the rest."""
+    return f"""\
+.:53 {{
+    bind {ADDRESS}
+    errors
+    ready 127.0.0.1:8181
+    kubernetes {DOMAIN} in-addr.arpa {{
+        kubeconfig {kubeconfig}
+        ttl 1
+    }}
+}}
+"""
+
+
+def addresses(service_cidr: str) -> list[list[str]]:
+    """Commands that give the node's network namespace its only addresses. No route leads out of it."""
+    return [
+        ["ip", "link", "set", "lo", "up"],
+        ["ip", "address", "add", f"{ADDRESS}/32", "dev", "lo"],
+        # What this namespace sends to a Service has to be sent before it can be translated.
+        ["ip", "route", "add", str(ip_network(service_cidr)), "dev", "lo", "src", str(IPv4Address(ADDRESS))],
+        ["sysctl", "-q", "-w", "net.ipv4.ip_forward=1"],
+    ]
+
+
+def _yaml(document: dict[str, Any]) -> str:
+    return yaml.safe_dump(document, sort_keys=False)

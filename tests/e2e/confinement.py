@@ -1,0 +1,135 @@
+"""Namespaces of network, mounts, processes for a command: what it starts and mounts ends with it, however it ends.
+
+The kernel does the cleaning up: all processes of a process namespace end with its first one, and mounts, addresses and
+packet filters go with the last process of theirs. What the kernel does not know as ours (control groups, settings of the
+machine that a kubelet changes, the folder of the node's files) is put right here, by the process that stays outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dynamo_ctl.localcluster.process import LAUNCHER
+
+FOLDER_PREFIX = "dynamo-node-"
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+#: What a kubelet sets for the whole machine (protectKernelDefaults is false, as everywhere).
+KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
+ENDS_WITHIN = 60.0
+"""Seconds from Ctrl-C to the end of the tests' own cleaning up; then everything is killed."""
+
+
+def run(command: Sequence[str], folders: Path = Path("/tmp")) -> int:
+    """Run a command on a machine of its own, with `DYNAMO_NODE_FOLDER` set; returns its exit code.
+
+    Ctrl-C reaches the command, which may still clean up for a while.
+    """
+    clear_leftovers(folders)
+    with _folder(folders) as folder, _kernel_settings():
+        inside = [sys.executable, "-m", "tests.e2e.inside", str(folder), *command]
+        namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        process = subprocess.Popen(
+            # Should this process be killed, so is `unshare`, and with it everything inside.
+            [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), _unshare(), *namespaces, "--", *inside],
+            env={**os.environ, "DYNAMO_NODE_FOLDER": str(folder)},
+        )
+        try:
+            return _wait(process)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def control_group(folder: Path) -> str:
+    """The control group of the containers of the node in this folder."""
+    return f"/{folder.name}"
+
+
+def clear_leftovers(folders: Path) -> None:
+    """Remove what runs left that were killed together with whoever started them."""
+    for folder in folders.glob(f"{FOLDER_PREFIX}*"):
+        with contextlib.suppress(ValueError):
+            if not Path("/proc", str(int(folder.name.removeprefix(FOLDER_PREFIX)))).exists():
+                _remove(folder)
+
+
+@contextlib.contextmanager
+def _folder(folders: Path) -> Iterator[Path]:
+    folder = folders / f"{FOLDER_PREFIX}{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    for hierarchy in [CONTROL_GROUPS, *CONTROL_GROUPS.iterdir()]:
+        group = hierarchy / control_group(folder).lstrip("/")
+        if group.is_dir():
+            # The files in a control group cannot be removed, its folders can, from the leaves up.
+            for place, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    Path(place).rmdir()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _kernel_settings() -> Iterator[None]:
+    places = [Path("/proc/sys", name) for name in KERNEL_SETTINGS]
+    before = {place: place.read_text() for place in places}
+    try:
+        yield
+    finally:
+        for place, value in before.items():
+            if place.read_text() != value:
+                place.write_text(value)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Its exit code; Ctrl-C and TERM are for the command, and only when it does not end is it ended."""
+    deadline = float("inf")
+
+    def told(number: int, _: object) -> None:
+        nonlocal deadline
+        if deadline == float("inf"):
+            deadline = time.monotonic() + ENDS_WITHIN
+            if number == signal.SIGTERM:
+                _tell_inside(process.pid)
+        else:
+            deadline = 0.0
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(timeout=0.2)
+        process.kill()
+        return 128 + signal.SIGKILL
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell_inside(unshare: int) -> None:
+    """TERM to the first process inside, which `unshare` would keep to itself."""
+    children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(child), signal.SIGTERM)
+
+
+def _unshare() -> str:
+    found = shutil.which("unshare")
+    if found is None:
+        raise FileNotFoundError("unshare (util-linux) is not installed")
+    return found

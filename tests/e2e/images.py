@@ -1,0 +1,159 @@
+"""The images of the node: the pause program, and Debian's Python with the real Dynamo runtime and a tiny model.
+
+Built once into the cache. What decides about the content is hashed into the name: the locked requirements, the model's
+generator, and this recipe. Packages of Debian are those of the day; which ones is kept beside the image.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynamo_ctl.localcluster import LocalClusterError, Programs, Progress
+from dynamo_ctl.localcluster.cache import default_cache_root
+from dynamo_ctl.localcluster.locks import turn
+
+from tests.dynamo_runtime import make_tiny_model
+from tests.dynamo_runtime.environment import REQUIREMENTS
+
+from . import archive
+from .archive import Image
+from .configuration import PAUSE_IMAGE
+
+SUITE = "bookworm"
+PYTHON_VERSION = "3.11"
+"""Python of the suite."""
+
+PACKAGES_FOLDER = "/opt/dynamo"
+MODEL_FOLDER = "/opt/model"
+#: Of no use in a pod, a fifth of the tree.
+NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n")
+BOOTSTRAPS_WITHIN = 900.0
+INSTALLS_WITHIN = 600.0
+
+
+@dataclass(frozen=True)
+class Images:
+    """Names and archives. `runtime` runs `python3 -m dynamo.frontend` and `dynamo.mocker`; its model is in MODEL_FOLDER."""
+
+    runtime: str
+    archives: Sequence[Path]
+
+
+def runtime_image() -> Image:
+    """The runtime's image; another content has another name."""
+    parts = [Path(__file__), Path(archive.__file__), Path(make_tiny_model.__file__), REQUIREMENTS]
+    digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:12]
+    return Image(
+        f"dynamo.local/runtime:{digest}",
+        environment={
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PYTHONPATH": PACKAGES_FOLDER,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "HF_HUB_OFFLINE": "1",
+            "HOME": "/tmp",
+        },
+    )
+
+
+async def obtain(programs: Programs, progress: Progress, root: Path | None = None) -> Images:
+    """Archives of both images, built where they are not in the cache; several processes may ask at once.
+
+    Raises LocalClusterError where a step fails.
+    """
+    folder = (root if root is not None else default_cache_root()) / "images"
+    image = runtime_image()
+    target = folder / f"runtime-{image.name.rpartition(':')[2]}.tar"
+    pause = folder / f"pause-{PAUSE_IMAGE.rpartition(':')[2]}.tar"
+    program = await programs.obtain("pause")
+    folder.mkdir(parents=True, exist_ok=True)
+    async with turn(folder / ".lock", lambda: progress.started("waiting for another process that builds images")):
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as staging:
+            if not pause.exists():
+                await asyncio.to_thread(_pause, program, Path(staging), pause)
+            if not target.exists():
+                await asyncio.to_thread(_runtime, image, Path(staging), target, progress)
+                for stale in folder.glob("runtime-*"):
+                    if stale.stem != target.stem:
+                        stale.unlink()
+    return Images(image.name, (pause, target))
+
+
+def _pause(program: Path, staging: Path, target: Path) -> None:
+    root = staging / "pause"
+    root.mkdir()
+    shutil.copy(program, root / "pause")
+    # Nobody: it does nothing that takes rights.
+    archive.write(Image(PAUSE_IMAGE, ("/pause",), user="65535:65535"), root, staging / "pause.tar")
+    (staging / "pause.tar").replace(target)
+
+
+def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> None:
+    root = staging / "root"
+    with _step(progress, f"unpacking Debian {SUITE} with its Python"):
+        included = "--include=python3,ca-certificates"
+        _run(["debootstrap", "--variant=minbase", included, SUITE, str(root), *_mirror()], BOOTSTRAPS_WITHIN)
+    listed = _run(["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show"], 20)
+    for each in NOT_NEEDED:
+        shutil.rmtree(root / each, ignore_errors=True)
+    with _step(progress, "installing the Dynamo runtime into the image"):
+        uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
+        _run(
+            [
+                *(uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"),
+                *("--python", sys.executable, "--python-version", PYTHON_VERSION),
+                *("--target", f"{root}{PACKAGES_FOLDER}", "--requirement", str(REQUIREMENTS)),
+            ],
+            INSTALLS_WITHIN,
+        )
+        inside = ["chroot", str(root), "/usr/bin/env", f"PYTHONPATH={PACKAGES_FOLDER}", "python3"]
+        # So that pods need not; by hash, since all times in the image are nothing's. Some packages bring templates that
+        # are no Python, which is no failure.
+        compiling = ["-m", "compileall", "-f", "-q", "-j0", "--invalidation-mode", "unchecked-hash"]
+        _run([*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"], INSTALLS_WITHIN, check=False)
+        script = Path(make_tiny_model.__file__)
+        shutil.copy(script, root / "tmp" / script.name)
+        _run([*inside, f"/tmp/{script.name}", MODEL_FOLDER], 60)
+    with _step(progress, "writing the image"):
+        archive.write(image, root, staging / "runtime.tar")
+        target.with_suffix(".packages").write_text(listed)
+        (staging / "runtime.tar").replace(target)
+
+
+def _mirror() -> list[str]:
+    """Where apt gets this suite from; nothing, and debootstrap's own default holds, where it is told of another."""
+    shown = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)"], 20)
+    found = [line.split() for line in shown.splitlines()]
+    return [uri for uri, *rest in found if rest == [SUITE, "main"]][:1]
+
+
+@contextlib.contextmanager
+def _step(progress: Progress, name: str) -> Iterator[None]:
+    progress.started(name)
+    begun = time.monotonic()
+    yield
+    progress.finished(name, time.monotonic() - begun)
+
+
+def _run(command: Sequence[str], within: float, *, check: bool = True) -> str:
+    """Its output. Raises LocalClusterError, with the end of what it said, where it fails or takes longer."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=within, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise LocalClusterError(f"{' '.join(command)} was not done within {within:.0f} s") from None
+    if check and done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-8:])
+        raise LocalClusterError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{tail}")
+    return done.stdout

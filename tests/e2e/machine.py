@@ -1,0 +1,116 @@
+"""What this machine has to be and to have: Linux, root, Debian's packages. Installs the missing ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+INSTALLS_WITHIN = 600.0
+
+
+class UnsuitableMachineError(Exception):
+    """No real node can run here; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A Debian package: versions from `at_least` on, `below` excluded where there is one."""
+
+    name: str
+    at_least: str
+    below: str = ""
+
+
+#: Debian 12 has containerd 1.6, runc 1.1, plugins 1.1 and iptables 1.8.9.
+PACKAGES = (
+    # 2.0 reads other keys for the same things, and the kubelet 1.35 is the last that takes 1.x.
+    Package("containerd", "1.6", "2.0"),
+    Package("runc", "1.1"),
+    # `ptp` and `host-local` of the interface's version 0.4.0 stand in /usr/lib/cni.
+    Package("containernetworking-plugins", "1.1"),
+    Package("debootstrap", "1.0.100"),
+    Package("iptables", "1.8"),
+    Package("conntrack", "1.4"),
+    Package("iproute2", "5.10"),
+    Package("procps", "3.3"),
+    # unshare --kill-child --mount-proc
+    Package("util-linux", "2.32"),
+)
+OTHERWISE = (
+    "install containerd 1.6 or 1.7, runc, the CNI plugins in /usr/lib/cni, debootstrap, iptables, conntrack and iproute2 "
+    "yourself, or run this on Debian 12"
+)
+
+
+def check() -> None:
+    """Raises UnsuitableMachineError where no node can run at all."""
+    if os.uname().sysname != "Linux":
+        raise UnsuitableMachineError(
+            f"a kubelet runs on Linux, and this is {os.uname().sysname}: use a Linux machine or VM"
+        )
+    if os.geteuid() != 0:
+        raise UnsuitableMachineError(
+            "a kubelet and containerd run as root, in namespaces of their own: run `sudo make e2e-runtime`"
+        )
+
+
+def install_packages() -> list[str]:
+    """Install what is missing with apt-get; returns the names of what was installed.
+
+    Raises UnsuitableMachineError where there is no apt-get, or where what there is is too old or too new.
+    """
+    if shutil.which("apt-get") is None:
+        raise UnsuitableMachineError(f"there is no apt-get to install packages with: {OTHERWISE}")
+    missing = [package.name for package in PACKAGES if not _suitable(package, installed_version(package.name))]
+    if missing:
+        apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60"]
+        _run([*apt, "update"])
+        _run([*apt, "install", "--yes", "--no-install-recommends", *missing])
+    for package in PACKAGES:
+        version = installed_version(package.name)
+        if not _suitable(package, version):
+            wanted = f">= {package.at_least}" + (f", < {package.below}" if package.below else "")
+            raise UnsuitableMachineError(
+                f"{package.name} {version or '(none)'} is installed, {wanted} is needed, and apt-get has no other: {OTHERWISE}"
+            )
+    return missing
+
+
+def installed_version(package: str) -> str:
+    """The version that dpkg has installed, or ""."""
+    shown = subprocess.run(
+        ["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Version}", package],
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    status, _, version = shown.stdout.partition(" ")
+    return version if status == "installed" else ""
+
+
+def _suitable(package: Package, version: str) -> bool:
+    return (
+        bool(version)
+        and _is(version, "ge", package.at_least)
+        and (not package.below or _is(version, "lt", package.below))
+    )
+
+
+def _is(version: str, relation: str, other: str) -> bool:
+    # The epoch is Debian's own ("1:1.4.7"), and no part of the program's version.
+    plain = version.partition(":")[2] or version
+    return (
+        subprocess.run(["dpkg", "--compare-versions", plain, relation, other], timeout=20, check=False).returncode == 0
+    )
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(
+        command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALLS_WITHIN, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-6:])
+        raise UnsuitableMachineError(
+            f"{' '.join(command)} failed with exit code {done.returncode}:\n{tail}\n{OTHERWISE}"
+        )

@@ -1,0 +1,179 @@
+"""A control plane and one real node of it, in the namespaces of `tests.e2e.confinement`.
+
+`python -m tests.e2e.node` brings one up, says how to reach it, and waits; `Node` is what tests take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, LocalClusterError, ManagedProcess, Programs
+from dynamo_ctl.localcluster.kubeconfig import write_kubeconfig
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.resources import NODES, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+
+from . import configuration
+from .configuration import ADDRESS, NAME, Layout
+from .confinement import control_group
+
+READY_WITHIN = 120.0
+IMPORT_WITHIN = 300.0
+#: Set by confinement.run for what it runs.
+FOLDER_VARIABLE = "DYNAMO_NODE_FOLDER"
+
+
+class Node:
+    """A cluster of one node that runs pods. `images` are archives; the pause image has to be among them.
+
+    To be used within the namespaces alone: elsewhere its packet filters would be those of the machine.
+    """
+
+    def __init__(self, images: Sequence[Path], programs: Programs | None = None, folder: Path | None = None) -> None:
+        if folder is None:
+            named = os.environ.get(FOLDER_VARIABLE)
+            if named is None:
+                raise LocalClusterError(
+                    "a node needs namespaces of its own: `make e2e-runtime`, or `python -m tests.e2e.node`"
+                )
+            folder = Path(named)
+        self.layout = Layout(folder)
+        self._images = images
+        self._programs = programs if programs is not None else Programs()
+        self.plane = ControlPlane(
+            ControlPlaneOptions(
+                directory=folder / "kubernetes", kwok_nodes=0, node_address=ADDRESS, prepare=install_definitions
+            ),
+            self._programs,
+        )
+        self._stack = AsyncExitStack()
+        self.containerd: ManagedProcess
+        self.kubelet: ManagedProcess
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's."""
+        return self.plane.kubeconfig
+
+    async def start(self) -> None:
+        """Bring everything up and wait until the node is ready. If a part fails, the others are stopped again."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._start_containerd())
+                await self._stack.enter_async_context(self.plane)
+            await self._start_agents()
+            await self._until_ready()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop everything, the node's agents first. Containers go with the namespaces."""
+        await self._stack.aclose()
+
+    async def _start_containerd(self) -> None:
+        layout = self.layout
+        _write(layout.folder / "containerd.toml", configuration.containerd(layout))
+        _write(layout.networks / "10-dynamo.conflist", configuration.network(layout))
+        self.containerd = await self._run(
+            "containerd", ["containerd", "--config", layout.folder / "containerd.toml"], self._containerd_answers
+        )
+        for image in self._images:
+            await self._ctr("images", "import", str(image), within=IMPORT_WITHIN)
+
+    async def _start_agents(self) -> None:
+        layout, certificates = self.layout, self.plane.certificates
+        paths = {name: await self._programs.obtain(name) for name in ("kubelet", "kube-proxy", "coredns")}
+        user = certificates.client("kubelet", f"system:node:{NAME}", ("system:nodes",))
+        identity = write_kubeconfig(
+            layout.folder / "kubelet.kubeconfig", self.plane.url, certificates.certificate, user, NAME
+        )
+        _write(layout.folder / "resolv.conf", "")
+        _write(layout.folder / "Corefile", configuration.corefile(self.kubeconfig))
+        _write(layout.folder / "kube-proxy.yaml", configuration.kube_proxy(self.kubeconfig))
+        group = control_group(layout.folder)
+        _write(layout.folder / "kubelet.yaml", configuration.kubelet(layout, certificates.certificate, group))
+        await self._run(
+            "coredns", [paths["coredns"], "-conf", layout.folder / "Corefile"], lambda: LocalHttp(8181).ok("/ready")
+        )
+        self.kubelet = await self._run(
+            "kubelet",
+            [
+                *(paths["kubelet"], "--config", layout.folder / "kubelet.yaml", "--kubeconfig", identity),
+                *("--node-ip", ADDRESS, "--hostname-override", NAME, "--root-dir", layout.kubelet_root),
+                *("--cert-dir", layout.kubelet_root / "pki"),
+            ],
+            lambda: LocalHttp(10248).ok("/healthz"),
+        )
+        await self._run(
+            "kube-proxy",
+            [paths["kube-proxy"], "--config", layout.folder / "kube-proxy.yaml"],
+            lambda: LocalHttp(10256).ok("/livez"),
+        )
+
+    async def _run(self, name: str, command: Sequence[str | Path], ready: object) -> ManagedProcess:
+        process = ManagedProcess(name, command, self.layout.logs / f"{name}.log", ready, ready_within=READY_WITHIN)  # type: ignore[arg-type]
+        self._stack.push_async_callback(process.stop)
+        await process.start()
+        return process
+
+    async def _containerd_answers(self) -> bool:
+        try:
+            await self._ctr("version")
+        except LocalClusterError:
+            return False
+        return True
+
+    async def _ctr(self, *arguments: str, within: float = 20.0) -> str:
+        process = await asyncio.create_subprocess_exec(
+            "ctr", "--address", str(self.layout.containerd_socket), "--namespace", "k8s.io", *arguments,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(within):
+                output = (await process.communicate())[0].decode(errors="replace")
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            raise LocalClusterError(f"ctr {' '.join(arguments)} failed: {output.strip()}")
+        return output
+
+    async def _until_ready(self) -> None:
+        async with (
+            await KubeClient.open(kubeconfig=self.kubeconfig, field_manager="dynamo-tests") as client,
+            asyncio.timeout(READY_WITHIN),
+        ):
+            while not await _ready(client):
+                await asyncio.sleep(0.1)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+async def _ready(client: KubeClient) -> bool:
+    try:
+        node = await client.get(NODES, ObjectKey("", NAME))
+    except NotFound:
+        return False
+    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+    return conditions.get("Ready") == "True" and not node["spec"].get("taints")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
