@@ -1,0 +1,178 @@
+"""Foretelling load: case 22 of the planner notes, section c.5, and what each predictor promises besides."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import timedelta
+
+import pytest
+from dynamo_planner.core.predictors import arima as arima_module
+from dynamo_planner.core.predictors import make_predictor
+from dynamo_planner.core.predictors.arima import ArimaPredictor
+from dynamo_planner.core.predictors.constant import ConstantPredictor
+from dynamo_planner.core.predictors.kalman import KalmanPredictor
+from dynamo_planner.core.predictors.prophet import START, ProphetPredictor
+
+from tests.unit.planner.core.reference_cases import config
+
+ALL = ["constant", "arima", "kalman", "prophet"]
+
+
+def fed(predictor, values):
+    for value in values:
+        predictor.observe(value)
+    return predictor
+
+
+def sine(count: int, level: float = 100, height: float = 50) -> list[float]:
+    return [level + height * math.sin(index / 3) for index in range(count)]
+
+
+class TestCase22:
+    def test_constant(self):
+        assert fed(ConstantPredictor(), [10, 20, 30]).predict() == 30
+
+    def test_leading_zeros_are_no_data(self):
+        predictor = fed(ConstantPredictor(), [0, 0])
+        assert predictor.values == ()
+        assert predictor.predict() == 0
+
+    def test_later_zeros_are(self):
+        predictor = fed(ConstantPredictor(), [5, 0])
+        assert len(predictor.values) == 2
+        assert predictor.predict() == 0
+
+    def test_no_number_is_zero(self):
+        assert fed(ConstantPredictor(), [10, math.nan]).predict() == 0
+
+    def test_prophet_counts_its_steps(self):
+        predictor = fed(ProphetPredictor(step=180), [1, 2, 3, 4, 5, 6])
+        assert predictor.next_timestamp - START == timedelta(seconds=1080)
+
+    def test_prophet_counts_those_that_left_its_window(self):
+        predictor = fed(ProphetPredictor(step=180, window=3), [1, 2, 3, 4, 5, 6])
+        assert predictor.values == (4, 5, 6)
+        assert predictor.next_timestamp - START == timedelta(seconds=1080)
+
+    @pytest.mark.parametrize(("values", "foretold"), [([10, 20, 30, 40, 50], 59.948), ([100, 100, 100, 200], 232.37)])
+    def test_kalman(self, values, foretold):
+        assert fed(KalmanPredictor(), values).predict() == pytest.approx(foretold, abs=5e-3)
+
+
+@pytest.mark.parametrize("name", ALL)
+class TestEach:
+    def test_it_is_made_by_its_name(self, name):
+        assert make_predictor(config(load_predictor=name)).predict() == 0
+
+    def test_a_constant_load_is_foretold_to_go_on(self, name):
+        assert fed(make_predictor(config(load_predictor=name)), [42.0] * 8).predict() == pytest.approx(42, rel=0.01)
+
+    def test_asking_again_changes_nothing(self, name):
+        predictor = fed(make_predictor(config(load_predictor=name)), [1, 5, 2, 8, 3, 9, 4])
+        assert predictor.predict() == predictor.predict()
+        assert predictor.forecast(4)[0] == pytest.approx(predictor.predict())
+
+    def test_idle_time_after_a_warm_up_is_passed_over(self, name):
+        predictor = fed(make_predictor(config(load_predictor=name)), [7.0] * 6)
+        predictor.end_warmup()
+        fed(predictor, [0, 0, 0])
+        assert predictor.steps == 6
+        fed(predictor, [3])
+        assert predictor.steps == 7
+
+    def test_logarithms_are_undone(self, name):
+        predictor = fed(make_predictor(config(load_predictor=name, load_predictor_log1p=True)), [42.0] * 8)
+        assert predictor.predict() == pytest.approx(42, rel=0.01)
+
+    def test_several_steps_are_that_many(self, name):
+        assert len(fed(make_predictor(config(load_predictor=name)), sine(12)).forecast(3)) == 3
+
+
+class TestKalman:
+    def test_it_begins_with_the_first_value(self):
+        assert fed(KalmanPredictor(), [10]).predict() == 10
+
+    def test_it_may_foretell_less_than_nothing(self):
+        assert fed(KalmanPredictor(), [100, 50, 10]).predict() < 0
+
+    def test_a_trend_goes_on(self):
+        first, second, third = fed(KalmanPredictor(), [10, 20, 30, 40, 50]).forecast(3)
+        assert second - first == pytest.approx(third - second)
+
+
+class TestArima:
+    def test_few_values_foretell_the_last(self):
+        assert fed(ArimaPredictor(), [1, 9, 2, 8]).predict() == 8
+
+    def test_a_wave_is_followed_and_goes_on_with_updates(self):
+        wave = sine(34)
+        predictor = fed(ArimaPredictor(), wave[:30])
+        predictor.predict()
+        for index in range(30, 33):
+            predictor.observe(wave[index])
+            assert predictor.predict() == pytest.approx(wave[index + 1], abs=3)
+
+    def test_never_less_than_nothing(self):
+        assert min(fed(ArimaPredictor(), [50, 40, 30, 20, 10, 1]).forecast(5)) >= 0
+
+    def test_noise_without_order_is_fitted_as_logarithms(self, monkeypatch):
+        seen = []
+
+        class Model:
+            order = (0, 0, 0)
+
+            def __init__(self, values):
+                self.values = values
+
+            def predict(self, n_periods):
+                return [sum(self.values) / len(self.values)] * n_periods
+
+        def find(values):
+            seen.append(values)
+            return Model(values)
+
+        monkeypatch.setattr(arima_module, "_auto_arima", find)
+        values = [3, 9, 4, 8, 5]
+        foretold = fed(ArimaPredictor(), values).predict()
+        assert seen == [values, [math.log1p(value) for value in values]]
+        assert foretold == pytest.approx(math.expm1(sum(seen[1]) / 5))
+
+    def test_a_model_that_fails_gives_the_last_value_and_says_so(self, monkeypatch):
+        def fail(values):
+            raise ValueError("singular")
+
+        monkeypatch.setattr(arima_module, "_auto_arima", fail)
+        predictor = fed(ArimaPredictor(), [3, 9, 4, 8, 5])
+        assert predictor.predict() == 5
+        assert predictor.fallback == "ArimaPredictor failed: ValueError: singular"
+        monkeypatch.undo()
+        assert predictor.predict() >= 0
+        assert predictor.fallback is None
+
+    def test_a_model_is_found_anew_after_a_day(self, monkeypatch):
+        monkeypatch.setattr(arima_module, "REFIT_AFTER", 3)
+        predictor = fed(ArimaPredictor(), sine(10))
+        predictor.predict()
+        first = predictor._model
+        fed(predictor, sine(2)).predict()
+        assert predictor._model is first
+        fed(predictor, sine(2)).predict()
+        assert predictor._model is not first
+
+
+class TestProphet:
+    def test_few_values_foretell_the_last(self):
+        assert fed(ProphetPredictor(step=180), [1, 9, 2, 8]).predict() == 8
+
+    def test_a_trend_goes_on(self):
+        assert fed(ProphetPredictor(step=180), range(10, 110, 5)).predict() == pytest.approx(110, abs=10)
+
+    def test_never_less_than_nothing(self):
+        assert min(fed(ProphetPredictor(step=180), [50, 40, 30, 20, 10, 1]).forecast(5)) >= 0
+
+    def test_a_window_bounds_the_time_it_takes(self):
+        predictor = fed(ProphetPredictor(step=180, window=50), sine(2000))
+        begun = time.monotonic()
+        predictor.predict()
+        assert time.monotonic() - begun < 30
