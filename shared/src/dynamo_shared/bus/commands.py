@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import structlog
@@ -41,8 +41,16 @@ ACK_WAIT = 30.0
 
 CONCURRENCY = 8
 
-Handler: TypeAlias = Callable[[cloudevents.Event, Any], Awaitable[str | None]]
-"""Gets the command and its data, as the Struct of its specification; returns a message for the answer, or None."""
+
+class Answered(NamedTuple):
+    """What a handler says of a command that it carried out: a word for programs, and a message for people."""
+
+    reason: str
+    message: str
+
+
+Handler: TypeAlias = Callable[[cloudevents.Event, Any], Awaitable[Answered | str | None]]
+"""Gets the command and its data, as the Struct of its specification; returns what the answer says, or None."""
 
 log = structlog.get_logger("dynamo.bus.commands")
 tracer = trace.get_tracer("dynamo.bus")
@@ -235,7 +243,8 @@ class CommandConsumer:
             await self._give_up(message, "RetriesExhausted", str(error), delivery.deliveries)
             await delivery.ack()
         else:
-            self._answer("completed", message, command.id, self._result(message, "", said or "", delivery.deliveries))
+            reason, text = said if isinstance(said, Answered) else ("", said or "")
+            self._answer("completed", message, command.id, self._result(message, reason, text, delivery.deliveries))
             await delivery.ack()
         finally:
             beat.cancel()

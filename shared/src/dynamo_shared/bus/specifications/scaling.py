@@ -34,7 +34,7 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
 
 
-class AdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
+class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """A DynamoGraphDeploymentScalingAdapter as it was when the event happened."""
 
     name: str
@@ -56,10 +56,10 @@ def _adapter(event: str, description: str, reason: str, message: str, *others: s
         family="scaling",
         event=event,
         kind=SCALING_ADAPTER,
-        data=AdapterData,
+        data=ScalingAdapterData,
         identity=Identity.VERSION,
         description=description,
-        sample=AdapterData(
+        sample=ScalingAdapterData(
             name="llama-3.1-decode",
             namespace="team-a",
             graph_deployment="llama-3.1",
