@@ -1,0 +1,144 @@
+"""DynamoModels on a real API server: the objects of the tests, and waiting for what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS, PODS, SERVICES, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import NotFound
+
+from .platform import eventually
+
+KubeObject = dict[str, Any]
+
+BASE = "Qwen/Qwen3-0.6B"
+HASH = base_model_hash(BASE)
+URI = "s3://adapters/support/v1"
+
+
+def model(namespace: str, name: str = "support", type_: str = "lora", **spec: Any) -> KubeObject:
+    """A DynamoModel; an adapter if nothing else is said."""
+    source = {"source": {"uri": URI}} if type_ == "lora" else {}
+    return {
+        "apiVersion": DYNAMO_MODELS.api_version,
+        "kind": DYNAMO_MODELS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"modelName": f"org/{name}", "baseModelName": BASE, "modelType": type_, **source, **spec},
+    }
+
+
+def model_service(namespace: str) -> KubeObject:
+    """The headless Service of the base model, as pod-builder makes it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": f"dynamo-model-{HASH}",
+            "namespace": namespace,
+            "labels": {labels.BASE_MODEL_HASH: HASH},
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": {labels.BASE_MODEL_HASH: HASH},
+            "ports": [{"name": "system", "port": 9090}],
+        },
+    }
+
+
+def worker_pod(namespace: str, name: str, **pod_labels: str) -> KubeObject:
+    """A pod of a worker, as a component's Deployment makes it."""
+    marks = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": marks},
+        "spec": {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0},
+    }
+
+
+async def workers(kube: KubeClient, namespace: str, count: int) -> dict[str, str]:
+    """That many ready workers behind the Service; address by pod."""
+    await kube.create(SERVICES, model_service(namespace))
+    for number in range(count):
+        await kube.create(PODS, worker_pod(namespace, f"worker-{number}"))
+    return {
+        f"worker-{number}": await address(kube, ObjectKey(namespace, f"worker-{number}")) for number in range(count)
+    }
+
+
+async def address(kube: KubeClient, key: ObjectKey) -> str:
+    """A pod's address, once it has one."""
+
+    async def look() -> str:
+        return str((await kube.get(PODS, key)).get("status", {}).get("podIP", ""))
+
+    return str(await eventually(look, f"{key} has an address"))
+
+
+async def set_ready(kube: KubeClient, key: ObjectKey, ready: bool) -> None:
+    """Make a pod ready or not, as its kubelet would."""
+    pod = await kube.get(PODS, key)
+    conditions = [
+        {**entry, "status": str(ready)} if entry["type"] in ("Ready", "ContainersReady") else entry
+        for entry in pod["status"]["conditions"]
+    ]
+    await kube.merge_patch(PODS, key, {"status": {"conditions": conditions}}, subresource="status")
+
+
+async def restart_container(kube: KubeClient, key: ObjectKey) -> None:
+    """The pod's container was started again."""
+    pod = await kube.get(PODS, key)
+    statuses = [{**entry, "restartCount": entry["restartCount"] + 1} for entry in pod["status"]["containerStatuses"]]
+    await kube.merge_patch(PODS, key, {"status": {"containerStatuses": statuses}}, subresource="status")
+
+
+async def until_status(
+    kube: KubeClient, key: ObjectKey, wanted: Callable[[KubeObject], bool], what: str, within: float = 30.0
+) -> KubeObject:
+    """The model's status once it is so."""
+    seen: KubeObject = {}
+
+    async def look() -> KubeObject | None:
+        seen.clear()
+        seen.update((await kube.get(DYNAMO_MODELS, key)).get("status", {}))
+        return dict(seen) if seen and wanted(seen) else None
+
+    try:
+        return dict(await eventually(look, f"{key}: {what}", within))
+    except AssertionError as error:
+        raise AssertionError(f"{error}; status: {seen}") from None
+
+
+async def until_ready(kube: KubeClient, key: ObjectKey, ready: int, total: int, within: float = 30.0) -> KubeObject:
+    """The model's status once so many of so many workers serve it."""
+    return await until_status(
+        kube,
+        key,
+        lambda status: (status["readyEndpoints"], status["totalEndpoints"]) == (ready, total),
+        f"{ready} of {total} ready",
+        within,
+    )
+
+
+def condition(status: KubeObject, type_: str = "EndpointsReady") -> KubeObject:
+    """A condition of a status."""
+    return next(entry for entry in status["conditions"] if entry["type"] == type_)
+
+
+async def event_reasons(kube: KubeClient, key: ObjectKey) -> dict[str, str]:
+    """Notes of a model's Events by reason."""
+    events = (await kube.list(EVENTS, key.namespace)).items
+    return {event["reason"]: event["note"] for event in events if event["regarding"].get("name") == key.name}
+
+
+async def release(kube: KubeClient, namespace: str) -> None:
+    """Take finalizers out of what a test leaves, so that its namespace can go after the service has."""
+    for each in (await kube.list(DYNAMO_MODELS, namespace)).items:
+        with suppress(NotFound):
+            patch = {"metadata": {"finalizers": None}}
+            await kube.merge_patch(DYNAMO_MODELS, ObjectKey(namespace, each["metadata"]["name"]), patch)

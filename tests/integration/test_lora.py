@@ -1,0 +1,325 @@
+"""LoRA adapters on workers, with the real API server and its EndpointSlices; the workers are behind a proxy that plays them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_model_discovery.app import ModelDiscoveryService
+from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
+from dynamo_watcher.app import WatcherService
+
+from .lora_workers import Farm, farm
+from .models import (
+    HASH,
+    URI,
+    address,
+    condition,
+    event_reasons,
+    model,
+    release,
+    restart_container,
+    set_ready,
+    until_ready,
+    until_status,
+    worker_pod,
+    workers,
+)
+from .platform import eventually, gone, platform, settings
+
+NAME = "org/support"
+
+
+@pytest.fixture
+async def lora() -> AsyncIterator[Farm]:
+    async with farm() as started:
+        yield started
+
+
+@pytest.fixture
+def configured(control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str) -> Settings:
+    return settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        PLATFORM__KUBERNETES__NAMESPACES=namespace,
+        PLATFORM__MODEL_DISCOVERY__PROXY=lora.url,
+        PLATFORM__MODEL_DISCOVERY__REQUEST_TIMEOUT="1s",
+        PLATFORM__MODEL_DISCOVERY__LONGEST_RETRY="1s",
+        PLATFORM__MODEL_DISCOVERY__PROBE_INTERVAL="2s",
+        PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN="3s",
+    )
+
+
+@pytest.fixture
+async def running(configured: Settings, kube: KubeClient, namespace: str) -> AsyncIterator[Any]:
+    async with platform(configured, [WatcherService(), ModelDiscoveryService()]) as up:
+        yield up
+    await release(kube, namespace)
+
+
+async def until(what: str, look: Any) -> None:
+    async def answer() -> Any:
+        return look()
+
+    await eventually(answer, what, 30)
+
+
+@pytest.mark.usefixtures("running")
+class TestLoading:
+    async def test_every_ready_worker_loads_it_and_lets_it_go(self, kube: KubeClient, namespace: str, lora: Farm):
+        key, hosts = ObjectKey(namespace, "support"), await workers(kube, namespace, 3)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        status = await until_ready(kube, key, 3, 3)
+        assert [lora[host].loras for host in hosts.values()] == [{NAME: URI}] * 3
+        assert condition(status)["reason"] == "AllEndpointsReady"
+        assert condition(status, "ServicesFound")["status"] == "True"
+        assert status["endpoints"] == [
+            {"address": f"http://{hosts[pod]}:9090", "podName": pod, "ready": True} for pod in sorted(hosts)
+        ]
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+        assert not lora.loaded()
+        await eventually(lambda: event_reasons(kube, key), "Events")
+        reasons = await event_reasons(kube, key)
+        assert reasons["LoRAUnloaded"] == "Unloaded org/support from 3 workers"
+        assert "EndpointsReady" in reasons
+
+    async def test_a_new_worker_counts_when_it_has_the_adapter(self, kube: KubeClient, namespace: str, lora: Farm):
+        key = ObjectKey(namespace, "support")
+        await workers(kube, namespace, 1)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 1, 1)
+        lora.delay = 0.5
+        await kube.create(PODS, worker_pod(namespace, "late"))
+        status = await until_ready(kube, key, 1, 2)
+        assert condition(status)["reason"] == "NotReady"
+        assert "1 of 2 workers have the adapter loaded" in condition(status)["message"]
+        await until_ready(kube, key, 2, 2)
+
+    async def test_a_worker_that_is_not_ready_leaves_within_a_second(
+        self, kube: KubeClient, namespace: str, lora: Farm
+    ):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 2)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 2, 2)
+        await set_ready(kube, ObjectKey(namespace, "worker-0"), False)
+        status = await until_ready(kube, key, 1, 1, within=1.0)
+        assert [entry["podName"] for entry in status["endpoints"]] == ["worker-1"]
+        assert "worker-0 (it is not ready)" in condition(status)["message"]
+        # What it had meanwhile nobody knows: it is asked before it counts again.
+        lora[hosts["worker-0"]].loras.clear()
+        await set_ready(kube, ObjectKey(namespace, "worker-0"), True)
+        await until_ready(kube, key, 2, 2)
+        assert lora[hosts["worker-0"]].loras == {NAME: URI}
+
+    async def test_a_container_that_was_started_again_loads_it_again(
+        self, kube: KubeClient, namespace: str, lora: Farm
+    ):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 1)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 1, 1)
+        lora[hosts["worker-0"]].loras.clear()
+        await restart_container(kube, ObjectKey(namespace, "worker-0"))
+        await until("it is loaded again", lambda: lora[hosts["worker-0"]].loras == {NAME: URI})
+        await until_ready(kube, key, 1, 1)
+
+    async def test_what_a_worker_lost_in_silence_is_found_by_probing(
+        self, kube: KubeClient, namespace: str, lora: Farm
+    ):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 1)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 1, 1)
+        lora[hosts["worker-0"]].loras.clear()
+        await until("it is loaded again", lambda: lora[hosts["worker-0"]].loras == {NAME: URI})
+
+    async def test_another_source_and_another_name_replace_what_was_loaded(
+        self, kube: KubeClient, namespace: str, lora: Farm
+    ):
+        key = ObjectKey(namespace, "support")
+        await workers(kube, namespace, 2)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 2, 2)
+        other = "file:///adapters/support-v2"
+        await kube.merge_patch(DYNAMO_MODELS, key, {"spec": {"source": {"uri": other}}})
+        await until("all have the new source", lambda: [w.loras for w in lora.workers.values()] == [{NAME: other}] * 2)
+        await kube.merge_patch(DYNAMO_MODELS, key, {"spec": {"modelName": "renamed"}})
+        await until(
+            "all have the new name", lambda: [w.loras for w in lora.workers.values()] == [{"renamed": other}] * 2
+        )
+        await until_ready(kube, key, 2, 2)
+
+        async def forgotten() -> bool:
+            return (
+                "previous"
+                not in (await kube.get(DYNAMO_MODELS, key))["metadata"]["annotations"]["nvidia.com/loaded-adapter"]
+            )
+
+        await eventually(forgotten, "earlier names are forgotten")
+
+    async def test_only_pods_are_called_whatever_a_slice_says(self, kube: KubeClient, namespace: str, lora: Farm):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 1)
+        other = await kube.create(
+            PODS, worker_pod(namespace, "other", **{"nvidia.com/dynamo-base-model-hash": "00000000"})
+        )
+        await address(kube, ObjectKey(namespace, "other"))
+
+        def endpoint(ip: str, **target: str) -> dict[str, Any]:
+            return {"addresses": [ip], "conditions": {"ready": True}, **({"targetRef": target} if target else {})}
+
+        uid = other["metadata"]["uid"]
+        await kube.create(
+            ENDPOINT_SLICES,
+            {
+                "apiVersion": ENDPOINT_SLICES.api_version,
+                "kind": "EndpointSlice",
+                "metadata": {
+                    "name": "by-hand",
+                    "namespace": namespace,
+                    "labels": {"nvidia.com/dynamo-base-model-hash": HASH, "kubernetes.io/service-name": "by-hand"},
+                },
+                "addressType": "IPv4",
+                "ports": [{"name": "system", "port": 6443}],
+                "endpoints": [
+                    endpoint("10.99.0.1"),
+                    endpoint("10.99.0.2", kind="Pod", name="worker-0", namespace=namespace),
+                    endpoint("10.99.0.3", kind="Pod", name="nobody", namespace=namespace),
+                    endpoint("10.99.0.4", kind="Pod", name="other", namespace=namespace, uid=uid),
+                    endpoint("10.99.0.5", kind="Pod", name="worker-0", namespace="kube-system"),
+                    endpoint("10.99.0.6", kind="Node", name="kwok-node-0"),
+                ],
+            },
+        )
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        status = await until_ready(kube, key, 1, 1)
+        assert [entry["podName"] for entry in status["endpoints"]] == ["worker-0"]
+        await asyncio.sleep(0.5)
+        assert set(lora.workers) == {hosts["worker-0"]}
+
+    async def test_a_name_is_one_models_until_that_is_gone(self, kube: KubeClient, namespace: str, lora: Farm):
+        first, second = ObjectKey(namespace, "first"), ObjectKey(namespace, "second")
+        await workers(kube, namespace, 1)
+        await kube.create(DYNAMO_MODELS, model(namespace, "first", modelName=NAME))
+        await until_ready(kube, first, 1, 1)
+        later = {"uri": "hf://org/support"}
+        await kube.create(DYNAMO_MODELS, model(namespace, "second", modelName=NAME, source=later))
+        status = await until_status(kube, second, lambda _: True, "has a status")
+        assert condition(status)["reason"] == "NameTaken"
+        assert "DynamoModel 'first'" in condition(status)["message"]
+        await kube.delete(DYNAMO_MODELS, first)
+        await until_ready(kube, second, 1, 1)
+        assert [worker.loras for worker in lora.workers.values()] == [{NAME: later["uri"]}]
+
+
+@pytest.mark.usefixtures("running")
+class TestTrouble:
+    @pytest.mark.parametrize(
+        ("mode", "said"),
+        [
+            ("hang", "no answer within 1 s"),
+            ("500", "HTTP 500: out of GPU memory"),
+            ("half", "the answer broke off"),
+            ("huge", "the answer is longer than 1048576 bytes"),
+            ("redirect", "redirects are not followed"),
+            ("refuse", "HTTP 500: LoRA not found at"),
+            ("liar", "does not list it"),
+        ],
+    )
+    async def test_one_bad_worker_holds_nobody_up_and_is_named(
+        self, kube: KubeClient, namespace: str, lora: Farm, mode: str, said: str
+    ):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 3)
+        bad = lora[hosts["worker-1"]]
+        bad.mode = mode
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 2, 3)
+        status = await until_status(kube, key, lambda now: said in condition(now)["message"], "the failure is said")
+        assert condition(status)["status"] == "False"
+        assert "1 failing: worker-1: " in condition(status)["message"]
+
+        async def told() -> bool:
+            return "PartialEndpointFailure" in await event_reasons(kube, key)
+
+        await eventually(told, "an Event tells")
+        bad.mode = "ok"
+        status = await until_ready(kube, key, 3, 3)
+        assert condition(status)["reason"] == "AllEndpointsReady"
+        assert "failing" not in condition(status)["message"]
+
+    @pytest.mark.parametrize("mode", ["hang", "500", "redirect"])
+    async def test_deletion_waits_for_a_bad_worker_so_long_and_no_longer(
+        self, kube: KubeClient, namespace: str, lora: Farm, mode: str
+    ):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 2)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 2, 2)
+        bad = lora[hosts["worker-1"]]
+        bad.mode = mode
+        await kube.delete(DYNAMO_MODELS, key)
+        await until_status(kube, key, lambda now: condition(now)["reason"] == "Unloading", "status tells")
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes", 10)
+        assert lora.loaded() == {NAME: 1}
+
+        async def told() -> str:
+            return (await event_reasons(kube, key)).get("LoRAUnloadFailed", "")
+
+        assert "org/support is still loaded, or may be, at worker-1: " in await eventually(told, "an Event tells")
+        # It is owed, and done as soon as the worker can.
+        bad.mode = "ok"
+        await until("nothing is left", lambda: not lora.loaded())
+
+    async def test_deletion_does_not_wait_for_workers_that_are_gone(self, kube: KubeClient, namespace: str, lora: Farm):
+        key = ObjectKey(namespace, "support")
+        hosts = await workers(kube, namespace, 1)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 1, 1)
+        lora[hosts["worker-0"]].mode = "hang"
+        await kube.delete(PODS, ObjectKey(namespace, "worker-0"), grace=0)
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes", 2.5)
+
+    async def test_a_worker_that_is_not_ready_lets_go_all_the_same(self, kube: KubeClient, namespace: str, lora: Farm):
+        key = ObjectKey(namespace, "support")
+        await workers(kube, namespace, 1)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 1, 1)
+        await set_ready(kube, ObjectKey(namespace, "worker-0"), False)
+        await until_ready(kube, key, 0, 0)
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes", 10)
+        assert not lora.loaded()
+
+    async def test_workers_that_flap_end_loaded(self, kube: KubeClient, namespace: str, lora: Farm):
+        key = ObjectKey(namespace, "support")
+        await workers(kube, namespace, 3)
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        for round_ in range(10):
+            for number in range(3):
+                await set_ready(kube, ObjectKey(namespace, f"worker-{number}"), (round_ + number) % 2 == 0)
+        for number in range(3):
+            await set_ready(kube, ObjectKey(namespace, f"worker-{number}"), True)
+        await until_ready(kube, key, 3, 3)
+        assert lora.loaded() == {NAME: 3}
+        posts = sum(len(worker.methods("POST")) for worker in lora.workers.values())
+        assert posts == 3, "a worker that said that it has the adapter is not asked to load it again"
+
+    async def test_nobody_serves_the_base_model(self, kube: KubeClient, namespace: str):
+        key = ObjectKey(namespace, "support")
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        status = await until_ready(kube, key, 0, 0)
+        assert condition(status)["reason"] == "NoEndpoints"
+        assert "modelRef.name 'Qwen/Qwen3-0.6B'" in condition(status)["message"]
+        assert condition(status, "ServicesFound")["reason"] == "NoServicesFound"
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes", 5)

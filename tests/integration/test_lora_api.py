@@ -1,0 +1,145 @@
+"""What the client of workers makes of what they answer: real connections, every way a worker can misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from dynamo_ctl.localcluster import free_port
+from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.answers import LoraError
+from dynamo_model_discovery.lora.api import HttpWorkerApi, Listing
+
+from .lora_workers import Farm, farm
+
+HERE = "direct"
+ADAPTER = Adapter("org/support v1%", "s3://bucket/support")
+
+
+@pytest.fixture
+async def workers():
+    async with farm() as started:
+        yield started
+
+
+@pytest.fixture
+async def api():
+    async with HttpWorkerApi(timeout=0.5, concurrency=4) as client:
+        yield client
+
+
+async def test_names_are_one_segment_of_the_path(workers: Farm, api: HttpWorkerApi):
+    await api.load(workers.url, None, ADAPTER)
+    listing = await api.listing(workers.url)
+    assert listing == Listing(frozenset({ADAPTER.name}), "/v1/loras")
+    assert await api.unload(workers.url, listing.path, ADAPTER.name)
+    assert workers[HERE].methods("DELETE") == ["/v1/loras/org%2Fsupport%20v1%25"]
+    assert not workers[HERE].loras
+    assert not await api.unload(workers.url, listing.path, ADAPTER.name)
+
+
+async def test_a_worker_may_offer_only_the_short_path(workers: Farm, api: HttpWorkerApi):
+    workers[HERE].mode = "short"
+    await api.load(workers.url, None, ADAPTER)
+    listing = await api.listing(workers.url)
+    assert listing == Listing(frozenset({ADAPTER.name}), "/loras")
+    assert await api.unload(workers.url, None, ADAPTER.name)
+
+
+async def test_a_worker_may_list_only_its_models(workers: Farm, api: HttpWorkerApi):
+    workers[HERE].mode = "models"
+    await api.load(workers.url, None, ADAPTER)
+    listing = await api.listing(workers.url)
+    assert listing == Listing(frozenset({"base", ADAPTER.name}), None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("hang", r"GET /v1/loras: no answer within 0.5 s"),
+        ("500", r"GET /v1/loras: HTTP 500: out of GPU memory"),
+        ("half", r"GET /v1/loras: the answer broke off"),
+        ("huge", r"GET /v1/loras: the answer is longer than 1048576 bytes"),
+        ("redirect", r"GET /v1/loras: HTTP 302, redirects are not followed"),
+        ("absent", r"DYN_LORA_ENABLED=true"),
+    ],
+)
+async def test_what_a_worker_does_wrong_is_said(workers: Farm, api: HttpWorkerApi, mode: str, said: str):
+    workers[HERE].mode = mode
+    with pytest.raises(LoraError, match=said) as caught:
+        await api.listing(workers.url)
+    assert caught.value.unanswered == (mode in {"hang", "half"})
+    workers[HERE].mode = "ok"
+    assert (await api.listing(workers.url)).names == set()
+
+
+async def test_a_refusal_is_repeated_without_what_is_secret(workers: Farm, api: HttpWorkerApi):
+    workers[HERE].mode = "refuse"
+    with pytest.raises(LoraError, match=r"HTTP 500: LoRA not found at s3://bucket/support\?\.\.\.$"):
+        await api.load(workers.url, None, ADAPTER)
+
+
+async def test_nobody_there(api: HttpWorkerApi):
+    with pytest.raises(LoraError, match="cannot be reached") as caught:
+        await api.listing(f"http://127.0.0.1:{free_port()}")
+    assert not caught.value.unanswered
+
+
+async def test_an_answer_that_trickles_ends_with_the_time_out(api: HttpWorkerApi):
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
+        try:
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    async with server:
+        started = time.monotonic()
+        with pytest.raises(LoraError, match="no answer within"):
+            await api.listing(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        assert time.monotonic() - started < 5
+
+
+async def test_proxies_of_the_environment_are_not_asked(
+    workers: Farm, api: HttpWorkerApi, monkeypatch: pytest.MonkeyPatch
+):
+    async with farm() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        await api.listing(workers.url)
+        assert not proxy.workers
+
+
+async def test_a_proxy_of_the_settings_is(workers: Farm):
+    async with HttpWorkerApi(timeout=0.5, concurrency=4, proxy=workers.url) as api:
+        await api.load("http://10.1.2.3:9090", None, ADAPTER)
+        await api.load("http://[fd00::7]:9090", None, ADAPTER)
+        assert await api.unload("http://10.1.2.3:9090", None, ADAPTER.name)
+    assert workers["fd00::7"].loras == {ADAPTER.name: ADAPTER.uri}
+    assert workers["10.1.2.3"].methods("DELETE") == ["/v1/loras/org%2Fsupport%20v1%25"]
+
+
+async def test_bodies_that_are_packed_are_not_unpacked(api: HttpWorkerApi):
+    import gzip
+
+    packed = gzip.compress(b'{"loras": {}}' + b" " * (50 << 20))
+
+    async def bomb(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {len(packed)}\r\n\r\n"
+        writer.write(head.encode() + packed)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(bomb, "127.0.0.1", 0)
+    async with server:
+        with pytest.raises(LoraError, match="the answer is no list of adapters"):
+            await api.listing(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
