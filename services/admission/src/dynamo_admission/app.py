@@ -6,10 +6,17 @@ import asyncio
 import contextlib
 import gc
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import structlog
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.adapted import is_of
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+)
 from dynamo_shared.kube import KubeError
 from dynamo_shared.kube.openapi import SchemaSource
 from dynamo_shared.runtime import ServiceContext, State
@@ -25,7 +32,7 @@ from dynamo_admission.wire import AdmissionRequest, KubeObject
 
 NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"
-#: To look at a graph that somebody wants to scale: its answer names the graph's adapters, or does without. Seconds.
+#: To look at a graph that somebody wants to scale, or at its adapters: the answer does without where that fails. Seconds.
 LOOK_UP_WITHIN = 2.0
 #: Between attempts to be registered for the first time. Seconds.
 RETRY_AFTER = 1.0
@@ -74,7 +81,11 @@ class _Admission:
         world = await facts.look(facts.first_world(settings), self._kube, settings, _now())
         state = server.State(world, await schemas.checker())
         answering = server.Server(
-            state, self._metrics, self._find_graph, max_in_flight=settings.platform.admission.max_in_flight
+            state,
+            self._metrics,
+            self._find_graph,
+            max_in_flight=settings.platform.admission.max_in_flight,
+            find_adapters=self._find_adapters,
         )
         tls = self._certificates.context
         async with server.listening(answering.app(), webhook.host, webhook.port, tls) as port:
@@ -171,6 +182,21 @@ class _Admission:
                 return await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(request.namespace, request.name))
         except (KubeError, TimeoutError):
             return None
+
+    async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:
+        try:
+            async with asyncio.timeout(LOOK_UP_WITHIN):
+                found = await self._kube.list(
+                    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+                    request.namespace,
+                    label_selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={request.name}",
+                )
+        except (KubeError, TimeoutError):
+            return None
+        graph = request.old_object or {}
+        return {
+            each["spec"]["dgdRef"]["componentName"]: each["spec"]["replicas"] for each in found if is_of(each, graph)
+        }
 
 
 def _now() -> datetime:

@@ -6,7 +6,7 @@ checks the schema itself and would name nothing else. The second one repeats the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,7 @@ from dynamo_shared.api.defaults import default
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_admission import jsonpatch
@@ -63,8 +64,26 @@ class Verdict:
 SKIPPED = Verdict(skipped=True)
 
 
-def review(request: AdmissionRequest, webhook: Webhook, world: World, checker: Checker) -> Verdict:
-    """Judge a creation or an update. Objects that are being deleted, and those of held namespaces, are let through."""
+def asks_adapters(request: AdmissionRequest, world: World) -> bool:
+    """Whether the verdict depends on the numbers of a graph's adapters: an update gives a component of theirs another one."""
+    if request.operation != UPDATE or request.sub_resource or request.kind.kind != DYNAMO_GRAPH_DEPLOYMENTS.kind:
+        return False
+    facts = replace(world.facts, user=request.user_info.username)
+    now, before = _adapted(request.object), _adapted(request.old_object)
+    return not facts.may_set_adapted_replicas and any(before.get(name) != count for name, count in now.items())
+
+
+def review(
+    request: AdmissionRequest,
+    webhook: Webhook,
+    world: World,
+    checker: Checker,
+    adapters: Mapping[str, int] | None = None,
+) -> Verdict:
+    """Judge a creation or an update. Objects that are being deleted, and those of held namespaces, are let through.
+
+    `adapters` are the numbers of the graph's adapters by component, where `asks_adapters`.
+    """
     if request.operation not in {CREATE, UPDATE} or request.sub_resource or request.namespace in world.held:
         return SKIPPED
     kind = request.kind
@@ -80,7 +99,7 @@ def review(request: AdmissionRequest, webhook: Webhook, world: World, checker: C
     wanted = obj
     if webhook is Webhook.MUTATE:
         wanted = default(obj, platform_version=world.platform_version) if old is None else without_released(obj, old)
-    facts = replace(world.facts, user=request.user_info.username)
+    facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
     # A status that comes along is not stored: it is a subresource of each of our kinds, written elsewhere.
     errors, warnings = _findings({**wanted, "status": None} if "status" in wanted else wanted, old, facts, checker)
     if errors and old is not None:
@@ -163,6 +182,22 @@ def _new_ones(
     before = {(error.path, error.message) for error in _findings(old, None, facts, checker)[0]}
     new = [error for error in errors if (error.path, error.message) not in before]
     return new, [error for error in errors if (error.path, error.message) in before]
+
+
+def _adapted(graph: Any) -> dict[str, Any]:
+    """Replicas of the components that have an adapter, of a graph in either version. Reads any junk."""
+    spec = graph.get("spec") if isinstance(graph, dict) else None
+    if not isinstance(spec, dict):
+        return {}
+    components, services = spec.get("components"), spec.get("services")
+    listed = components if isinstance(components, list) else ()
+    found = [(each.get("name"), each) for each in listed if isinstance(each, dict)]
+    found += services.items() if isinstance(services, dict) else ()
+    return {
+        name: each.get("replicas")
+        for name, each in found
+        if isinstance(name, str) and isinstance(each, dict) and isinstance(each.get("scalingAdapter"), dict)
+    }
 
 
 def _is_being_deleted(obj: KubeObject) -> bool:

@@ -11,7 +11,7 @@ import re
 import ssl
 import time
 from asyncio import sslproto
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from dynamo_shared.api.embedded import Checker
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, Asked
 from dynamo_admission.registration import CONVERT_PATH, path_of
-from dynamo_admission.review import Verdict, Webhook, World, review, scale_advice
+from dynamo_admission.review import Verdict, Webhook, World, asks_adapters, review, scale_advice
 from dynamo_admission.wire import (
     AdmissionRequest,
     BadReview,
@@ -61,6 +61,7 @@ _TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozen
 
 log = structlog.get_logger("dynamo.admission")
 
+FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
 FindGraph = Callable[[AdmissionRequest], Awaitable[KubeObject | None]]
 
 
@@ -74,12 +75,23 @@ class State:
 
 
 class Server:
-    """Answers reviews. `find_graph` looks up the graph that somebody wants to scale; None where that is not possible."""
+    """Answers reviews. `find_graph` looks up the graph that somebody wants to scale, `find_adapters` the numbers of a
+    graph's adapters by component; None where that is not possible.
+    """
 
-    def __init__(self, state: State, metrics: AdmissionMetrics, find_graph: FindGraph, *, max_in_flight: int) -> None:
+    def __init__(
+        self,
+        state: State,
+        metrics: AdmissionMetrics,
+        find_graph: FindGraph,
+        *,
+        max_in_flight: int,
+        find_adapters: FindAdapters | None = None,
+    ) -> None:
         self._state = state
         self._metrics = metrics
         self._find_graph = find_graph
+        self._find_adapters = find_adapters
         self._max_in_flight = max_in_flight
         self._in_flight = 0
 
@@ -149,7 +161,9 @@ class Server:
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question, await self._find_graph(question))
             else:
-                verdict = review(question, webhook, self._state.world, self._state.checker)
+                world, asks = self._state.world, asks_adapters(question, self._state.world)
+                adapters = await self._find_adapters(question) if asks and self._find_adapters else None
+                verdict = review(question, webhook, world, self._state.checker, adapters)
         except RecursionError:
             return Verdict(Status("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
         except Exception:

@@ -88,9 +88,7 @@ class Controller(ABC, Generic[T]):
     def synced(self) -> None:
         """Called when all is read, before any task; and again when a resource was read anew."""
 
-    def changed(
-        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> None:
+    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """Called with each change after its tasks were asked for: for what is no task."""
 
     def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
@@ -129,6 +127,8 @@ class Controller(ABC, Generic[T]):
     def look_at(self, task: T, after: float = 0.0) -> None:
         """Ask for a task, some seconds from now; nothing happens where another replica has it."""
         if self.ownership.owns(task.key):
+            if cause := traceparent():
+                self._causes.setdefault(task, cause)
             self._queue.add(task, after)
 
     def look_at_all(self) -> None:

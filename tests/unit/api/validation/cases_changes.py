@@ -289,6 +289,34 @@ CASES = [
         old=components(component("Decode", replicas=1, scalingAdapter={})),
     ),
     Case(
+        "beta: replicas left to an adapter",
+        components(component("Decode", scalingAdapter={})),
+        old=ADAPTED_BETA,
+    ),
+    Case(
+        "beta: replicas left out with an adapter that is new",
+        components(component("Decode", scalingAdapter={})),
+        old=components(component("Decode", replicas=2)),
+        errors=(
+            "spec.components[0].replicas: cannot be changed from 2 to 1, since scalingAdapter gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=1",
+        ),
+    ),
+    Case(
+        "beta: replicas that the adapter has, by anybody",
+        SCALED_BETA,
+        old=ADAPTED_BETA,
+        facts=replace(PLAIN, adapter_replicas={"Decode": 5}),
+    ),
+    Case(
+        "alpha: replicas that the adapter has not, by anybody",
+        SCALED_ALPHA,
+        old=ADAPTED_ALPHA,
+        facts=replace(PLAIN, adapter_replicas={"Decode": 4}),
+        errors=(
+            "spec.services.Decode.replicas: cannot be changed from 2 to 5, since scalingAdapter.enabled gives it to an adapter: kubectl scale dgdsa graph-decode --replicas=5",
+        ),
+    ),
+    Case(
         "alpha: a restart during a rolling update",
         services({"a": service()}, restart={"id": "2"}),
         old=_rolling(services({"a": service()}, restart={"id": "1"}), "InProgress"),

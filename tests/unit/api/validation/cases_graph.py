@@ -23,6 +23,51 @@ from tests.unit.api.validation.building import (
 LONG = "a" * 40
 
 CASES = [
+    Case(
+        "alpha: autoscalers that cannot be made",
+        services(
+            {"a": service(scalingAdapter={"enabled": True}), "b": service()},
+            metadata=annotated(
+                dynamo_autoscaling="{a: {minReplicas: 3, maxReplicas: 2}, b: {maxReplicas: 2}, c: {maxReplicas: 2}}"
+            ),
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: must be at least minReplicas, which is 3',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter.enabled: enable it, and the autoscaler has something to write to',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is no component of this graph',
+        ),
+    ),
+    Case(
+        "beta: autoscalers that cannot be made",
+        components(
+            component("a", scalingAdapter={}),
+            component("b"),
+            metadata=annotated(
+                dynamo_autoscaling='{"a": {"maxReplicas": 0}, "b": {"maxReplicas": 2}, "c": {"maxReplicas": 2}}'
+            ),
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 0 is too small; at least 1',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter: enable it, and the autoscaler has something to write to',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is no component of this graph',
+        ),
+    ),
+    Case(
+        "beta: autoscalers that are no map",
+        components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="on: [")),
+        errors=(
+            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: 'on: [' is no map of components to their autoscalers, as YAML or JSON",
+        ),
+    ),
+    Case(
+        "beta: autoscalers that can be made",
+        components(
+            component("a", scalingAdapter={}),
+            metadata=annotated(
+                dynamo_autoscaling="a: {minReplicas: 0, maxReplicas: 4, triggers: [{type: cron}], pollingInterval: 5}"
+            ),
+        ),
+    ),
     Case("alpha: no service", services({}), errors=("spec.services: at least one service is needed",)),
     Case("beta: no component", components(), errors=("spec.components: at least one component is needed",)),
     Case(

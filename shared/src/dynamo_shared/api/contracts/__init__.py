@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts.autoscaling import Autoscaling, ComponentAutoscaling
 from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
@@ -18,6 +19,8 @@ from dynamo_shared.api.errors import FieldError
 
 __all__ = [
     "CONTRACTS",
+    "Autoscaling",
+    "ComponentAutoscaling",
     "Contract",
     "DeploymentConfig",
     "PlannerConfig",

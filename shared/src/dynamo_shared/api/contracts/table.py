@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.contracts.autoscaling import Autoscaling
 from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
@@ -79,6 +80,46 @@ CONTRACTS: tuple[Contract, ...] = (
                 "decode_scale_down_kv_rate": 40,
             },
             {"environment": "global-planner", "global_planner_namespace": "serving-global-planner", "advisory": True},
+        ),
+    ),
+    Contract(
+        "dynamo-autoscaling",
+        Autoscaling,
+        "Annotation nvidia.com/dynamo-autoscaling of DynamoGraphDeployments, written as YAML or JSON.",
+        "Autoscalers beside the adapters of a graph.",
+        (
+            {"Decode": {"minReplicas": 1, "maxReplicas": 8}},
+            {
+                "Prefill": {
+                    "minReplicas": 2,
+                    "maxReplicas": 16,
+                    "metrics": [
+                        {
+                            "type": "Pods",
+                            "pods": {
+                                "metric": {"name": "queued_prefill_tokens"},
+                                "target": {"type": "AverageValue", "averageValue": "4000"},
+                            },
+                        }
+                    ],
+                    "behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}},
+                },
+                "Decode": {
+                    "minReplicas": 0,
+                    "maxReplicas": 8,
+                    "cooldownPeriod": 600,
+                    "triggers": [
+                        {
+                            "type": "prometheus",
+                            "metadata": {
+                                "serverAddress": "http://prometheus.monitoring:9090",
+                                "query": "sum(dynamo_frontend_queued_requests)",
+                                "threshold": "5",
+                            },
+                        }
+                    ],
+                },
+            },
         ),
     ),
     Contract(

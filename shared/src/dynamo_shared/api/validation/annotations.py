@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api import semver
+from dynamo_shared.api.contracts import contract_errors
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import (
+    AUTOSCALING,
     DEPLOYMENT_MAX_SURGE,
     DEPLOYMENT_MAX_UNAVAILABLE,
     DEPLOYMENT_STRATEGY,
@@ -19,6 +22,7 @@ from dynamo_shared.api.validation.book import COMPONENT, GRAPH, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import annotation, mapping
 from dynamo_shared.api.validation.view import Component, Graph
+from dynamo_shared.api.yaml_text import documents
 
 ANNOTATIONS = Book("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS = Book("Annotations", (GRAPH, COMPONENT), "always")
@@ -68,6 +72,36 @@ def component_margins_are_numbers(component: Component, _facts: Facts) -> Violat
     values, at = component.annotations[-1]
     if values:
         yield from _margins(values, at)
+
+
+_NO_RULES = "{value} is no map of components to their autoscalers, as YAML or JSON"
+_NOT_ADAPTED = "{component} has no {adapter}: enable it, and the autoscaler has something to write to"
+_NO_COMPONENT = "is no component of this graph"
+_NO_AUTOSCALING = "{problem}"  # in the words of the contract
+
+
+@ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, ours=True)
+def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
+    """Autoscalers that are asked for in an annotation keep to its contract, for components that have an adapter."""
+    value = annotation(graph.annotations, AUTOSCALING)
+    if value is None:
+        return
+    at = ("metadata", "annotations", AUTOSCALING)
+    try:
+        wanted: Any = next(iter(documents(value)), {})
+    except InvalidManifest:
+        wanted = None
+    if not isinstance(wanted, dict):
+        yield at, _NO_RULES.format(value=shown(value))
+        return
+    for error in contract_errors("dynamo-autoscaling", wanted):
+        yield (*at, *filter(None, error.path.split("."))), error.message
+    adapted = {component.name: component.adapted for component in graph.components}
+    for name in wanted:
+        if name not in adapted:
+            yield (*at, name), _NO_COMPONENT
+        elif not adapted[name]:
+            yield (*at, name), _NOT_ADAPTED.format(component=name, adapter=graph.words.adapter)
 
 
 def _known_values(values: dict[str, Any], at: Location) -> Violations:

@@ -19,6 +19,8 @@ class Facts:
     """Username of who writes; "" where nobody is known."""
     operators: frozenset[str] = frozenset()
     """Usernames of the platform's own services."""
+    adapter_replicas: Mapping[str, int] | None = None
+    """Numbers that the adapters of the graph have, by component."""
     grove: bool | None = None
     """Whether graphs are run by Grove, where they do not opt out."""
     inference_pools: bool | None = None

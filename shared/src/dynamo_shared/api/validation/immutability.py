@@ -135,13 +135,16 @@ _ADAPTED = (
 
 @CHANGES.rule(_ADAPTED)
 def replicas_of_an_adapter_are_its_own(graph: Graph, old: Graph, facts: Facts) -> Violations:
-    """Replicas that an adapter owns are changed by the platform and by planners alone, and by nobody unknown."""
+    """Replicas that an adapter owns are those of the adapter, or left out; others are set by the platform and planners alone."""
     if facts.may_set_adapted_replicas:
         return
+    owned = facts.adapter_replicas or {}
     for component, before in _pairs(graph, old):
+        if component.replicas is None and before.adapted:
+            continue
         now = 1 if component.replicas is None else component.replicas
         then = 1 if before.replicas is None else before.replicas
-        if component.adapted and now != then:
+        if component.adapted and now not in (then, owned.get(component.name)):
             name = f"{graph.name}-{component.name.lower()}"
             adapter = component.words.adapter
             message = _ADAPTED.format(before=then, now=now, adapter=adapter, name=name)

@@ -1,0 +1,62 @@
+"""The autoscalers that a graph asks for beside its adapters: an annotation, since v1beta1 has no field for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from dynamo_shared.api.contracts.base import ContractModel, Problem, Whole
+
+_OF_KEDA = ("pollingInterval", "cooldownPeriod", "idleReplicas", "fallback")
+
+
+class ComponentAutoscaling(ContractModel):
+    """What scales one component: a HorizontalPodAutoscaler, or with `triggers` a ScaledObject of KEDA."""
+
+    min_replicas: Annotated[Whole, Field(ge=0)] = Field(1, validation_alias="minReplicas")
+    """Fewest replicas; 0 with KEDA, or where the cluster lets HorizontalPodAutoscalers scale to zero."""
+    max_replicas: Annotated[Whole, Field(ge=1)] = Field(validation_alias="maxReplicas")
+    """Most replicas."""
+    metrics: list[dict[str, Any]] = Field(default_factory=list)
+    """Metrics of autoscaling/v2; CPU at 80 % of what the pods request where there is none."""
+    behavior: dict[str, Any] | None = None
+    """How fast to go up and down, as in autoscaling/v2."""
+    triggers: list[dict[str, Any]] = Field(default_factory=list)
+    """Triggers of KEDA."""
+    polling_interval: Annotated[Whole | None, Field(ge=1)] = Field(None, validation_alias="pollingInterval")
+    """Seconds between looks of KEDA at its triggers."""
+    cooldown_period: Annotated[Whole | None, Field(ge=0)] = Field(None, validation_alias="cooldownPeriod")
+    """Seconds without activity after which KEDA goes to zero."""
+    idle_replicas: Annotated[Whole | None, Field(ge=0)] = Field(None, validation_alias="idleReplicas")
+    """Replicas without activity, where they are fewer than `minReplicas`."""
+    fallback: dict[str, Any] | None = None
+    """What KEDA does while a trigger cannot be asked."""
+
+    def problems(self) -> Iterator[Problem]:
+        """Bounds in their order, and one kind of autoscaler."""
+        if self.max_replicas < self.min_replicas:
+            yield ("max_replicas",), f"must be at least minReplicas, which is {self.min_replicas}"
+        if self.triggers and self.metrics:
+            yield ("triggers",), "cannot be given beside metrics: KEDA's triggers make a ScaledObject, metrics an HPA"
+        if not self.triggers:
+            for name, value in zip(
+                _OF_KEDA, (self.polling_interval, self.cooldown_period, self.idle_replicas, self.fallback), strict=True
+            ):
+                if value is not None:
+                    yield (name,), "is KEDA's, and needs triggers"
+        if self.idle_replicas is not None and self.idle_replicas >= self.min_replicas:
+            yield ("idle_replicas",), f"must be fewer than minReplicas, which is {self.min_replicas}"
+
+
+class Autoscaling(ContractModel):
+    """Autoscalers by component, each of which has `scalingAdapter: {}`."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, ComponentAutoscaling] = Field(init=False)
+
+    @property
+    def components(self) -> dict[str, ComponentAutoscaling]:
+        """What is asked for, by component."""
+        return dict(self.__pydantic_extra__ or {})
