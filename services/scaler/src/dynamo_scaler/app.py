@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
 
-from dynamo_shared.runtime import ServiceContext
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    PODS,
+    SCALED_OBJECTS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.runtime import Controller, Result, ServiceContext
+from dynamo_shared.runtime.controller import Counts, now
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_scaler.adapters import pods
+from dynamo_scaler.adapters.status import CONFLICT, SYNCED
+from dynamo_scaler.adapters.writers import Turns
+from dynamo_scaler.autoscaling.owning import Autoscalers
+from dynamo_scaler.events import Reporter
+from dynamo_scaler.metrics import AdapterMetrics
+from dynamo_scaler.reconcilers import adapters
+from dynamo_scaler.reconcilers.adapters import AdapterReconciler
+from dynamo_scaler.routing import Concern, Pace, Task
+
+KubeObject = dict[str, Any]
 
 NAME = "scaler"
+READS: tuple[Resource, ...] = (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    PODS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+)
 
 
 class ScalerService:
@@ -16,5 +49,63 @@ class ScalerService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        context.health.ok(NAME)
-        await asyncio.Event().wait()
+        metrics = AdapterMetrics(context.metrics.registry)
+        try:
+            await _Scaler(context, metrics).serve()
+        finally:
+            metrics.close()
+
+
+class _Scaler(Controller[Task]):
+    def __init__(self, context: ServiceContext, metrics: AdapterMetrics) -> None:
+        super().__init__(context, NAME, READS)
+        pods.index(self.cache)
+        adapters.index(self.cache)
+        reporter = Reporter(self.recorder, self.publisher)
+        self._pace = Pace(context.clock)
+        self._adapters = AdapterReconciler(
+            kube=self.kube,
+            cache=self.cache,
+            statuses=StatusWriter(self.kube, self.cache, context.clock),
+            reporter=reporter,
+            metrics=metrics,
+            autoscalers=Autoscalers(self.kube, self.cache, reporter, self.reader.is_served),
+            turns=Turns(context.clock),
+            now=now,
+        )
+        self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
+            Concern.ADAPTERS: self._adapters.reconcile,
+        }
+
+    def tasks_for(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> Iterable[Task]:
+        """Nothing is looked at on the spot: changes that come together become one write."""
+        if (found := self._pace.wait(resource, key, old, new)) is not None:
+            graph, after = found
+            self.look_at(Task(Concern.ADAPTERS, graph), after)
+        if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and new is None and old is not None:
+            self._adapters.forget(old)
+        return ()
+
+    def all_tasks(self) -> Iterator[Task]:
+        listed = self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
+        graphs = {ObjectKey(each["metadata"]["namespace"], each["spec"]["dgdRef"]["name"]) for each in listed}
+        for graph in graphs:
+            yield Task(Concern.ADAPTERS, graph)
+
+    async def reconcile(self, task: Task) -> Result:
+        return await self._reconcilers[task.concern](task.key)
+
+    def counts(self) -> Counts:
+        """Adapters by what their conditions say."""
+        listed = self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
+        return {Concern.ADAPTERS: Counter((each["metadata"]["namespace"], _state(each)) for each in listed)}
+
+
+def _state(adapter: KubeObject) -> str:
+    conditions = adapter.get("status", {}).get("conditions", ())
+    synced, conflict = find(conditions, SYNCED), find(conditions, CONFLICT)
+    if conflict is not None and conflict["status"] == "True":
+        return "conflict"
+    return "synced" if synced is not None and synced["status"] == "True" else "not_synced"

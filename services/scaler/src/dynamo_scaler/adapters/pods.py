@@ -1,0 +1,88 @@
+"""The pods of a component, counted as autoscalers count them, and the selector that finds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import PODS
+from dynamo_shared.bus import ObjectCache
+
+KubeObject = dict[str, Any]
+
+BY_COMPONENT = "component"
+_METADATA = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels"}
+    | {"ownerReferences"}
+)
+_STATUS = frozenset({"phase", "conditions"})
+#: Pods of these phases are there no more: a Deployment does not count them either.
+_OVER = frozenset({"Succeeded", "Failed"})
+LEADER = "leader"
+
+
+def index(cache: ObjectCache) -> None:
+    """Keep pods findable by their component, and keep little of them: there are many."""
+    cache.keep_only(PODS, kept)
+    cache.add_index(PODS, BY_COMPONENT, lambda pod: [found] if (found := _place(pod)) else [])
+
+
+def kept(pod: KubeObject) -> KubeObject:
+    """A pod without what nobody here reads."""
+    spec = pod.get("spec", {})
+    return {
+        **{name: value for name, value in pod.items() if name in ("apiVersion", "kind")},
+        "metadata": {name: value for name, value in pod["metadata"].items() if name in _METADATA},
+        "spec": {"nodeName": spec["nodeName"]} if "nodeName" in spec else {},
+        "status": {name: value for name, value in pod.get("status", {}).items() if name in _STATUS},
+    }
+
+
+def of_component(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
+    """Pods of a component, whatever they are at."""
+    return cache.by_index(PODS, BY_COMPONENT, f"{namespace}/{graph}/{component}")
+
+
+def is_there(pod: KubeObject) -> bool:
+    """Whether a pod counts as a replica: it is neither over nor on its way out."""
+    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in _OVER
+
+
+def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
+    """Query that selects one pod of each replica: of several nodes the leader, where pods say who that is."""
+    marks = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
+    if _spans_nodes(component) and any(labels.ROLE in _marks(pod) for pod in pods):
+        marks[labels.ROLE] = LEADER
+    return ",".join(f"{name}={value}" for name, value in sorted(marks.items()))
+
+
+def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
+    """Replicas that there are. Where one has several pods and no pod stands for it, as the graph's status counts them."""
+    there = [pod for pod in pods if is_there(pod)]
+    if _spans_nodes(component) and any(labels.ROLE in _marks(pod) for pod in pods):
+        return sum(_marks(pod).get(labels.ROLE) == LEADER for pod in there)
+    if _spans_nodes(component) or _shares_pods(component):
+        counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
+        return int(counted.get("replicas", 0))
+    return len(there)
+
+
+def _spans_nodes(component: KubeObject) -> bool:
+    return bool((component.get("multinode") or {}).get("nodeCount", 1) > 1)
+
+
+def _shares_pods(component: KubeObject) -> bool:
+    """Whether engines of a replica are pods of their own, beside one that holds the memory."""
+    memory = (component.get("experimental") or {}).get("gpuMemoryService") or {}
+    return str(memory.get("mode", "")).lower() == "interpod"
+
+
+def _marks(pod: KubeObject) -> dict[str, str]:
+    marks: dict[str, str] = pod["metadata"].get("labels", {})
+    return marks
+
+
+def _place(pod: KubeObject) -> str:
+    marks = _marks(pod)
+    graph, component = marks.get(labels.GRAPH_DEPLOYMENT_NAME), marks.get(labels.COMPONENT)
+    return f"{pod['metadata'].get('namespace', '')}/{graph}/{component}" if graph and component else ""

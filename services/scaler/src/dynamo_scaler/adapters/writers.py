@@ -1,0 +1,73 @@
+"""Who set a number, as Kubernetes remembers it in `metadata.managedFields`. Pure.
+
+The watcher leaves managedFields out of what it publishes, so these functions want an object as the API server gives it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+KubeObject = dict[str, Any]
+
+FIELD_MANAGER = "dynamo-scaler"
+#: Who writes a graph's replicas for us, or did: `manager` is the reference operator.
+OURS = frozenset({FIELD_MANAGER, "dynamo-pod-builder", "manager"})
+NOBODY = "somebody"
+#: How long one writer's turn is remembered against the next one's. Seconds.
+WINDOW = 300.0
+#: Adapters whose writers are remembered; of more, those that changed longest ago are forgotten.
+CAPACITY = 10_000
+
+
+def of_adapter(adapter: KubeObject) -> str:
+    """The field manager that set `spec.replicas` of an adapter last; `somebody` where that is not known."""
+    return next(iter(_managers(adapter, "f:spec", "f:replicas")), NOBODY)
+
+
+def of_component(graph: KubeObject, component: str) -> list[str]:
+    """Field managers of `replicas` of a graph's component, the latest first; none where the number is not set."""
+    item = "k:" + json.dumps({"name": component}, separators=(",", ":"), ensure_ascii=False)
+    return _managers(graph, "f:spec", "f:components", item, "f:replicas")
+
+
+def _managers(obj: KubeObject, *path: str) -> list[str]:
+    found = []
+    for entry in obj["metadata"].get("managedFields") or ():
+        place: Any = entry.get("fieldsV1") or {}
+        for step in path:
+            place = place.get(step) if isinstance(place, dict) else None
+        if place is not None:
+            found.append((entry.get("time", ""), entry.get("manager", NOBODY)))
+    return [manager for _, manager in sorted(found, reverse=True)]
+
+
+@dataclass(slots=True)
+class Turns:
+    """Notices that two writers of one adapter undo each other's work: one, another, and the first again."""
+
+    clock: Callable[[], float]
+    _turns: dict[str, deque[tuple[str, int, float]]] = field(default_factory=dict)
+
+    def took(self, uid: str, writer: str, replicas: int) -> tuple[str, str] | None:
+        """A writer set a number. Returns the two who take turns, the present one first; None where nobody does."""
+        turns = self._turns.pop(uid, None) or deque(maxlen=3)
+        self._turns[uid] = turns
+        if len(self._turns) > CAPACITY:
+            del self._turns[next(iter(self._turns))]
+        now = self.clock()
+        if turns and turns[-1][0] == writer:
+            turns[-1] = (writer, replicas, now)
+            return None
+        turns.append((writer, replicas, now))
+        if len(turns) < 3 or now - turns[0][2] > WINDOW:
+            return None
+        (first, wanted, _), (other, undone, _), _ = turns
+        return (writer, other) if first == writer and wanted != undone else None
+
+    def forget(self, uid: str) -> None:
+        """The adapter is gone."""
+        self._turns.pop(uid, None)

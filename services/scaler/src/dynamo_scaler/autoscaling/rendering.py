@@ -1,0 +1,96 @@
+"""A HorizontalPodAutoscaler or a ScaledObject that writes to an adapter. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.contracts import ComponentAutoscaling
+from dynamo_shared.api.registry import OPERATOR, labels
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+    Resource,
+)
+
+KubeObject = dict[str, Any]
+
+#: Where no metric is given (defaults of the reference, seed 004).
+CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+
+
+def autoscaler(adapter: KubeObject, wish: ComponentAutoscaling) -> KubeObject:
+    """What is asked for, named as the adapter and owned by it."""
+    return _scaled_object(adapter, wish) if wish.triggers else _horizontal(adapter, wish)
+
+
+def described(child: KubeObject) -> str:
+    """The autoscaler in a few words, for people."""
+    spec = child["spec"]
+    least = spec.get("minReplicas", spec.get("minReplicaCount"))
+    most = spec.get("maxReplicas", spec.get("maxReplicaCount"))
+    return f"{child['kind']} {child['metadata']['name']} between {least} and {most} replicas"
+
+
+def _horizontal(adapter: KubeObject, wish: ComponentAutoscaling) -> KubeObject:
+    spec: KubeObject = {
+        "scaleTargetRef": _target(adapter),
+        "minReplicas": wish.min_replicas,
+        "maxReplicas": wish.max_replicas,
+        "metrics": wish.metrics or [CPU],
+    }
+    if wish.behavior is not None:
+        spec["behavior"] = wish.behavior
+    return _object(HORIZONTAL_POD_AUTOSCALERS, adapter, spec)
+
+
+def _scaled_object(adapter: KubeObject, wish: ComponentAutoscaling) -> KubeObject:
+    optional = {
+        "pollingInterval": wish.polling_interval,
+        "cooldownPeriod": wish.cooldown_period,
+        "idleReplicaCount": wish.idle_replicas,
+        "fallback": wish.fallback,
+        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": wish.behavior}} if wish.behavior else None,
+    }
+    spec: KubeObject = {
+        "scaleTargetRef": _target(adapter),
+        "minReplicaCount": wish.min_replicas,
+        "maxReplicaCount": wish.max_replicas,
+        "triggers": wish.triggers,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+    return _object(SCALED_OBJECTS, adapter, spec)
+
+
+def _target(adapter: KubeObject) -> KubeObject:
+    resource = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": adapter["metadata"]["name"]}
+
+
+def _object(resource: Resource, adapter: KubeObject, spec: KubeObject) -> KubeObject:
+    metadata, reference = adapter["metadata"], adapter["spec"]["dgdRef"]
+    owner = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "labels": {
+                labels.GRAPH_DEPLOYMENT_NAME: reference["name"],
+                labels.COMPONENT: reference["componentName"],
+                labels.APP_MANAGED_BY: OPERATOR,
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": owner.api_version,
+                    "kind": owner.kind,
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": spec,
+    }

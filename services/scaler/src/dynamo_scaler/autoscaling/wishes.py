@@ -1,0 +1,57 @@
+"""What a graph asks for: the annotation of v1beta1, or the `autoscaling` section of a service in v1alpha1. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_errors
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.registry.annotations import AUTOSCALING, PRESERVED_FIELDS
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.yaml_text import documents
+
+KubeObject = dict[str, Any]
+
+CONTRACT = "dynamo-autoscaling"
+ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
+_OF_ALPHA = ("minReplicas", "maxReplicas", "metrics", "behavior")
+
+
+class Unclear(ValueError):
+    """What is asked for cannot be done; the message says where and why."""
+
+
+def wish_of(graph: KubeObject, component: str) -> ComponentAutoscaling | None:
+    """The autoscaler that a component shall have; None where none is asked for. Unclear where it cannot be read.
+
+    The annotation counts where both are there: it is the newer way.
+    """
+    notes = graph["metadata"].get("annotations") or {}
+    wanted = _annotated(notes.get(AUTOSCALING, ""), component)
+    place = f"metadata.annotations[{AUTOSCALING!r}].{component}"
+    if wanted is None and PRESERVED_FIELDS in notes:
+        wanted, place = _of_alpha(graph, component), f"spec.services.{component}.autoscaling"
+    if wanted is None:
+        return None
+    if errors := contract_errors(CONTRACT, {component: wanted}):
+        raise Unclear("; ".join(f"{place}{each.path.removeprefix(component)}: {each.message}" for each in errors))
+    return Autoscaling.model_validate({component: wanted}).components[component]
+
+
+def _annotated(text: str, component: str) -> Any:
+    try:
+        found: Any = next(iter(documents(text)), {})
+    except InvalidManifest as error:
+        raise Unclear(f"metadata.annotations[{AUTOSCALING!r}]: {error}") from error
+    if not isinstance(found, dict):
+        raise Unclear(f"metadata.annotations[{AUTOSCALING!r}]: must be a map of components to their autoscalers")
+    return found.get(component)
+
+
+def _of_alpha(graph: KubeObject, component: str) -> KubeObject | None:
+    services = convert(graph, ALPHA).get("spec", {}).get("services") or {}
+    section = (services.get(component) or {}).get("autoscaling") or {}
+    if not section.get("enabled"):
+        return None
+    return {name: section[name] for name in _OF_ALPHA if section.get(name) is not None}

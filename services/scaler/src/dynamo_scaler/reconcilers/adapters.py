@@ -1,0 +1,210 @@
+"""The adapters of one graph: their numbers for the graph, their status, the autoscalers that are asked for beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api import adapted
+from dynamo_shared.api.adapted import Difference
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.bus import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_scaler.adapters import mirroring, pods
+from dynamo_scaler.adapters.status import Seen, Verdict, adapter_status, conflict_ends_in
+from dynamo_scaler.adapters.writers import Turns, of_adapter, of_component
+from dynamo_scaler.autoscaling.owning import Autoscalers
+from dynamo_scaler.events import Reporter
+from dynamo_scaler.metrics import AdapterMetrics
+
+KubeObject = dict[str, Any]
+
+BY_GRAPH = "graph"
+#: A refusal may be somebody's policy or quota, which can change without our hearing of it. Seconds.
+RETRY_REFUSED = 30.0
+
+
+def index(cache: ObjectCache) -> None:
+    """Keep adapters findable by their graph."""
+    cache.add_index(
+        DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+        BY_GRAPH,
+        lambda adapter: [f"{adapter['metadata']['namespace']}/{adapter['spec']['dgdRef']['name']}"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterReconciler:
+    """Makes a graph's numbers those of its adapters, and tells in their status how things are."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    statuses: StatusWriter
+    reporter: Reporter
+    metrics: AdapterMetrics
+    autoscalers: Autoscalers
+    turns: Turns
+    now: Callable[[], datetime]
+    #: By uid of an adapter, what its status does not yet tell: that it scaled, and a conflict.
+    _untold: dict[str, tuple[bool, Verdict | None]] = field(default_factory=dict)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look. `key` is the graph's. Raises KubeError where the API server is away: the queue comes back to it."""
+        adapters = [
+            adapter
+            for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
+            if "deletionTimestamp" not in adapter["metadata"]
+        ]
+        if not adapters:
+            return Result()
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        owners = adapted.owning(graph, adapters) if graph is not None else {}
+        waits: list[float | None] = []
+        refusal = None
+        if graph is not None and "deletionTimestamp" not in graph["metadata"]:
+            refusal = await self._mirror(graph, owners)
+            graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) or graph
+            waits.append(RETRY_REFUSED if refusal is not None else None)
+        for adapter in adapters:
+            component = adapter["spec"]["dgdRef"]["componentName"]
+            owns = owners.get(component) is adapter
+            seen = self._seen(graph, adapter, owns=owns, refusal=refusal)
+            if owns and graph is not None:
+                found = await self.autoscalers.ensure(graph, adapter)
+                seen = replace(seen, autoscaling=found.verdict)
+                waits.append(found.again)
+            waits.append(await self._tell(adapter, seen))
+        return Result(requeue_after=min((wait for wait in waits if wait is not None), default=None))
+
+    def forget(self, adapter: KubeObject) -> None:
+        """An adapter is gone."""
+        uid = adapter["metadata"]["uid"]
+        self._untold.pop(uid, None)
+        self.turns.forget(uid)
+        self.statuses.forget(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter)
+
+    async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
+        """Give the graph its adapters' numbers, in one write. Returns why that was refused."""
+        differences = adapted.differences(graph, adapted.replicas_of(owners))
+        if not differences:
+            return None
+        key = key_of(graph)
+        fresh: KubeObject | None = None
+        if any(mirroring.is_suspicious(owners[each.component], each) for each in differences):
+            fresh = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        writers = {each.component: await self._writer(owners[each.component]) for each in differences}
+        try:
+            written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirroring.patch(differences))
+        except NotFound:
+            return None
+        except (Invalid, Forbidden) as error:
+            now = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            if now["metadata"]["generation"] != graph["metadata"]["generation"]:
+                # The graph is another one by now: it is looked at again as it is.
+                self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, now)
+                return await self._mirror(now, owners)
+            return str(error)
+        self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
+        for each in differences:
+            self._settle(owners[each.component], each, fresh, writers[each.component])
+        return None
+
+    async def _writer(self, adapter: KubeObject) -> str:
+        try:
+            return of_adapter(await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter)))
+        except NotFound:
+            return of_adapter(adapter)
+
+    def _settle(self, adapter: KubeObject, done: Difference, fresh: KubeObject | None, writer: str) -> None:
+        """Remember and report what one write meant for one adapter."""
+        metadata = adapter["metadata"]
+        namespace, uid = metadata.get("namespace", ""), metadata["uid"]
+        before = 1 if done.before is None else done.before
+        others = of_component(fresh, done.component) if fresh is not None else []
+        suspicious = mirroring.is_suspicious(adapter, done)
+        conflict = mirroring.overwritten(done, others, writer) if suspicious else None
+        if conflict is not None:
+            writers = [writer, others[0]]
+        else:
+            if before != done.replicas:
+                self.reporter.scaled(adapter, done.component, before, writer)
+                self.metrics.scaled(namespace, before, done.replicas)
+            pair = self.turns.took(uid, writer, done.replicas)
+            conflict = mirroring.taking_turns(done.component, pair) if pair else None
+            writers = list(pair or ())
+        if conflict is not None:
+            self.reporter.conflict(adapter, conflict.reason, conflict.message, before, writers)
+            self.metrics.conflict(namespace, conflict.reason)
+        self._untold[uid] = (conflict is None or before != done.replicas, conflict)
+
+    def _seen(self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None) -> Seen:
+        reference = adapter["spec"]["dgdRef"]
+        if graph is None:
+            message = f"there is no DynamoGraphDeployment {reference['name']} in this namespace"
+            return Seen(Verdict(False, "GraphNotFound", message), replicas=0)
+        component = next((each for each in _components(graph) if each["name"] == reference["componentName"]), None)
+        if component is None:
+            message = f"{reference['name']} has no component {reference['componentName']}"
+            return Seen(Verdict(False, "ComponentNotFound", message), replicas=0)
+        found = pods.of_component(
+            self.cache, adapter["metadata"].get("namespace", ""), reference["name"], component["name"]
+        )
+        count, selector = pods.replicas(graph, component, found), pods.selector(graph, component, found)
+        if not owns:
+            message = (
+                f"{component['name']} of {reference['name']} is not scaled by this adapter: give the component "
+                "`scalingAdapter: {}`, and scale the adapter that the platform makes for it"
+            )
+            return Seen(Verdict(False, "NotOwner", message), count, selector)
+        wanted = adapter["spec"]["replicas"]
+        if refusal is not None and component.get("replicas") != wanted:
+            message = f"the graph could not be given {wanted} replicas of {component['name']}: {refusal}"
+            return Seen(Verdict(False, "UpdateFailed", message), count, selector)
+        scaled, conflict = self._untold.get(adapter["metadata"]["uid"], (False, None))
+        synced = Verdict(True, "Synced", f"the graph has the adapter's {wanted} replicas of {component['name']}")
+        return Seen(synced, count, selector, scaled, conflict)
+
+    async def _tell(self, adapter: KubeObject, seen: Seen) -> float | None:
+        """Write the status. Returns seconds after which to look again."""
+        adapter = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter)) or adapter
+        now = self.now()
+        status = adapter_status(adapter, seen, now)
+        before = adapter.get("status", {})
+
+        def tell() -> None:
+            for verdict in (seen.synced, seen.autoscaling):
+                if verdict is not None and not verdict.status and _is_news(before, verdict):
+                    self.reporter.failed(adapter, verdict.reason, verdict.message)
+
+        urgent = seen.scaled or seen.conflict is not None or not before
+        wait = await self.statuses.write(
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter, status, urgent=urgent, tell=tell
+        )
+        if wait is None:
+            self._untold.pop(adapter["metadata"]["uid"], None)
+            wait = conflict_ends_in(status, now)
+        return wait
+
+
+def _components(graph: KubeObject) -> Iterable[KubeObject]:
+    components: Iterable[KubeObject] = graph["spec"].get("components") or ()
+    return components
+
+
+def _is_news(before: KubeObject, verdict: Verdict) -> bool:
+    """Whether the status does not tell it yet; a message with other numbers in it is news, too."""
+    return all(
+        (entry["reason"], entry["message"]) != (verdict.reason, verdict.message)
+        for entry in before.get("conditions", ())
+    )

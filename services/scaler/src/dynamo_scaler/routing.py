@@ -1,0 +1,103 @@
+"""What is looked at, and how soon after which change."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    PODS,
+    SCALED_OBJECTS,
+    ObjectKey,
+    Resource,
+)
+
+from dynamo_scaler.adapters.pods import is_there
+
+KubeObject = dict[str, Any]
+
+#: Several adapters of a graph that change together become one write. Seconds.
+SETTLE = 0.02
+#: Pods come and go in groups, and only their count is told. Seconds.
+SETTLE_PODS = 0.2
+#: Pods come first: for each other adapter that changed within `BUSY` the graph's number waits so much longer. Seconds.
+PATIENCE, BUSY = 0.004, 1.0
+
+
+class Concern(enum.StrEnum):
+    """What is looked at: the adapters of one graph."""
+
+    ADAPTERS = "dynamographdeploymentscalingadapters"
+
+
+class Task(NamedTuple):
+    """One key of one reconciler: of adapters, their graph's."""
+
+    concern: Concern
+    key: ObjectKey
+
+    def __str__(self) -> str:
+        return f"{self.concern.value} {self.key}"
+
+
+class Pace:
+    """How long after a change its graph is looked at: soon, and later where very many adapters change at once."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._recent: deque[float] = deque(maxlen=1000)
+
+    def wait(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> tuple[ObjectKey, float] | None:
+        """The graph that a change concerns, and in how many seconds to look at it; None where nothing is to be done."""
+        obj = new if new is not None else old
+        if obj is None:
+            return None
+        namespace = key.namespace
+        if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
+            if _same(old, new, "spec", "ownerReferences", "deletionTimestamp"):
+                return None
+            return ObjectKey(namespace, obj["spec"]["dgdRef"]["name"]), SETTLE + self._patience()
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+            if _same(old, new, "spec", "annotations", "deletionTimestamp") and _counts(old) == _counts(new):
+                return None
+            return key, SETTLE
+        graph = obj["metadata"].get("labels", {}).get(labels.GRAPH_DEPLOYMENT_NAME)
+        if not graph:
+            return None
+        if resource == PODS:
+            if (old is not None and is_there(old)) == (new is not None and is_there(new)):
+                return None
+            return ObjectKey(namespace, graph), SETTLE_PODS
+        if resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS):
+            # What it counts and decides is its own; what it is asked for is ours.
+            return None if _same(old, new, "spec", "labels", "annotations") else (ObjectKey(namespace, graph), 0.0)
+        return None
+
+    def _patience(self) -> float:
+        now = self._clock()
+        while self._recent and self._recent[0] < now - BUSY:
+            self._recent.popleft()
+        self._recent.append(now)
+        return PATIENCE * (len(self._recent) - 1)
+
+
+def _same(old: KubeObject | None, new: KubeObject | None, *parts: str) -> bool:
+    """Whether these parts, of the object or of its metadata, are as before."""
+    if old is None or new is None or old["metadata"].get("uid") != new["metadata"].get("uid"):
+        return False
+    return all(
+        old.get(part) == new.get(part) and old["metadata"].get(part) == new["metadata"].get(part) for part in parts
+    )
+
+
+def _counts(graph: KubeObject | None) -> Any:
+    """How many replicas the graph's own status tells of: of components that no pod stands for, that is the count."""
+    return ((graph or {}).get("status") or {}).get("components")
