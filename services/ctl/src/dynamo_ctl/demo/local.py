@@ -44,12 +44,20 @@ async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIte
         async with _step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):
             await stack.enter_async_context(plane)
         async with _step(steps, "starting NATS, etcd and the platform"):
-            settings = with_platform(with_cluster(Settings(), plane.kubeconfig, None), cluster_name=cluster)
-            settings = await stack.enter_async_context(embedded(settings, state, programs))
-            settings = webhooks.on_loopback(settings, free_port())
-            async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager=DEFINITIONS_MANAGER) as client:
-                await webhooks.make_namespace(client, settings)
-            await stack.enter_async_context(_process(state, settings))
+            settings = await stack.enter_async_context(platform_on(plane.kubeconfig, state, cluster, programs))
+        yield settings
+
+
+@asynccontextmanager
+async def platform_on(kubeconfig: Path, state: Path, cluster: str, programs: Programs) -> AsyncIterator[Settings]:
+    """The platform, with a NATS and an etcd of its own, ready, on a local control plane that has the definitions."""
+    async with AsyncExitStack() as stack:
+        settings = with_platform(with_cluster(Settings(), kubeconfig, None), cluster_name=cluster)
+        settings = await stack.enter_async_context(embedded(settings, state, programs))
+        settings = webhooks.on_loopback(settings, free_port())
+        async with await KubeClient.open(kubeconfig=kubeconfig, field_manager=DEFINITIONS_MANAGER) as client:
+            await webhooks.make_namespace(client, settings)
+        await stack.enter_async_context(_process(state, settings))
         yield settings
 
 

@@ -1,0 +1,64 @@
+"""One node, the platform on it and one graph for the whole session; nothing is collected outside of a node's namespaces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+from dynamo_ctl.demo.local import platform_on
+from dynamo_ctl.localcluster import Programs
+from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime.settings import Settings
+
+from . import graph, images
+from .node import FOLDER_VARIABLE, Node
+
+# `make e2e-runtime` runs these; elsewhere a node would be a change of the machine.
+collect_ignore_glob = [] if FOLDER_VARIABLE in os.environ else ["test_*.py"]
+
+NAMESPACE = "e2e"
+GRAPH = ObjectKey(NAMESPACE, "mocked")
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """Where programs come from; `python -m tests.e2e` has obtained them before there was no network any more."""
+    return Programs(LineProgress())
+
+
+@pytest.fixture(scope="session")
+async def runtime_image(programs: Programs) -> images.Images:
+    """The images of the node."""
+    return await images.obtain(programs, programs.progress)
+
+
+@pytest.fixture(scope="session")
+async def node(programs: Programs, runtime_image: images.Images) -> AsyncIterator[Node]:
+    """A cluster with one node that runs pods."""
+    async with Node(runtime_image.archives, programs) as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
+async def kube(node: Node) -> AsyncIterator[KubeClient]:
+    """A client with all rights."""
+    async with await KubeClient.open(kubeconfig=node.kubeconfig, field_manager="dynamo-tests") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+async def platform(node: Node, programs: Programs) -> AsyncIterator[Settings]:
+    """Every service of the platform, as `dynamoctl run all` runs them, with webhooks."""
+    async with platform_on(node.kubeconfig, node.layout.folder / "platform", "e2e", programs) as settings:
+        yield settings
+
+
+@pytest.fixture(scope="session")
+async def deployed(kube: KubeClient, platform: Settings, runtime_image: images.Images) -> ObjectKey:
+    """The graph, created through the webhooks; not necessarily ready."""
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph.disaggregated(NAMESPACE, runtime_image.runtime, GRAPH.name))
+    return GRAPH

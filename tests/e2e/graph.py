@@ -1,0 +1,55 @@
+"""Graphs of real frontends and mocker workers, as a user would write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+
+from .images import MODEL_FOLDER
+
+KubeObject = dict[str, Any]
+
+MODEL_NAME = "tiny"
+#: Requests between pods over TCP, events over ZeroMQ: a graph that needs no NATS and no etcd.
+PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
+FRONTEND, PREFILL, DECODE = "Frontend", "Prefill", "Decode"
+FRONTEND_PORT = 8000
+
+
+def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObject:
+    """A frontend, a prefill and a decode worker; the decode workers are scaled through an adapter."""
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "backendFramework": "vllm",
+            "components": [
+                _component(FRONTEND, "frontend", image, ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES]),
+                _component(PREFILL, "prefill", image, _mocker("prefill")),
+                _component(DECODE, "decode", image, _mocker("decode")) | {"scalingAdapter": {}},
+            ],
+        },
+    }
+
+
+def _mocker(mode: str) -> list[str]:
+    return [
+        *("-m", "dynamo.mocker", "--model-path", MODEL_FOLDER, "--model-name", MODEL_NAME),
+        *("--num-gpu-blocks-override", "512", "--block-size", "16", "--speedup-ratio", "10"),
+        *("--disaggregation-mode", mode, *PLANES),
+        *(("--bootstrap-ports", "12345") if mode == "prefill" else ()),
+    ]
+
+
+def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeObject:
+    container = {
+        "name": "main",
+        "image": image,
+        # There is no registry to pull it from.
+        "imagePullPolicy": "Never",
+        "command": ["python3"],
+        "args": arguments,
+    }
+    return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": {"containers": [container]}}}
