@@ -171,21 +171,24 @@ CASES = [
         "adapter without a source",
         _model(modelType="lora"),
         errors=(
-            "spec.source: required for modelType lora: where workers load the adapter from, s3://bucket/path or hf://organization/name",
+            "spec.source: required for modelType lora: where workers load the adapter from, s3://bucket/path, hf://organization/name or file:///path",
         ),
     ),
     Case(
         "adapter with an empty source",
         _model(modelType="lora", source={"uri": ""}),
         errors=(
-            "spec.source.uri: required for modelType lora: where workers load the adapter from, s3://bucket/path or hf://organization/name",
+            "spec.source.uri: required for modelType lora: where workers load the adapter from, s3://bucket/path, hf://organization/name or file:///path",
         ),
     ),
     Case(
-        "adapter from a file",
-        _model(modelType="lora", source={"uri": "file:///models/a"}),
-        errors=("spec.source.uri: 'file:///models/a' is not supported; s3://bucket/path or hf://organization/name",),
+        "adapter from the web",
+        _model(modelType="lora", source={"uri": "https://models/a"}),
+        errors=(
+            "spec.source.uri: 'https://models/a' is not supported; s3://bucket/path, hf://organization/name or file:///path",
+        ),
     ),
+    Case("adapter from a file", _model(modelType="lora", source={"uri": "file:///models/a"})),
     Case("adapter from S3", _model(modelType="lora", source={"uri": "s3://bucket/a"})),
     Case("base model from a file", _model(source={"uri": "file:///models/a"})),
     Case(

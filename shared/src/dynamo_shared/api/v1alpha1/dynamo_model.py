@@ -13,7 +13,7 @@ class ModelSource(ApiModel):
     """Where an adapter comes from."""
 
     uri: str
-    """s3://bucket/path, or hf://organization/name for Hugging Face."""
+    """s3://bucket/path, hf://organization/name for Hugging Face, or file:///path that the workers have."""
 
 
 class DynamoModelSpec(ApiModel):
@@ -37,18 +37,18 @@ class ModelEndpoint(ApiModel):
     pod_name: str | None = None
     """Pod of the worker."""
     ready: Bool
-    """Whether the model is loaded there; never true of a base model, which nobody asks."""
+    """Whether it serves the model: always of a base model, of an adapter once it has said that it is loaded."""
 
 
 class DynamoModelStatus(ApiModel):
     """Where a model is served."""
 
     endpoints: list[ModelEndpoint] | None = None
-    """Workers that serve the base model."""
+    """Workers that serve the base model and are ready."""
     ready_endpoints: Int
-    """Workers that have the model loaded."""
+    """Workers that serve the model: of an adapter, those that have it loaded."""
     total_endpoints: Int
-    """Workers that serve the base model, counted."""
+    """Workers that serve the base model and are ready, counted."""
     conditions: list[Condition] | None = None
     """Aspects of the state: EndpointsReady, ServicesFound."""
 

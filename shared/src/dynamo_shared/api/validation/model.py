@@ -14,7 +14,7 @@ MODELS = Book("Models", (MODEL,), "always", (ALPHA,))
 CHANGES_OF_MODELS = Book("Models", (MODEL,), "when updated", (ALPHA,))
 ADVICE_FOR_MODELS = Book("Models", (MODEL,), "when updated", (ALPHA,))
 
-_SCHEMES = ("s3://", "hf://")
+_SCHEMES = ("s3://", "hf://", "file://")
 _EMPTY = "must not be empty"
 
 
@@ -27,14 +27,15 @@ def model_has_names(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 
 _NO_SOURCE = (
-    "required for modelType lora: where workers load the adapter from, s3://bucket/path or hf://organization/name"
+    "required for modelType lora: where workers load the adapter from, "
+    "s3://bucket/path, hf://organization/name or file:///path"
 )
-_OTHER_SCHEME = "{uri} is not supported; s3://bucket/path or hf://organization/name"
+_OTHER_SCHEME = "{uri} is not supported; s3://bucket/path, hf://organization/name or file:///path"
 
 
 @MODELS.rule(_NO_SOURCE, _OTHER_SCHEME)
 def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A LoRA adapter is loaded from S3 or from Hugging Face."""
+    """A LoRA adapter is loaded from S3, from Hugging Face, or from a path that the workers have."""
     source = spec.get("source")
     if spec.get("modelType") != "lora" or not (source is None or isinstance(source, dict)):
         return

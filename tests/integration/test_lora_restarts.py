@@ -1,0 +1,185 @@
+"""Adapters survive restarts of the service and of NATS: final state right, nothing loaded twice, nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_model_discovery.app import ModelDiscoveryService
+from dynamo_shared.api.resources import DYNAMO_MODELS, PODS, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
+from dynamo_watcher.app import WatcherService
+
+from .lora_workers import Farm, farm
+from .models import URI, model, release, set_ready, until_ready, worker_pod, workers
+from .platform import eventually, gone, platform, settings
+
+pytestmark = pytest.mark.restart
+
+NAME = "org/support"
+
+
+@pytest.fixture
+async def lora() -> AsyncIterator[Farm]:
+    async with farm() as started:
+        yield started
+
+
+@pytest.fixture
+async def configured(
+    control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str, kube: KubeClient
+) -> AsyncIterator[Settings]:
+    yield settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        PLATFORM__KUBERNETES__NAMESPACES=namespace,
+        PLATFORM__MODEL_DISCOVERY__PROXY=lora.url,
+        PLATFORM__MODEL_DISCOVERY__REQUEST_TIMEOUT="1s",
+        PLATFORM__MODEL_DISCOVERY__LONGEST_RETRY="1s",
+        PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN="3s",
+    )
+    await release(kube, namespace)
+
+
+async def nothing_loaded(lora: Farm) -> bool:
+    return not lora.loaded()
+
+
+def posts(lora: Farm) -> int:
+    return sum(len(worker.methods("POST")) for worker in lora.workers.values())
+
+
+async def test_what_is_loaded_is_found_again_and_not_loaded_twice(configured, kube, namespace, lora):
+    key = ObjectKey(namespace, "support")
+    hosts = await workers(kube, namespace, 3)
+    async with platform(configured, [WatcherService()]):
+        async with platform(configured, [ModelDiscoveryService()]):
+            await kube.create(DYNAMO_MODELS, model(namespace))
+            await until_ready(kube, key, 3, 3)
+        lora[hosts["worker-0"]].loras.clear()
+        async with platform(configured, [ModelDiscoveryService()]):
+            await eventually(lambda: _loaded(lora, 3), "the one that lost it has it again")
+            await until_ready(kube, key, 3, 3)
+        assert posts(lora) == 4
+
+
+async def _loaded(lora: Farm, count: int) -> bool:
+    return lora.loaded() == {NAME: count}
+
+
+@pytest.mark.parametrize("change", [{"source": {"uri": "hf://org/v2"}}, {"modelName": "renamed"}])
+async def test_a_change_while_the_service_was_away(configured, kube, namespace, lora, change):
+    key = ObjectKey(namespace, "support")
+    await workers(kube, namespace, 2)
+    async with platform(configured, [WatcherService()]):
+        async with platform(configured, [ModelDiscoveryService()]):
+            await kube.create(DYNAMO_MODELS, model(namespace))
+            await until_ready(kube, key, 2, 2)
+        await kube.merge_patch(DYNAMO_MODELS, key, {"spec": change})
+        wanted = {change.get("modelName", NAME): change.get("source", {"uri": URI})["uri"]}
+
+        async def changed() -> bool:
+            return [worker.loras for worker in lora.workers.values()] == [wanted] * 2
+
+        async with platform(configured, [ModelDiscoveryService()]):
+            await eventually(changed, "what was loaded before is replaced")
+            await until_ready(kube, key, 2, 2)
+            await kube.delete(DYNAMO_MODELS, key)
+            await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+        assert not lora.loaded()
+
+
+async def test_a_deletion_while_the_service_was_away(configured, kube, namespace, lora):
+    key = ObjectKey(namespace, "support")
+    await workers(kube, namespace, 2)
+    async with platform(configured, [WatcherService()]):
+        async with platform(configured, [ModelDiscoveryService()]):
+            await kube.create(DYNAMO_MODELS, model(namespace))
+            await until_ready(kube, key, 2, 2)
+        await kube.delete(DYNAMO_MODELS, key)
+        assert not await gone(kube, DYNAMO_MODELS, key)
+        async with platform(configured, [ModelDiscoveryService()]):
+            await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+        assert not lora.loaded()
+
+
+async def test_a_model_of_the_reference_operator_is_taken_over_and_unloaded(configured, kube, namespace, lora):
+    """It has the finalizer and no annotation; what is loaded is taken as it is."""
+    key = ObjectKey(namespace, "support")
+    hosts = await workers(kube, namespace, 1)
+    lora[hosts["worker-0"]].loras[NAME] = URI
+    theirs = model(namespace)
+    theirs["metadata"]["finalizers"] = ["nvidia.com/finalizer"]
+    await kube.create(DYNAMO_MODELS, theirs)
+    await kube.delete(DYNAMO_MODELS, key)
+    async with platform(configured, [WatcherService(), ModelDiscoveryService()]):
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+    assert not lora.loaded()
+
+
+async def test_nats_away_while_workers_come_and_go(configured, kube, namespace, lora, nats_server):
+    key = ObjectKey(namespace, "support")
+    await workers(kube, namespace, 2)
+    async with platform(configured, [WatcherService(), ModelDiscoveryService()]):
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 2, 2)
+        await nats_server.stop()
+        await kube.create(PODS, worker_pod(namespace, "late"))
+        await set_ready(kube, ObjectKey(namespace, "worker-0"), False)
+        await asyncio.sleep(1)
+        await nats_server.start()
+        status = await until_ready(kube, key, 2, 2)
+        await eventually(lambda: _loaded(lora, 3), "the late one has it, the other keeps it")
+        assert {entry["podName"] for entry in (await until_late(kube, key))["endpoints"]} == {"late", "worker-1"}, (
+            status
+        )
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+        await eventually(lambda: nothing_loaded(lora), "nothing is left")
+
+
+async def until_late(kube: KubeClient, key: ObjectKey):
+    async def look():
+        status = (await kube.get(DYNAMO_MODELS, key))["status"]
+        return status if any(entry["podName"] == "late" and entry["ready"] for entry in status["endpoints"]) else None
+
+    return await eventually(look, "the late one is ready")
+
+
+@pytest.fixture
+def shared(
+    control_plane: ControlPlane, nats_server: NatsServer, etcd_server: EtcdServer, lora: Farm, namespace: str
+) -> Settings:
+    return settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        etcd_server.url,
+        PLATFORM__KUBERNETES__NAMESPACES=namespace,
+        PLATFORM__MODEL_DISCOVERY__PROXY=lora.url,
+        PLATFORM__REPLICAS="2",
+    )
+
+
+async def test_two_replicas_share_models_and_none_is_lost_with_one(shared, kube, namespace, lora):
+    names = [f"adapter-{number}" for number in range(6)]
+    await workers(kube, namespace, 2)
+    async with platform(shared, [WatcherService()]), platform(shared, [ModelDiscoveryService()]):
+        async with platform(shared, [ModelDiscoveryService()]):
+            for name in names:
+                await kube.create(DYNAMO_MODELS, model(namespace, name))
+            for name in names:
+                await until_ready(kube, ObjectKey(namespace, name), 2, 2)
+        await kube.create(PODS, worker_pod(namespace, "late"))
+        for name in names:
+            await until_ready(kube, ObjectKey(namespace, name), 3, 3)
+        assert posts(lora) == 18, "no adapter was loaded by both"
+        for name in names:
+            await kube.delete(DYNAMO_MODELS, ObjectKey(namespace, name))
+        for name in names:
+            await eventually(partial(gone, kube, DYNAMO_MODELS, ObjectKey(namespace, name)), "it goes")
+    assert not lora.loaded()
