@@ -1,0 +1,343 @@
+"""Deployment requests on a real API server: found, applied, followed, failed, resumed. Profiling is played by the tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dynamo_planner.profiling.results import (
+    Candidate,
+    Note,
+    ProfilingFailed,
+    ProfilingRequest,
+    ProfilingResult,
+    Progress,
+)
+from dynamo_planner.requests.controller import Requests
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    ObjectKey,
+)
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Service, ServiceContext
+from dynamo_watcher.app import WatcherService
+
+from .platform import eventually, gone, graph, platform, settings, until_state
+
+KubeObject = dict[str, Any]
+HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
+
+
+def request(namespace: str, name: str = "qwen", **spec: Any) -> KubeObject:
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": HARDWARE, **spec},
+    }
+
+
+def candidate(asked: ProfilingRequest, name: str = "", *, meets_sla: bool = True) -> Candidate:
+    name = name or f"{asked.name}-dgd"
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"planner-config-{asked.name}"}}
+    return Candidate(
+        backend="vllm",
+        serving="disagg",
+        gpus=8,
+        parallelism={"prefill": {"replicas": 2, "tp": 2}, "decode": {"replicas": 1, "tp": 4}},
+        dgd=graph("", name),
+        config_maps=({**config_map, "data": {"planner_config.json": "{}"}},),
+        meets_sla=meets_sla,
+        ttft_ms=429.5,
+        itl_ms=15.84,
+        tokens_per_second_per_gpu=697.8,
+    )
+
+
+class Played:
+    """A profiler that ends when the test says so."""
+
+    def __init__(self, *outcomes: ProfilingResult | ProfilingFailed) -> None:
+        self.asked: list[ProfilingRequest] = []
+        self.cancelled = 0
+        self.go = asyncio.Event()
+        self.outcomes = list(outcomes)
+
+    async def run(self, asked: ProfilingRequest, progress: Progress) -> ProfilingResult:
+        self.asked.append(asked)
+        progress(ProfilingPhase.SWEEPING_PREFILL, "12 of 40 prefill engines")
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if not self.outcomes:
+            best = candidate(asked)
+            return ProfilingResult(selected=best, pareto=(best, candidate(asked, "other")))
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, ProfilingFailed):
+            raise outcome
+        return outcome
+
+
+def no_result(_: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
+    raise ProfilingFailed("GenerationFailed", f"unreadable: {data['final_config.yaml']}")
+
+
+class Planner:
+    name = "planner"
+
+    def __init__(self, profiler: Played, read: Any = no_result) -> None:
+        self.profiler, self.read = profiler, read
+
+    async def run(self, context: ServiceContext) -> None:
+        await Requests(context, self.name, self.profiler, self.read).serve()
+
+
+@asynccontextmanager
+async def planning(
+    plane: Any, nats: Any, namespace: str, profiler: Played, read: Any = no_result
+) -> AsyncIterator[None]:
+    """The platform of one namespace: requests of the tests before are still on their way out."""
+    parts: list[Service] = [WatcherService(), PodBuilderService(), Planner(profiler, read)]
+    configured = settings(plane.kubeconfig, nats.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
+    async with platform(configured, parts):
+        yield
+
+
+async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> KubeObject:
+    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
+    status: KubeObject = found.get("status", {})
+    return status
+
+
+async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "qwen") -> KubeObject:
+    seen: KubeObject = {}
+
+    async def look() -> KubeObject | None:
+        seen.clear()
+        seen.update(await status_of(kube, namespace, name))
+        return seen if seen.get("phase") == phase else None
+
+    try:
+        return await eventually(look, f"{name} is {phase}", 30)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; status: {seen}") from None
+
+
+def conditions(status: KubeObject) -> dict[str, tuple[str, str]]:
+    return {entry["type"]: (entry["status"], entry["reason"]) for entry in status["conditions"]}
+
+
+async def reasons(kube: KubeClient, namespace: str, name: str = "qwen") -> set[str]:
+    events = await kube.list(EVENTS, namespace)
+    return {event["reason"] for event in events.items if event["regarding"]["name"] == name}
+
+
+async def create(kube: KubeClient, obj: KubeObject) -> KubeObject:
+    return await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, obj)
+
+
+async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_plane, nats_server, kube, namespace):
+    profiler = Played()
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace))
+
+        async def sweeping() -> bool:
+            return (await status_of(kube, namespace)).get("profilingPhase") == "SweepingPrefill"
+
+        await eventually(sweeping, "it tells how far it is")
+        status = await status_of(kube, namespace)
+        assert conditions(status) == {
+            "Validation": ("True", "Valid"),
+            "Profiling": ("False", "SweepingPrefill"),
+            "Succeeded": ("False", "Profiling"),
+        }
+        assert status["hardware"]["planned"] == {**HARDWARE, "vramMb": 143771.0}
+        assert status["hardware"]["source"] == "spec"
+        profiler.go.set()
+        status = await until_phase(kube, namespace, "Deployed")
+        assert conditions(status) == {
+            "Validation": ("True", "Valid"),
+            "Profiling": ("True", "ProfilingCompleted"),
+            "SpecGenerated": ("True", "SpecGenerated"),
+            "ObjectiveMet": ("True", "ObjectiveMet"),
+            "DeploymentReady": ("True", "DeploymentReady"),
+            "Succeeded": ("True", "Deployed"),
+        }
+        assert status["dgdName"] == "qwen-dgd"
+        assert status["deploymentInfo"] == {"replicas": 3, "availableReplicas": 3}
+        results = status["profilingResults"]
+        assert results["selectedFigures"]["tokensPerSecondPerGPU"] == 697.8
+        assert [point["config"]["metadata"]["name"] for point in results["pareto"]] == ["qwen-dgd", "other"]
+        made = await until_state(kube, ObjectKey(namespace, "qwen-dgd"), "successful")
+        assert made["metadata"]["labels"][labels.REQUEST_NAME] == "qwen"
+        assert "ownerReferences" not in made["metadata"]
+        told = {"Initialized", "SpecGenerated", "DeploymentCreated", "DeploymentReady"}
+        await eventually(lambda: _has(kube, namespace, told), "Events tell of it")
+        config_map = await kube.get(CONFIG_MAPS, ObjectKey(namespace, "planner-config-qwen"))
+        assert [owner["kind"] for owner in config_map["metadata"]["ownerReferences"]] == ["DynamoGraphDeployment"]
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
+        await eventually(
+            lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen")), "the request is gone"
+        )
+        assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+
+
+async def _has(kube: KubeClient, namespace: str, told: set[str]) -> bool:
+    return told <= await reasons(kube, namespace)
+
+
+async def test_a_graph_waits_where_it_shall_not_be_applied(control_plane, nats_server, kube, namespace):
+    profiler = Played()
+    profiler.go.set()
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace, autoApply=False))
+        status = await until_phase(kube, namespace, "Ready")
+        assert conditions(status)["Succeeded"] == ("True", "SpecGenerated")
+        assert status["profilingResults"]["selectedConfig"]["kind"] == "DynamoGraphDeployment"
+        assert await gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+        await kube.merge_patch(
+            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"), {"spec": {"model": "other"}}
+        )
+
+        async def told() -> bool:
+            now = await status_of(kube, namespace)
+            return conditions(now)["Validation"] == ("False", "SpecChangeRejected")
+
+        await eventually(told, "a change without effect is told")
+        assert (await status_of(kube, namespace))["phase"] == "Ready"
+    assert len(profiler.asked) == 1
+
+
+async def test_a_graph_of_that_name_is_never_taken_over(control_plane, nats_server, kube, namespace):
+    profiler = Played()
+    profiler.go.set()
+    standing = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "qwen-dgd"))
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace))
+        status = await until_phase(kube, namespace, "Failed")
+        assert conditions(status)["DeploymentReady"] == ("False", "DeploymentRejected")
+        assert "was not made for this request" in status["conditions"][-1]["message"]
+        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+        assert found["metadata"]["uid"] == standing["metadata"]["uid"]
+        assert labels.REQUEST_NAME not in found["metadata"].get("labels", {})
+
+
+async def test_a_deleted_graph_is_not_made_again(control_plane, nats_server, kube, namespace):
+    profiler = Played()
+    profiler.go.set()
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace))
+        await until_phase(kube, namespace, "Deployed")
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+        status = await until_phase(kube, namespace, "Failed")
+        assert conditions(status)["DeploymentReady"] == ("False", "DeploymentDeleted")
+        assert "dgdName" not in status
+        assert "deploymentInfo" not in status
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"modelCache": {"pvcName": "absent"}}, "there is no PersistentVolumeClaim absent"),
+        ({"hardware": {"gpuSku": "mi300"}}, "no node has mi300: the cluster has h100_sxm (2 nodes of 8)"),
+        ({"workload": {"concurrency": 5, "requestRate": 5}}, "spec.workload: has concurrency and requestRate"),
+        ({"features": {"planner": {"mode": "both"}}}, "spec.features.planner.mode: 'both' is not allowed"),
+    ],
+)
+async def test_what_cannot_be_profiled_says_what_to_do(  # noqa: PLR0917 - fixtures and parameters
+    control_plane, nats_server, kube, namespace, spec, says
+):
+    async with planning(control_plane, nats_server, namespace, Played()):
+        await create(kube, request(namespace, **spec))
+        status = await until_phase(kube, namespace, "Failed")
+        assert conditions(status)["Validation"] == ("False", "ValidationFailed")
+        assert says in status["conditions"][0]["message"]
+        await eventually(lambda: _has(kube, namespace, {"ValidationFailed"}), "an Event tells of it")
+
+
+async def test_hardware_that_is_not_given_is_found_on_nodes(control_plane, nats_server, kube, namespace):
+    profiler = Played()
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await kube.create(
+            PERSISTENT_VOLUME_CLAIMS,
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "models", "namespace": namespace},
+                "spec": {"accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}},
+            },
+        )
+        await create(kube, request(namespace, hardware=None, modelCache={"pvcName": "models"}))
+        status = await until_phase(kube, namespace, "Profiling")
+        found = status["hardware"]
+        assert found["source"] == "nodeLabels"
+        assert found["planned"] == {"gpuSku": "h100_sxm", "vramMb": 81559, "numGpusPerNode": 8, "totalGpus": 16}
+        assert [kind["gpuSku"] for kind in found["found"]] == ["h100_sxm"]
+        await eventually(lambda: _asked(profiler), "profiling begins")
+        hardware = profiler.asked[0].spec.hardware
+        assert hardware is not None
+        assert (hardware.gpu_sku, hardware.total_gpus) == ("h100_sxm", 16)
+
+
+async def _asked(profiler: Played) -> bool:
+    return bool(profiler.asked)
+
+
+async def test_failed_profiling_says_at_which_step_and_why(control_plane, nats_server, kube, namespace):
+    profiler = Played(ProfilingFailed("", "no engine fits into the memory of a t4"))
+    profiler.go.set()
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace))
+        status = await until_phase(kube, namespace, "Failed")
+        told = conditions(status)
+        assert told["Profiling"][1] == told["Succeeded"][1]
+        assert told["Profiling"][1].endswith("Failed")
+        assert "no engine fits" in status["conditions"][-1]["message"]
+
+
+async def test_an_objective_that_nothing_meets_is_marked_and_offered(control_plane, nats_server, kube, namespace):
+    asked = ProfilingRequest(name="qwen", namespace=namespace, spec=Any)  # type: ignore[arg-type]
+    closest = candidate(asked, meets_sla=False)
+    note = Note(reason="ObjectiveNotMet", message="TTFT 429.5 ms is the least; 5 ms was asked for")
+    profiler = Played(ProfilingResult(selected=closest, pareto=(closest,), notes=(note,)))
+    profiler.go.set()
+    async with planning(control_plane, nats_server, namespace, profiler):
+        await create(kube, request(namespace, autoApply=False))
+        status = await until_phase(kube, namespace, "Ready")
+        assert conditions(status)["ObjectiveMet"] == ("False", "ObjectiveNotMet")
+        assert status["profilingResults"]["selectedFigures"]["meetsSLA"] is False
+        await eventually(lambda: _has(kube, namespace, {"ObjectiveNotMet"}), "an Event tells of it")
+
+
+async def test_profiling_goes_on_after_a_restart_and_stops_with_its_request(
+    control_plane, nats_server, kube, namespace
+):
+    first, second = Played(), Played()
+    async with planning(control_plane, nats_server, namespace, first):
+        await create(kube, request(namespace))
+        await until_phase(kube, namespace, "Profiling")
+        await eventually(lambda: _asked(first), "profiling begins")
+    assert (len(first.asked), first.cancelled) == (1, 1)
+    async with planning(control_plane, nats_server, namespace, second):
+        await eventually(lambda: _asked(second), "profiling begins again")
+        await kube.delete(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
+
+        async def stopped() -> bool:
+            return second.cancelled == 1
+
+        await eventually(stopped, "the work stops with the request")
+    assert len(second.asked) == 1
+    assert await gone(kube, JOBS, ObjectKey(namespace, "profile-qwen"))
