@@ -98,8 +98,8 @@ def network(layout: Layout) -> str:
     return json.dumps({"cniVersion": "0.4.0", "name": "dynamo", "plugins": [{"type": "ptp", "ipam": ipam}]}, indent=2)
 
 
-def kubelet(layout: Layout, authority: Path, cgroup: str) -> str:
-    """KubeletConfiguration: control groups of version 1 or 2 as they are found, no limits on nodes, no evictions."""
+def kubelet(layout: Layout, authority: Path) -> str:
+    """KubeletConfiguration: control groups of version 1 or 2 as they are found, no evictions."""
     return _yaml(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -120,7 +120,6 @@ def kubelet(layout: Layout, authority: Path, cgroup: str) -> str:
             "podLogsDir": str(layout.logs / "pods"),
             "failCgroupV1": False,
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": cgroup,
             "cgroupsPerQOS": False,
             "enforceNodeAllocatable": [],
             "localStorageCapacityIsolation": False,

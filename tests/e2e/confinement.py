@@ -14,23 +14,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from dynamo_ctl.localcluster.process import LAUNCHER
 
 FOLDER_PREFIX = "dynamo-node-"
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
+#: containerd's, for the containers of a kubelet that makes no groups of its own; one in each hierarchy.
+CONTAINERS_GROUP = "k8s.io"
 #: What a kubelet sets for the whole machine (protectKernelDefaults is false, as everywhere).
 KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 ENDS_WITHIN = 60.0
 """Seconds from Ctrl-C to the end of the tests' own cleaning up; then everything is killed."""
 
 
-def run(command: Sequence[str], folders: Path = Path("/tmp")) -> int:
+def run(command: Sequence[str], failed: Callable[[Path], None], folders: Path = Path("/tmp")) -> int:
     """Run a command on a machine of its own, with `DYNAMO_NODE_FOLDER` set; returns its exit code.
 
-    Ctrl-C reaches the command, which may still clean up for a while.
+    Ctrl-C reaches the command, which may still clean up for a while. `failed` gets the folder of one that failed, before
+    it is removed.
     """
     clear_leftovers(folders)
     with _folder(folders) as folder, _kernel_settings():
@@ -42,16 +45,14 @@ def run(command: Sequence[str], folders: Path = Path("/tmp")) -> int:
             env={**os.environ, "DYNAMO_NODE_FOLDER": str(folder)},
         )
         try:
-            return _wait(process)
+            code = _wait(process)
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-
-
-def control_group(folder: Path) -> str:
-    """The control group of the containers of the node in this folder."""
-    return f"/{folder.name}"
+        if code:
+            failed(folder)
+        return code
 
 
 def clear_leftovers(folders: Path) -> None:
@@ -73,13 +74,11 @@ def _folder(folders: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    for hierarchy in [CONTROL_GROUPS, *CONTROL_GROUPS.iterdir()]:
-        group = hierarchy / control_group(folder).lstrip("/")
-        if group.is_dir():
-            # The files in a control group cannot be removed, its folders can, from the leaves up.
-            for place, _, _ in os.walk(group, topdown=False):
-                with contextlib.suppress(OSError):
-                    Path(place).rmdir()
+    for group in (CONTROL_GROUPS / CONTAINERS_GROUP, *CONTROL_GROUPS.glob(f"*/{CONTAINERS_GROUP}")):
+        # From the leaves up. One that still has processes, of another node's containers, cannot be removed and stays.
+        for place, _, _ in os.walk(group, topdown=False):
+            with contextlib.suppress(OSError):
+                Path(place).rmdir()
     shutil.rmtree(folder, ignore_errors=True)
 
 

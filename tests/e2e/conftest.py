@@ -19,7 +19,8 @@ from .node import FOLDER_VARIABLE, Node
 # `make e2e-runtime` runs these; elsewhere a node would be a change of the machine.
 collect_ignore_glob = [] if FOLDER_VARIABLE in os.environ else ["test_*.py"]
 
-NAMESPACE = "e2e"
+#: A node may be kept over several sessions.
+NAMESPACE = f"e2e-{os.getpid()}"
 GRAPH = ObjectKey(NAMESPACE, "mocked")
 
 
@@ -37,9 +38,13 @@ async def runtime_image(programs: Programs) -> images.Images:
 
 @pytest.fixture(scope="session")
 async def node(programs: Programs, runtime_image: images.Images) -> AsyncIterator[Node]:
-    """A cluster with one node that runs pods."""
-    async with Node(runtime_image.archives, programs) as up:
-        yield up
+    """A cluster with one node that runs pods: one that `python -m tests.e2e.node` keeps, or a new one."""
+    one = Node(runtime_image.archives, programs)
+    if one.running:
+        yield one
+        return
+    async with one:
+        yield one
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +57,14 @@ async def kube(node: Node) -> AsyncIterator[KubeClient]:
 @pytest.fixture(scope="session")
 async def platform(node: Node, programs: Programs) -> AsyncIterator[Settings]:
     """Every service of the platform, as `dynamoctl run all` runs them, with webhooks."""
-    async with platform_on(node.kubeconfig, node.layout.folder / "platform", "e2e", programs) as settings:
+    async with platform_on(node.kubeconfig, node.layout.folder / "platform", NAMESPACE, programs) as settings:
         yield settings
 
 
 @pytest.fixture(scope="session")
-async def deployed(kube: KubeClient, platform: Settings, runtime_image: images.Images) -> ObjectKey:
+async def deployed(kube: KubeClient, platform: Settings, runtime_image: images.Images) -> AsyncIterator[ObjectKey]:
     """The graph, created through the webhooks; not necessarily ready."""
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph.disaggregated(NAMESPACE, runtime_image.runtime, GRAPH.name))
-    return GRAPH
+    yield GRAPH
+    await kube.delete(NAMESPACES, ObjectKey("", NAMESPACE))

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import sys
+import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -16,13 +19,14 @@ from typing import Self
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, LocalClusterError, ManagedProcess, Programs
 from dynamo_ctl.localcluster.kubeconfig import write_kubeconfig
 from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.progress import LineProgress
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import NODES, ObjectKey
 from dynamo_shared.kube import KubeClient, NotFound
 
-from . import configuration
+from . import configuration, images
 from .configuration import ADDRESS, NAME, Layout
-from .confinement import control_group
+from .confined import confined
 
 READY_WITHIN = 120.0
 IMPORT_WITHIN = 300.0
@@ -58,6 +62,15 @@ class Node:
         self.kubelet: ManagedProcess
 
     @property
+    def _mark(self) -> Path:
+        return self.layout.folder / "ready"
+
+    @property
+    def running(self) -> bool:
+        """Whether a node is ready in this folder, whoever started it; then this one may be used without a start."""
+        return self._mark.exists()
+
+    @property
     def kubeconfig(self) -> Path:
         """An administrator's."""
         return self.plane.kubeconfig
@@ -70,12 +83,14 @@ class Node:
                 await self._stack.enter_async_context(self.plane)
             await self._start_agents()
             await self._until_ready()
+            _write(self._mark, "")
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
         """Stop everything, the node's agents first. Containers go with the namespaces."""
+        self._mark.unlink(missing_ok=True)
         await self._stack.aclose()
 
     async def _start_containerd(self) -> None:
@@ -98,8 +113,7 @@ class Node:
         _write(layout.folder / "resolv.conf", "")
         _write(layout.folder / "Corefile", configuration.corefile(self.kubeconfig))
         _write(layout.folder / "kube-proxy.yaml", configuration.kube_proxy(self.kubeconfig))
-        group = control_group(layout.folder)
-        _write(layout.folder / "kubelet.yaml", configuration.kubelet(layout, certificates.certificate, group))
+        _write(layout.folder / "kubelet.yaml", configuration.kubelet(layout, certificates.certificate))
         await self._run(
             "coredns", [paths["coredns"], "-conf", layout.folder / "Corefile"], lambda: LocalHttp(8181).ok("/ready")
         )
@@ -174,6 +188,34 @@ async def _ready(client: KubeClient) -> bool:
     return conditions.get("Ready") == "True" and not node["spec"].get("taints")
 
 
+async def _serve() -> None:
+    """Bring a node up, with the runtime's image, and wait to be told to end."""
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    programs = Programs(LineProgress())
+    found = await images.obtain(programs, programs.progress)
+    begun = time.monotonic()
+    async with Node(found.archives, programs) as node:
+        print(f"ready after {time.monotonic() - begun:.1f} s; its image is {found.runtime}; Ctrl-C ends it")
+        print("a shell on it, with kubectl:")
+        # The first process of the namespaces is the only child of `unshare`.
+        inner = f"$(pgrep -P $(pgrep -f '^[^ ]*unshare.*{node.layout.folder}'))"
+        kubectl = node.layout.folder / "bin" / "kubectl"
+        kubectl.parent.mkdir()
+        kubectl.symlink_to(await programs.obtain("kubectl"))
+        print(
+            f"  nsenter --net --mount --pid --target {inner} env KUBECONFIG={node.kubeconfig} PATH=$PATH:{kubectl.parent} bash"
+        )
+        await ended.wait()
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+
+
+if __name__ == "__main__":
+    if FOLDER_VARIABLE not in os.environ:
+        sys.exit(confined([sys.executable, "-m", "tests.e2e.node"]))
+    asyncio.run(_serve())

@@ -1,0 +1,25 @@
+"""Everything that takes the network, before there is none: packages of Debian, programs, images. All of it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from dynamo_ctl.localcluster import ControlPlaneOptions, Programs, Progress
+from dynamo_ctl.localcluster.catalog import NODE
+
+from . import images, machine
+
+
+async def prepare(progress: Progress) -> None:
+    """Make a node possible on this machine. Raises UnsuitableMachineError or LocalClusterError."""
+    machine.check()
+    step = "looking for Debian packages"
+    progress.started(step)
+    begun = time.monotonic()
+    installed = await asyncio.to_thread(machine.install_packages)
+    done = f"{step}, installing {', '.join(installed)}" if installed else step
+    progress.finished(done, time.monotonic() - begun)
+    programs = Programs(progress)
+    await programs.obtain_all([*ControlPlaneOptions(kwok_nodes=0).programs, "nats-server", "kubectl", *NODE])
+    await images.obtain(programs, progress)
