@@ -1,0 +1,134 @@
+"""Which GPUs a request is planned for: product names, nodes, what is left out, what cannot be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_planner.requests.dcgm import parse
+from dynamo_planner.requests.hardware import (
+    GpuNode,
+    HardwareUnknown,
+    complete,
+    infer_sku,
+    kinds,
+    nodes_with_labels,
+)
+from dynamo_shared.api.v1beta1.request import Hardware
+
+
+@pytest.mark.parametrize(
+    ("product", "kind"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", "h100_sxm"),
+        ("NVIDIA-H100-PCIe", "h100_pcie"),
+        ("NVIDIA-H100-NVL", "h100_pcie"),
+        ("NVIDIA-H200", "h200_sxm"),
+        ("NVIDIA-GB200", "gb200_sxm"),
+        ("NVIDIA-B200", "b200_sxm"),
+        ("NVIDIA-A100-SXM4-80GB", "a100_sxm"),
+        ("NVIDIA-A100-PCIE-40GB", "a100_pcie"),
+        ("NVIDIA-DGX-A100", "a100_sxm"),
+        ("NVIDIA-L40S", "l40s"),
+        ("NVIDIA L40", "l40"),
+        ("NVIDIA-L4", "l4"),
+        ("NVIDIA-A30", "a30"),
+        ("Tesla-T4", "t4"),
+        ("Tesla-V100-SXM2-32GB", "v100_sxm"),
+        ("AMD-Instinct-MI300X", "mi300"),
+        ("AMD-Instinct-MI250X", "mi200"),
+        ("NVIDIA-A300", ""),
+        ("Quadro-RTX-6000", ""),
+    ],
+)
+def test_kinds_are_read_off_product_names(product: str, kind: str) -> None:
+    assert infer_sku(product) == kind
+
+
+def node(name: str, product: str, count: str, memory: str = "81559", **spec: Any) -> dict[str, Any]:
+    marks = {"nvidia.com/gpu.product": product, "nvidia.com/gpu.count": count, "nvidia.com/gpu.memory": memory}
+    return {"metadata": {"name": name, "labels": marks}, "spec": spec}
+
+
+MIXED = [
+    node("a", "NVIDIA-L40S", "4", "46068"),
+    node("b", "NVIDIA-L40S", "4", "46068"),
+    node("c", "NVIDIA-H100-80GB-HBM3", "8"),
+    node("d", "NVIDIA-H100-80GB-HBM3", "8"),
+    node("e", "NVIDIA-H100-80GB-HBM3", "4"),
+    node("cordoned", "NVIDIA-H200", "8", unschedulable=True),
+    node("broken", "NVIDIA-H200", "eight"),
+    {"metadata": {"name": "cpu"}, "spec": {}},
+]
+
+
+def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> None:
+    found = kinds(nodes_with_labels(MIXED))
+    assert [(each.gpu_sku, each.num_gpus_per_node, each.nodes, each.total_gpus) for each in found] == [
+        ("h100_sxm", 8, 2, 16),
+        ("h100_sxm", 4, 1, 4),
+        ("l40s", 4, 2, 8),
+    ]
+    best = complete(None, found, cap=32, source="nodeLabels")
+    assert best.planned == Hardware(gpu_sku="h100_sxm", vram_mb=81559, total_gpus=16, num_gpus_per_node=8)
+    assert best.status.source == "nodeLabels"
+    named = complete(Hardware(gpu_sku="l40s"), found, cap=32, source="nodeLabels")
+    assert named.planned == Hardware(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
+    assert named.status.found is not None
+    assert [each.gpu_sku for each in named.status.found] == ["l40s", "h100_sxm", "h100_sxm"]
+
+
+def test_only_what_nobody_asked_for_is_capped() -> None:
+    found = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
+    assert complete(None, found, cap=32, source="dcgm").planned.total_gpus == 32
+    assert complete(Hardware(total_gpus=64), found, cap=32, source="dcgm").planned.total_gpus == 64
+
+
+def test_a_spec_that_says_all_needs_no_cluster() -> None:
+    asked = Hardware(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8)
+    made = complete(asked, (), cap=32, source="nodeLabels")
+    assert (made.planned.vram_mb, made.status.source, made.status.found) == (143_771, "spec", None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "says"),
+    [
+        (
+            None,
+            (),
+            "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not given, and no node",
+        ),
+        (Hardware(gpu_sku="h200_sxm", total_gpus=8), (), "spec.hardware.numGpusPerNode not given, and no node tells"),
+        (
+            Hardware(gpu_sku="h200_sxm"),
+            kinds(nodes_with_labels(MIXED[:1])),
+            "no node has h200_sxm: the cluster has l40s (1 nodes of 4)",
+        ),
+    ],
+)
+def test_what_nobody_says_is_asked_for(asked: Hardware | None, nodes: Any, says: str) -> None:
+    with pytest.raises(HardwareUnknown) as unknown:
+        complete(asked, nodes, cap=32, source="nodeLabels")
+    assert says in str(unknown.value)
+
+
+METRICS = """
+# TYPE DCGM_FI_DEV_GPU_TEMP gauge
+DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="NVIDIA H100 80GB HBM3"} 40
+DCGM_FI_DEV_GPU_TEMP{gpu="1",modelName="NVIDIA H100 80GB HBM3"} 41
+# TYPE DCGM_FI_DEV_FB_FREE gauge
+DCGM_FI_DEV_FB_FREE{gpu="0"} 80000
+DCGM_FI_DEV_FB_FREE{gpu="1"} 50000
+# TYPE DCGM_FI_DEV_FB_USED gauge
+DCGM_FI_DEV_FB_USED{gpu="0"} 1000
+DCGM_FI_DEV_FB_USED{gpu="1"} 31559
+"""
+
+
+def test_exporters_tell_of_gpus_and_their_memory() -> None:
+    assert parse(METRICS, "node-1") == GpuNode("node-1", "NVIDIA H100 80GB HBM3", 2, 81559)
+
+
+@pytest.mark.parametrize("text", ["", "<html>", "DCGM_FI_DEV_GPU_TEMP 4", 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} x'])
+def test_what_tells_of_no_gpus_is_no_node(text: str) -> None:
+    assert parse(text, "node-1") is None
