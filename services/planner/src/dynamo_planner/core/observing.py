@@ -27,6 +27,8 @@ class Missing(StrEnum):
     """The source answered with NaN or infinity where there must be a number."""
     STALE = "stale"
     """The newest value is older than the interval that it should tell of."""
+    TOO_YOUNG = "too_young"
+    """The source has watched the graph for less than half of the interval."""
     NO_FORWARD_PASSES = "no_forward_passes"
     """No worker told what its engine does."""
     NO_WORKERS = "no_workers"

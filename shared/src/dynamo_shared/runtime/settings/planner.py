@@ -53,6 +53,41 @@ class Thorough(Section):
     )
 
 
+class Prometheus(Section):
+    """Where SLA planning reads the traffic of graphs. A graph's PlannerConfig may name another Prometheus."""
+
+    endpoint: str = Field(
+        "",
+        pattern=r"^(https?://[^/@\s?#]+(/[^@\s?#]*)?)?$",
+        description="`http://host:9090`; empty: `infrastructure.prometheusEndpoint`.",
+    )
+    token_file: Path | None = Field(None, description="File with a bearer token for it; never sent to any other.")
+    ca_file: Path | None = Field(None, description="Authorities to trust, PEM; unset: the system's.")
+    verify: bool = Field(True, description="Whether its certificate is checked.")
+    extra_query_params: dict[str, str] = Field({}, description="Parameters that each query has besides.")
+    own_endpoints: bool = Field(True, description="Whether a PlannerConfig may name a Prometheus of its own.")
+    files_dir: Path | None = Field(
+        None,
+        description="Folder in which token and CA files that a PlannerConfig names must be; unset: it may name none.",
+    )
+
+
+class RuntimeNats(Section):
+    """NATS of the Dynamo runtime, from which the planner reads what engines do. It publishes nothing there."""
+
+    servers: tuple[str, ...] = Field(
+        (), description="`nats://host:4222`, tried in turn; empty: `infrastructure.natsAddress`."
+    )
+    ca_file: Path | None = Field(None, description="Authorities to trust, PEM; unset: the system's.")
+    cert_file: Path | None = Field(None, description="Client certificate, PEM.")
+    key_file: Path | None = Field(None, description="Its key, PEM.")
+    user: str = Field("", description="User name.")
+    password_file: Path | None = Field(None, description="File that holds the password.")
+    token_file: Path | None = Field(None, description="File that holds a token, instead of user and password.")
+    nkey_seed_file: Path | None = Field(None, description="NKey seed, instead of user and password.")
+    creds_file: Path | None = Field(None, description="Credentials file (JWT), instead of user and password.")
+
+
 class Planner(Section):
     """The planner service."""
 
@@ -69,3 +104,5 @@ class Planner(Section):
     pareto_points: int = Field(16, ge=1, le=32, description="Graphs of the Pareto front that a result holds at most.")
     rapid: Rapid = Rapid()
     thorough: Thorough = Thorough()
+    prometheus: Prometheus = Prometheus()
+    runtime_nats: RuntimeNats = RuntimeNats()

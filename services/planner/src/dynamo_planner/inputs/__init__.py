@@ -1,0 +1,8 @@
+"""What SLA planning looks at: traffic from Prometheus, forward passes from the runtime's NATS, workers from STATE.
+
+An input that is not there is `Unavailable`, with a name and a sentence; it is never zero demand.
+"""
+
+from dynamo_planner.inputs.outcome import InputError, Unavailable
+
+__all__ = ["InputError", "Unavailable"]

@@ -1,0 +1,14 @@
+"""Traffic of a graph, from Prometheus (planner notes, section a.3)."""
+
+from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, Sample
+from dynamo_planner.inputs.prometheus.options import PrometheusOptions, prometheus_options
+from dynamo_planner.inputs.prometheus.traffic import TrafficReader
+
+__all__ = [
+    "PrometheusClient",
+    "PrometheusError",
+    "PrometheusOptions",
+    "Sample",
+    "TrafficReader",
+    "prometheus_options",
+]

@@ -1,0 +1,188 @@
+"""Asking Prometheus: one instant query, within a time and a size, as values or as an error that says why."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+
+from dynamo_planner.core.observing import Missing
+from dynamo_planner.inputs.prometheus.options import PrometheusOptions
+
+CONNECTIONS = 4
+"""At once to one Prometheus, for one graph."""
+TOKEN_BYTES = 64 << 10
+
+
+class PrometheusError(Exception):
+    """No answer that can be used. `why` is its name; the message holds no secret and nothing that the server sent
+    beside its own word for the error.
+    """
+
+    def __init__(self, message: str, why: Missing = Missing.UNREACHABLE) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+class Sample(NamedTuple):
+    """One series' value at the moment of the query."""
+
+    labels: Mapping[str, str]
+    at: float
+    """seconds since 1970, of Prometheus's own clock"""
+    value: float
+
+
+@dataclass(slots=True)
+class _Series:
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+@dataclass(slots=True)
+class _Data:
+    resultType: str  # noqa: N815 - the API's name
+    result: list[_Series]
+
+
+@dataclass(slots=True)
+class _Answer:
+    status: str
+    data: _Data | None = None
+    errorType: str = ""  # noqa: N815 - the API's name
+    error: str = ""
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+class PrometheusClient:
+    """One Prometheus, asked for one graph."""
+
+    def __init__(self, options: PrometheusOptions, session: aiohttp.ClientSession) -> None:
+        self._options = options
+        self._session = session
+        self._tls: ssl.SSLContext | bool | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, options: PrometheusOptions) -> AsyncIterator[PrometheusClient]:
+        """A client with connections of its own."""
+        connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=30)
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield cls(options, session)
+
+    @property
+    def url(self) -> str:
+        """Its address, without secrets."""
+        return self._options.url
+
+    async def query(self, promql: str) -> list[Sample]:
+        """The values of an instant query now; empty where there is no series. PrometheusError where it cannot be asked."""
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                body = await self._get(promql)
+        except TimeoutError as error:
+            raise PrometheusError(f"{self.url} did not answer within {self._options.timeout:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            # Certificates may have been renewed meanwhile: the next query reads the authorities anew.
+            self._tls = None
+            raise PrometheusError(f"{self.url} cannot be asked: {_plain(error)}") from error
+        return _samples(body, self.url)
+
+    async def _get(self, promql: str) -> bytes:
+        headers = await self._identity()
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(_tls, self._options)
+        async with self._session.get(
+            f"{self.url}/api/v1/query",
+            params={**self._options.extra_params, "query": promql, "timeout": f"{self._options.timeout:g}s"},
+            headers=headers,
+            ssl=self._tls,
+            # A redirection could carry the token to another host.
+            allow_redirects=False,
+        ) as answer:
+            body = await _limited(answer, self._options.max_answer, self.url)
+            if answer.status in {401, 403}:
+                raise PrometheusError(f"{self.url} answers {answer.status}: give a token that may query it")
+            if 300 <= answer.status < 400:
+                raise PrometheusError(f"{self.url} redirects ({answer.status}); give the address that it leads to")
+            if answer.status != 200:
+                raise PrometheusError(f"{self.url} answers {answer.status}{_reason(body)}")
+            return body
+
+    async def _identity(self) -> dict[str, str]:
+        token = self._options.token
+        if self._options.token_file is not None and not token:
+            try:
+                token = await asyncio.to_thread(_read_token, self._options.token_file)
+            except (OSError, UnicodeDecodeError) as error:
+                raise PrometheusError(
+                    f"token file {self._options.token_file} cannot be read: {_plain(error)}"
+                ) from error
+        if any(not 32 <= ord(letter) < 127 for letter in token):
+            raise PrometheusError("the token for Prometheus holds a line break or a letter that no header may have")
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+async def _limited(answer: aiohttp.ClientResponse, limit: int, url: str) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in answer.content.iter_chunked(64 << 10):
+        size += len(part)
+        if size > limit:
+            answer.close()
+            raise PrometheusError(f"{url} sends more than {limit >> 10} KiB; is it a Prometheus?")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _samples(body: bytes, url: str) -> list[Sample]:
+    try:
+        answer = _decode(body)
+    except msgspec.DecodeError as error:
+        raise PrometheusError(f"{url} sends what Prometheus does not send: {error}") from error
+    if answer.status != "success" or answer.data is None:
+        raise PrometheusError(f"{url} answers {answer.errorType or answer.status}: {answer.error[:200]}")
+    if answer.data.resultType != "vector":
+        raise PrometheusError(f"{url} sends a {answer.data.resultType[:20]}, a vector is wanted")
+    try:
+        return [Sample(each.metric, each.value[0], float(each.value[1])) for each in answer.data.result]
+    except ValueError as error:
+        raise PrometheusError(f"{url} sends a value that is no number", Missing.NOT_A_NUMBER) from error
+
+
+def _reason(body: bytes) -> str:
+    """Prometheus's own word for an error, where the body is of Prometheus."""
+    try:
+        answer = _decode(body)
+    except msgspec.DecodeError:
+        return ""
+    return f": {answer.error[:200]}" if answer.error else ""
+
+
+def _tls(options: PrometheusOptions) -> ssl.SSLContext | bool:
+    if not options.url.startswith("https:"):
+        return True
+    if not options.verify:
+        return False
+    try:
+        return ssl.create_default_context(cafile=options.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise PrometheusError(f"CA file {options.ca_file} cannot be used: {_plain(error)}") from error
+
+
+def _read_token(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.read(TOKEN_BYTES).strip()
+
+
+def _plain(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or type(error).__name__

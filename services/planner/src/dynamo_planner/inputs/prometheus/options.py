@@ -1,0 +1,101 @@
+"""Which Prometheus to ask for a graph, and who to be there.
+
+A PlannerConfig belongs to whoever owns the graph, the settings to whoever runs the platform. So the platform's token goes
+to the platform's Prometheus only, and a PlannerConfig cannot make the planner read files of its own host: those that
+it names must be in a folder that the settings name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.runtime.settings.planner import Prometheus
+
+from dynamo_planner.inputs.outcome import InputError
+
+MAX_ANSWER = 4 << 20
+"""Bytes of one answer: a graph has few series; more comes from a wrong address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusOptions:
+    """Address, identity and limits of the queries of one graph. Secrets never appear in a repr."""
+
+    url: str
+    token: str = field(default="", repr=False)
+    token_file: Path | None = None
+    """read before each query, so that rotation works; goes before `token`"""
+    verify: bool = True
+    ca_file: Path | None = None
+    extra_params: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout: float = 10.0
+    """seconds"""
+    max_answer: int = MAX_ANSWER
+
+
+def prometheus_options(config: PlannerConfig, settings: Prometheus, infrastructure_endpoint: str) -> PrometheusOptions:
+    """The options for a graph; InputError where its PlannerConfig asks for what it may not have."""
+    ours = (settings.endpoint or infrastructure_endpoint).rstrip("/")
+    named = (config.metric_pulling_prometheus_endpoint or "").rstrip("/")
+    own = bool(named) and named != ours
+    if own and not settings.own_endpoints:
+        raise InputError(
+            f"metric_pulling_prometheus_endpoint is {named}; platform.planner.prometheus.ownEndpoints is off, leave it out"
+        )
+    url = named or ours
+    if not url:
+        raise InputError(
+            "no Prometheus is known; set metric_pulling_prometheus_endpoint, or platform.planner.prometheus.endpoint"
+        )
+    verify = config.metric_pulling_prometheus_ssl_verify
+    ca_file = _file(config.metric_pulling_prometheus_ca_bundle, "ca_bundle", settings.files_dir)
+    token_file = _file(config.metric_pulling_prometheus_token_file, "token_file", settings.files_dir)
+    token = config.metric_pulling_prometheus_token or ""
+    extra = dict(config.metric_pulling_prometheus_extra_query_params or {})
+    if not own:
+        extra = {**settings.extra_query_params, **extra}
+        ca_file = ca_file or settings.ca_file
+        verify = settings.verify if verify is None else verify
+        if not (token or token_file):
+            token_file = settings.token_file
+    return PrometheusOptions(
+        url=_checked(url),
+        token=token,
+        token_file=token_file,
+        # A certificate that nobody checks lets anybody in between read the token, so unset means checked.
+        verify=verify is not False,
+        ca_file=ca_file,
+        extra_params=extra,
+        timeout=config.metric_pulling_prometheus_request_timeout_seconds,
+    )
+
+
+def _file(name: str | None, field_name: str, folder: Path | None) -> Path | None:
+    if name is None:
+        return None
+    where = f"metric_pulling_prometheus_{field_name}"
+    if folder is None:
+        raise InputError(
+            f"{where} names a file, and platform.planner.prometheus.filesDir is unset; no file may be named"
+        )
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise InputError(f"{where} is {name}; it must be in {folder} (platform.planner.prometheus.filesDir)")
+    return path
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        right = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        right = False
+    if not right or parts.query or parts.fragment:
+        raise InputError(f"{url.rsplit('@', maxsplit=1)[-1]} is no address of a Prometheus; write http://host:9090")
+    if "@" in parts.netloc:
+        raise InputError("the address of Prometheus holds a user name or password; use metric_pulling_prometheus_token")
+    return url

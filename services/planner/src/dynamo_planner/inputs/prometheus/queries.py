@@ -1,0 +1,97 @@
+"""The PromQL of Dynamo's planner (planner notes, section a.3), and what tells whether its answers can be believed.
+
+Prometheus is asked for one Dynamo namespace only: where many graphs share it, answers stay small. Which model a series
+is of is looked at here, since its case may differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.api.contracts.planner import MetricsSource
+
+LENGTHS = ("isl", "osl")
+TIMES = ("ttft", "itl")
+_MEANS = {
+    "isl": "input_sequence_tokens",
+    "osl": "output_sequence_tokens",
+    "ttft": "time_to_first_token_seconds",
+    "itl": "inter_token_latency_seconds",
+}
+NAMESPACE = "dynamo_namespace"
+MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """What to ask of one source about one graph, over `window` seconds."""
+
+    source: MetricsSource
+    namespace: str
+    window: float
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """Names of the counters of requests, the better one first."""
+        if self.source is MetricsSource.ROUTER:
+            return ("dynamo_component_router_requests_total",)
+        return ("dynamo_frontend_requests_started_total", "dynamo_frontend_requests_total")
+
+    def requests(self, counter: str) -> str:
+        """Requests that came within the window, a value for each series."""
+        return f"increase({self._of(counter)}[{self._span}])"
+
+    def newest(self, counter: str) -> str:
+        """When each series was last scraped, seconds since 1970; series that ended have no value."""
+        return f"timestamp({self._of(counter)})"
+
+    def earliest(self, counter: str) -> str:
+        """When each series was first scraped within the window, to one of its twelfths."""
+        return f"min_over_time(timestamp({self._of(counter)})[{self._span}:{self.step}s])"
+
+    @property
+    def step(self) -> int:
+        """Seconds."""
+        return max(1, round(self.window / 12))
+
+    def labelled(self, counter: str) -> str:
+        """How many series each Dynamo namespace has, whichever it is: told of when ours has none."""
+        return f"count by ({NAMESPACE}) ({counter})"
+
+    def mean(self, signal: str) -> str:
+        """The mean of a signal within the window; NaN of a series that saw nothing."""
+        if self.source is MetricsSource.ROUTER:
+            return self._over_all(f"dynamo_component_router_{_MEANS[signal]}")
+        sums, counts = self._grown(f"dynamo_frontend_{_MEANS[signal]}")
+        return f"{sums} / {counts}"
+
+    @property
+    def kv_hit_rate(self) -> str | None:
+        """The mean KV-cache hit rate; only the router tells it."""
+        return self._over_all("dynamo_component_router_kv_hit_rate") if self.source is MetricsSource.ROUTER else None
+
+    def _over_all(self, histogram: str) -> str:
+        sums, counts = self._grown(histogram)
+        return f"sum({sums}) / sum({counts})"
+
+    def _grown(self, histogram: str) -> tuple[str, str]:
+        sums, counts = (f"increase({self._of(histogram + part)}[{self._span}])" for part in ("_sum", "_count"))
+        return sums, counts
+
+    def _of(self, metric: str) -> str:
+        return f"{metric}{{{NAMESPACE}={_quoted(self.told_namespace)}}}"
+
+    @property
+    def told_namespace(self) -> str:
+        """The namespace as the source writes it."""
+        # The runtime makes metric-safe names of what it labels itself; the frontend's label comes from a pod's.
+        return self.namespace.replace("-", "_") if self.source is MetricsSource.ROUTER else self.namespace
+
+    @property
+    def _span(self) -> str:
+        return f"{max(1, round(self.window))}s"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,170 @@
+"""The traffic of one graph: a number where Prometheus knows it, else why it does not.
+
+No requests is a number: their counter is there and did not grow. Everything else that looks like none is told by its
+name: an outage, a scrape that is missing, a label that is missing, values that stopped, values that are no numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from math import isfinite
+
+from dynamo_shared.api.contracts.planner import MetricsSource
+
+from dynamo_planner.core.observing import Missing, Traffic
+from dynamo_planner.inputs.outcome import Unavailable
+from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, Sample
+from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
+
+STALE_AFTER = 90.0
+"""Seconds since the newest scrape of any series; scrapes are a minute apart at most where somebody plans by them."""
+LEAST_COVERED = 0.5
+"""Share of the window that must have been scraped; less says too little of the rest."""
+
+
+class TrafficReader:
+    """Reads the traffic of one graph. Remembers the lengths of the last requests, for intervals that bring none."""
+
+    def __init__(
+        self,
+        client: PrometheusClient,
+        *,
+        source: MetricsSource,
+        namespace: str,
+        model: str | None = None,
+        stale_after: float = STALE_AFTER,
+    ) -> None:
+        self._client, self._source, self._namespace = client, source, namespace
+        self._model = model.casefold() if model else None
+        self._model_name = model
+        self._stale_after = stale_after
+        self._lengths: dict[str, float] = {}
+
+    async def read(self, window: float) -> Traffic | Unavailable:
+        """The traffic of the last `window` seconds, or why it is not known."""
+        queries = Queries(self._source, self._namespace, window)
+        try:
+            for counter in queries.counters:
+                if counts := self._ours(await self._client.query(queries.requests(counter))):
+                    return await self._traffic(queries, counter, counts)
+            return await self._nothing(queries)
+        except PrometheusError as error:
+            return Unavailable(why=error.why, message=str(error))
+
+    async def _traffic(self, queries: Queries, counter: str, counts: Sequence[Sample]) -> Traffic | Unavailable:
+        asked = {"newest": queries.newest(counter), "earliest": queries.earliest(counter)}
+        asked |= {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
+        if queries.kv_hit_rate is not None:
+            asked["hits"] = queries.kv_hit_rate
+        told = await self._all(asked)
+        requests = sum(each.value for each in counts)
+        if not isfinite(requests):
+            return Unavailable(
+                why=Missing.NOT_A_NUMBER, message=f"{counter} grew by {requests} within {queries.window:g} s"
+            )
+        if trouble := self._not_believed(queries, counter, told["newest"], told["earliest"]):
+            return trouble
+        means = {signal: _mean(told[signal]) for signal in (*LENGTHS, *TIMES)}
+        for signal in LENGTHS:
+            if (mean := means[signal]) is not None:
+                self._lengths[signal] = mean
+        lacking = [signal for signal in LENGTHS if signal not in self._lengths]
+        if requests > 0 and lacking:
+            return Unavailable(
+                why=Missing.NOT_A_NUMBER if any(told[signal] for signal in lacking) else Missing.NO_SERIES,
+                message=f"{requests:g} requests came and {' and '.join(lacking)} of none of them is known yet",
+            )
+        return Traffic(
+            duration=queries.window,
+            requests=requests * _stretch(queries, told["earliest"]),
+            isl=self._lengths.get("isl", 0.0),
+            osl=self._lengths.get("osl", 0.0),
+            kv_hit_rate=_mean(told.get("hits", ())),
+            ttft=_milliseconds(means["ttft"]),
+            itl=_milliseconds(means["itl"]),
+        )
+
+    def _not_believed(
+        self, queries: Queries, counter: str, newest: Sequence[Sample], earliest: Sequence[Sample]
+    ) -> Unavailable | None:
+        age = min((each.at - each.value for each in newest), default=None)
+        if age is None or age > self._stale_after:
+            since = "" if age is None else f" since {age:.0f} s"
+            return Unavailable(
+                why=Missing.STALE,
+                message=f"{counter} of {queries.told_namespace} is not scraped any more{since}; is the pod of its "
+                f"{self._source.value} up, and a target of {self._client.url}?",
+            )
+        covered = _covered(queries, earliest)
+        if covered < LEAST_COVERED * queries.window:
+            return Unavailable(
+                why=Missing.TOO_YOUNG,
+                message=f"{counter} of {queries.told_namespace} is known for {covered:.0f} s of {queries.window:g} s only",
+            )
+        return None
+
+    async def _nothing(self, queries: Queries) -> Unavailable:
+        """Why no series says how many requests came."""
+        where = f"{self._client.url} has no {queries.counters[0]}"
+        first = next(iter(queries.counters))
+        if self._ours(await self._client.query(queries.newest(first))):
+            return Unavailable(
+                why=Missing.TOO_YOUNG,
+                message=f"{first} of {queries.told_namespace} was scraped once within {queries.window:g} s, twice are needed",
+            )
+        if await self._client.query(queries.newest(first)):
+            return Unavailable(
+                why=Missing.NO_SERIES,
+                message=f"{where} of model {self._model_name}; model_name must be as the frontend serves it",
+            )
+        labelled = [each for name in queries.counters for each in await self._client.query(queries.labelled(name))]
+        if any(not each.labels.get(NAMESPACE) for each in labelled):
+            return Unavailable(
+                why=Missing.NO_LABEL,
+                message=f"{where} with the label {NAMESPACE}; make the scrape config copy it from the pod label "
+                "nvidia.com/dynamo-namespace, as the chart's PodMonitors do",
+            )
+        return Unavailable(
+            why=Missing.NO_SERIES,
+            message=f"{where} of {NAMESPACE} {queries.told_namespace}; no request has come yet, or it is not scraped",
+        )
+
+    async def _all(self, asked: dict[str, str]) -> dict[str, list[Sample]]:
+        """All answers; the first error is raised when every query has ended."""
+        answers = await asyncio.gather(*map(self._client.query, asked.values()), return_exceptions=True)
+        told: dict[str, list[Sample]] = {}
+        for name, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            told[name] = self._ours(answer)
+        return told
+
+    def _ours(self, samples: Iterable[Sample]) -> list[Sample]:
+        # Sums and the router's series have no model; what has one must be of ours.
+        return [
+            each
+            for each in samples
+            if self._model is None or MODEL not in each.labels or each.labels[MODEL].casefold() == self._model
+        ]
+
+
+def _mean(samples: Sequence[Sample]) -> float | None:
+    """The mean over series, as Dynamo's planner has it; a series that saw nothing is NaN and says nothing."""
+    values = [each.value for each in samples if isfinite(each.value)]
+    return sum(values) / len(values) if values else None
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _covered(queries: Queries, earliest: Sequence[Sample]) -> float:
+    return min(queries.window, max((each.at - each.value for each in earliest), default=0.0))
+
+
+def _stretch(queries: Queries, earliest: Sequence[Sample]) -> float:
+    """What the requests of the part that was scraped are multiplied by to be those of the window."""
+    covered = _covered(queries, earliest)
+    # Two steps: the first scrape is known to one of them, and `increase` itself extrapolates by up to one scrape.
+    return queries.window / covered if 0 < covered < queries.window - 2 * queries.step else 1.0
