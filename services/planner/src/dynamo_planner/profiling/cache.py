@@ -23,7 +23,7 @@ _LASTING = frozenset({Outcome.FOUND, Outcome.INFEASIBLE, Outcome.TOO_SMALL, Outc
 
 
 def key_of(job: Sweep | Curves, model_digest: str = "") -> str:
-    """Of all that determines an answer: the job, the release of AI Configurator, and a configuration of the model that is ours."""
+    """Of all that determines an answer: the job, the release of AI Configurator, a model's configuration where it is ours."""
     text = json.dumps(
         [job.job(), version("aiconfigurator"), version("aiconfigurator-core"), model_digest], sort_keys=True
     )

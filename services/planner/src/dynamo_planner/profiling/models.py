@@ -48,6 +48,10 @@ class Model:
     """of all weights"""
     experts: bool = False
     """whether it is a mixture of experts"""
+    latent: bool = False
+    """whether it attends to a compressed cache (MLA)"""
+    max_context: int | None = None
+    """tokens that it was made for"""
 
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)b(?![a-z0-9])", re.IGNORECASE)
@@ -130,11 +134,22 @@ def weights_of(config: dict[str, Any], name: str) -> tuple[int | None, bool]:
 def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
     try:
         text = config.read_bytes()
-        weights, experts = weights_of(json.loads(text), name)
-    except (OSError, ValueError):
+        data = json.loads(text)
+        weights, experts = weights_of(data, name)
+    except (OSError, ValueError, AttributeError):
         return _by_name(name)
-    digest = hashlib.sha256(text).hexdigest() if known is Known.FOLDER else ""
-    return Model(name=name, known=known, path=path, digest=digest, weights_bytes=weights, experts=experts)
+    sizes = {**data, **data["text_config"]} if isinstance(data.get("text_config"), dict) else data
+    context = sizes.get("max_position_embeddings")
+    return Model(
+        name=name,
+        known=known,
+        path=path,
+        digest=hashlib.sha256(text).hexdigest() if known is Known.FOLDER else "",
+        weights_bytes=weights,
+        experts=experts,
+        latent=isinstance(sizes.get("kv_lora_rank"), int),
+        max_context=context if isinstance(context, int) and context > 0 else None,
+    )
 
 
 def _by_name(name: str) -> Model:

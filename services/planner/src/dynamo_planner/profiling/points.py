@@ -40,21 +40,14 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """Engines that serve together, with what is expected of them; milliseconds, tokens, requests and seconds."""
+class Layout:
+    """Engines that serve together, and how many of each."""
 
     backend: str
     serving: str
     engines: dict[str, Engine]
     """by role: prefill and decode, or agg"""
     replicas: dict[str, int]
-    ttft_ms: float
-    itl_ms: float
-    latency_ms: float
-    concurrency: float | None = None
-    requests_per_second: float | None = None
-    tokens_per_second_per_gpu: float | None = None
-    tokens_per_second_per_user: float | None = None
 
     @property
     def gpus(self) -> int:
@@ -71,6 +64,19 @@ class Point:
     def words(self) -> str:
         """Its engines, for people: `4 x prefill tp2 + 1 x decode tp8`."""
         return " + ".join(f"{self.replicas[role]} x {role} {_words(engine)}" for role, engine in self.engines.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point(Layout):
+    """A layout with what is expected of it; milliseconds, tokens, requests and seconds."""
+
+    ttft_ms: float
+    itl_ms: float
+    latency_ms: float
+    concurrency: float | None = None
+    requests_per_second: float | None = None
+    tokens_per_second_per_gpu: float | None = None
+    tokens_per_second_per_user: float | None = None
 
 
 def _words(engine: Engine) -> str:

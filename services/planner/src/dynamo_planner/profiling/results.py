@@ -21,6 +21,8 @@ class ProfilingRequest:
     name: str
     namespace: str
     spec: DynamoGraphDeploymentRequestSpec
+    gpu_product: str | None = None
+    """label `nvidia.com/gpu.product` of the nodes that are planned for; where it is given, engines are kept to them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,11 @@ def _sweep(job: Sweep, tell: Told, *, within_node: bool) -> Answer:
         task = _task(job, within_node=within_node)
         task.predictor = _Reporting(f"{job.backend} {job.serving}", tell)
         frame = task.run(autoscale=_alone(job))
+        if _alone(job) and frame is not None and not frame.empty and frame["num_total_gpus"].min() > job.total_gpus:
+            # The best of each role are too large together: the best that leave the other side its half.
+            _limit_engines(task, job.total_gpus // 2)
+            frame = task.run(autoscale=True)
+            frame = frame[frame["num_total_gpus"] <= job.total_gpus]
     except Exception as error:
         return _failed(error)
     rows = frame.drop(columns=_HEAVY, errors="ignore").to_dict("records") if frame is not None else []
@@ -150,6 +155,12 @@ def _keep_within_node(task: Task, role: str, gpus_per_node: int) -> None:
     if not task.is_moe:
         attribute = f"{role}_num_gpu_candidates"
         setattr(task, attribute, [size for size in getattr(task, attribute) if size <= gpus_per_node] or [1])
+
+
+def _limit_engines(task: Task, gpus: int) -> None:
+    for role in ("prefill", "decode"):
+        attribute = f"{role}_num_gpu_candidates"
+        setattr(task, attribute, [size for size in getattr(task, attribute) if size <= gpus] or [1])
 
 
 def _failed(error: BaseException) -> Answer:

@@ -1,0 +1,82 @@
+"""Layouts as candidates: graph, ConfigMaps, figures."""
+
+from __future__ import annotations
+
+from dynamo_planner.profiling.generation.graph import graph_of, nodes_of
+from dynamo_planner.profiling.generation.linting import lint
+from dynamo_planner.profiling.generation.overrides import overridden
+from dynamo_planner.profiling.generation.parts import Parts
+from dynamo_planner.profiling.generation.planning import config_maps_of
+from dynamo_planner.profiling.picking import Choice
+from dynamo_planner.profiling.points import Layout
+from dynamo_planner.profiling.results import Candidate, KubeObject, Note
+
+
+def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Note, ...]]:
+    """A candidate of a point with its figures, and what to know of it. ProfilingFailed where it would be refused."""
+    point = choice.point
+    graph, maps, notes = _made(point, parts)
+    rate = point.requests_per_second
+    tokens = None if rate is None else rate * parts.objective.osl
+    candidate = Candidate(
+        backend=point.backend,
+        serving=point.serving,
+        gpus=point.gpus,
+        parallelism=_parallelism(point),
+        dgd=graph,
+        config_maps=maps,
+        meets_sla=choice.meets and choice.served >= 1.0,
+        ttft_ms=point.ttft_ms,
+        itl_ms=point.itl_ms,
+        request_latency_ms=point.latency_ms,
+        concurrency=point.concurrency,
+        requests_per_second=rate,
+        tokens_per_second=tokens,
+        tokens_per_second_per_gpu=point.tokens_per_second_per_gpu,
+        tokens_per_second_per_user=point.tokens_per_second_per_user,
+    )
+    return candidate, notes
+
+
+def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...]]:
+    """A candidate that nothing is expected of: no figures, and no promise to keep the times."""
+    graph, maps, notes = _made(layout, parts)
+    candidate = Candidate(
+        backend=layout.backend,
+        serving=layout.serving,
+        gpus=layout.gpus,
+        parallelism=_parallelism(layout),
+        dgd=graph,
+        config_maps=maps,
+        meets_sla=False,
+    )
+    return candidate, notes
+
+
+def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Note, ...]]:
+    graph = graph_of(layout, parts)
+    override = parts.spec.overrides.dgd if parts.spec.overrides else None
+    graph, notes = overridden(graph, override)
+    lint(graph, changed=bool(override))
+    across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}
+    if any(nodes > 1 for nodes in across.values()) and not parts.mocked:
+        words = ", ".join(f"{role} {nodes} nodes" for role, nodes in across.items() if nodes > 1)
+        text = f"one engine spans several nodes ({words}): the cluster needs Grove or LeaderWorkerSet"
+        notes = (*notes, Note(reason="Multinode", message=text))
+    return graph, config_maps_of(layout, str(graph["metadata"]["name"]), parts), notes
+
+
+def _parallelism(layout: Layout) -> dict[str, dict[str, int]]:
+    return {
+        role: {
+            "replicas": layout.replicas[role],
+            "tp": engine.tp,
+            "pp": engine.pp,
+            "dp": engine.dp,
+            "moe_tp": engine.moe_tp,
+            "moe_ep": engine.moe_ep,
+            "gpus": engine.gpus,
+            **({"batch_size": engine.batch_size} if engine.batch_size else {}),
+        }
+        for role, engine in layout.engines.items()
+    }

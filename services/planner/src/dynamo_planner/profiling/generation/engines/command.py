@@ -1,0 +1,52 @@
+"""What an engine is told, and what it is made into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dynamo_planner.profiling.points import Engine
+
+
+class Role(StrEnum):
+    """What an engine does in a graph."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    AGG = "agg"
+
+    @property
+    def disaggregated(self) -> bool:
+        """Whether it serves one side alone."""
+        return self is not Role.AGG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """An engine to run."""
+
+    role: Role
+    engine: Engine
+    model: str
+    """name that requests call it by"""
+    path: str
+    """where its weights are: that name, or a folder"""
+    isl: int
+    """tokens of the prompts that its batches were sized for"""
+    latent: bool = False
+    """whether it attends to a compressed cache (MLA), whose kernels want larger blocks"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What runs in an engine's container."""
+
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    working_dir: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def rounded_up(tokens: int, step: int = 256) -> int:
+    """The next multiple, so that small changes of a workload leave flags as they are."""
+    return -(-tokens // step) * step

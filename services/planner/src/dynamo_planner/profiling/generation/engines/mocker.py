@@ -1,0 +1,37 @@
+"""Simulated engines, which need no GPU: the flags of the engine that they stand for, as far as a simulation has them."""
+
+from __future__ import annotations
+
+from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted
+
+BLOCK = 64
+"""Tokens of a KV block."""
+_BOOTSTRAP_PORT = "12345"
+
+
+def command(wanted: Wanted, *, profile_folder: str | None, kv_tokens: int | None) -> Command:
+    """`profile_folder` holds the curves of the engines where there are any; otherwise times are the simulation's own."""
+    engine, role = wanted.engine, wanted.role
+    args = [
+        "--model-path",
+        wanted.path,
+        "--model-name",
+        wanted.model,
+        "--speedup-ratio",
+        "1.0",
+        "--block-size",
+        str(BLOCK),
+    ]
+    if kv_tokens:
+        args += ["--num-gpu-blocks-override", str(max(1, kv_tokens // engine.dp // BLOCK))]
+    if engine.dp > 1:
+        args += ["--data-parallel-size", str(engine.dp)]
+    if engine.batch_size and role is not Role.PREFILL:
+        args += ["--max-num-seqs", str(engine.batch_size)]
+    if profile_folder:
+        args += ["--planner-profile-data", profile_folder]
+    if role.disaggregated:
+        args += ["--disaggregation-mode", role.value]
+    if role is Role.PREFILL:
+        args += ["--bootstrap-ports", _BOOTSTRAP_PORT]
+    return Command(command=("python3", "-m", "dynamo.mocker"), args=tuple(args))

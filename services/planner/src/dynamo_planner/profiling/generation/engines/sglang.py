@@ -1,0 +1,38 @@
+"""SGLang."""
+
+from __future__ import annotations
+
+from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
+
+#: Port at which prefill workers agree on transfers with decode workers.
+_BOOTSTRAP_PORT = "12345"
+_ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  # of the pod: decode workers are others
+_PAGE, _LATENT_PAGE = 16, 64
+
+
+def command(wanted: Wanted) -> Command:
+    """Its tensor parallel size counts all GPUs of an engine; data parallel ranks are attention's share of them."""
+    engine, role = wanted.engine, wanted.role
+    args = ["--model-path", wanted.path, "--served-model-name", wanted.model]
+    args += ["--page-size", str(_LATENT_PAGE if wanted.latent else _PAGE)]
+    args += ["--tp", str(engine.tp * engine.dp)]
+    if engine.pp > 1:
+        args += ["--pp-size", str(engine.pp)]
+    if engine.dp > 1:
+        args += ["--dp", str(engine.dp), "--enable-dp-attention"]
+    if engine.moe_ep > 1:
+        args += ["--ep-size", str(engine.moe_ep)]
+    if engine.batch_size:
+        if role is not Role.PREFILL:
+            # Of all data parallel ranks together.
+            args += ["--max-running-requests", str(engine.batch_size * engine.dp)]
+        if role is not Role.DECODE:
+            prompts = engine.batch_size if role is Role.PREFILL else 1
+            args += ["--max-prefill-tokens", str(rounded_up(wanted.isl * prompts))]
+    args.append("--skip-tokenizer-init")
+    if role.disaggregated:
+        args += ["--disaggregation-mode", role.value, "--disaggregation-transfer-backend", "nixl"]
+        args += ["--disaggregation-bootstrap-port", _BOOTSTRAP_PORT, "--host", _ALL_ADDRESSES]
+    return Command(
+        command=("python3", "-m", "dynamo.sglang"), args=tuple(args), working_dir="/workspace/examples/backends/sglang"
+    )

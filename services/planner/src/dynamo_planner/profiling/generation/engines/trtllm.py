@@ -1,0 +1,46 @@
+"""TensorRT-LLM."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
+
+_BLOCK = 32
+#: Tokens beside those of prompts: a chunk's padding, and one for each sequence that decodes.
+_BESIDE = 512
+
+
+def command(wanted: Wanted) -> Command:
+    """Its tensor parallel size counts all GPUs of a stage; attention is data parallel over all of them, or not at all."""
+    engine, role = wanted.engine, wanted.role
+    args = ["--model-path", wanted.path, "--served-model-name", wanted.model]
+    args += ["--tensor-parallel-size", str(engine.tp * engine.dp)]
+    if engine.pp > 1:
+        args += ["--pipeline-parallel-size", str(engine.pp)]
+    if engine.moe_ep > 1:
+        args += ["--expert-parallel-size", str(engine.moe_ep)]
+    if engine.dp > 1:
+        args.append("--enable-attention-dp")
+    args += ["--kv-block-size", str(_BLOCK)]
+    if engine.batch_size:
+        tokens = engine.batch_size if role is Role.DECODE else wanted.isl * _prompts(wanted)
+        args += ["--max-batch-size", str(engine.batch_size)]
+        args += ["--max-num-tokens", str(rounded_up(tokens + (0 if role is Role.DECODE else _BESIDE)))]
+    if role.disaggregated:
+        args += ["--disaggregation-mode", role.value]
+        args += ["--override-engine-args", json.dumps(_transfer(wanted), separators=(",", ":"))]
+    return Command(command=("python3", "-m", "dynamo.trtllm"), args=tuple(args), working_dir="/workspace")
+
+
+def _prompts(wanted: Wanted) -> int:
+    return (wanted.engine.batch_size or 1) if wanted.role is Role.PREFILL else 1
+
+
+def _transfer(wanted: Wanted) -> dict[str, Any]:
+    """What has no flag: the transfer of the KV cache, and a scheduler that prefill engines cannot overlap."""
+    settings: dict[str, Any] = {"cache_transceiver_config": {"backend": "DEFAULT"}}
+    if wanted.role is Role.PREFILL:
+        settings["disable_overlap_scheduler"] = True
+    return settings

@@ -1,0 +1,36 @@
+"""vLLM."""
+
+from __future__ import annotations
+
+from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
+
+_TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
+#: Tokens of a KV block: vLLM's default, and what kernels of latent attention (FlashMLA) are made for.
+_BLOCK, _LATENT_BLOCK = 16, 64
+
+
+def command(wanted: Wanted) -> Command:
+    """Its flags are written apart from their values: multi-node graphs are recognised by them."""
+    engine, role = wanted.engine, wanted.role
+    args = ["--model", wanted.path, "--served-model-name", wanted.model]
+    args += ["--tensor-parallel-size", str(engine.tp)]
+    if engine.pp > 1:
+        args += ["--pipeline-parallel-size", str(engine.pp)]
+    if engine.dp > 1:
+        args += ["--data-parallel-size", str(engine.dp)]
+    if engine.moe_ep > 1:
+        args.append("--enable-expert-parallel")
+    args += ["--block-size", str(_LATENT_BLOCK if wanted.latent else _BLOCK)]
+    if engine.batch_size:
+        # Prompts are limited by their tokens, answers by their number. Both are of one data-parallel rank.
+        if role is not Role.PREFILL:
+            args += ["--max-num-seqs", str(engine.batch_size)]
+        if role is not Role.DECODE:
+            prompts = engine.batch_size if role is Role.PREFILL else 1
+            beside = 0 if role is Role.PREFILL else engine.batch_size
+            args += ["--max-num-batched-tokens", str(rounded_up(wanted.isl * prompts + beside))]
+    if role.disaggregated:
+        args += ["--disaggregation-mode", role.value, "--kv-transfer-config", _TRANSFER]
+    return Command(
+        command=("python3", "-m", "dynamo.vllm"), args=tuple(args), working_dir="/workspace/examples/backends/vllm"
+    )

@@ -1,0 +1,23 @@
+"""Images of engines, derived from the image that a request names (planner notes, b.2)."""
+
+from __future__ import annotations
+
+#: Last part of an image's name, by backend.
+RUNTIMES = {"vllm": "vllm-runtime", "sglang": "sglang-runtime", "trtllm": "tensorrtllm-runtime"}
+
+
+def runtime_image(backend: str, named: str | None, *, repository: str, version: str) -> str:
+    """Image of a backend's workers: beside the named one, with its tag; the platform's own where none is named.
+
+    A digest is of one image alone, so beside `name@sha256:...` the tag before it counts, or else the platform's version.
+    """
+    runtime = RUNTIMES[backend]
+    if not named:
+        return f"{repository.rstrip('/')}/{runtime}:{version}"
+    reference, _, digest = named.partition("@")
+    folder, _, last = reference.rpartition("/")
+    name, _, tag = last.partition(":")
+    if name == runtime:
+        return named
+    made = f"{runtime}:{tag or (version if digest else 'latest')}"
+    return f"{folder}/{made}" if folder else made

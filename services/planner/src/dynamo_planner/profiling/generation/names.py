@@ -1,0 +1,48 @@
+"""Names of what is generated, within the limits of what is made of them later."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from dynamo_planner.profiling.results import ProfilingFailed
+
+#: A graph's name and a component's together: Grove's limit, which cliques and scaling groups share. Characters.
+MAX_TOGETHER = 45
+#: What a multi-node component adds: its leader's clique is named after it, too.
+_LEADER = "-ldr"
+_SUFFIX = "-dgd"
+PLANNER_CONFIG_PREFIX = "planner-config-"
+PROFILE_DATA_PREFIX = "planner-profile-data-"
+
+
+def graph_name(request: str, wanted: str | None, components: Iterable[tuple[str, bool]]) -> str:
+    """`<request>-dgd`, shortened with a hash where it must be; `wanted` instead, which is never shortened.
+
+    `components` are names, each with whether it spans nodes. ProfilingFailed where `wanted` is too long.
+    """
+    longest = max(len(name) + (len(name) + len(_LEADER) if spans else 0) for name, spans in components)
+    room = MAX_TOGETHER - longest
+    if wanted:
+        if len(wanted) > room:
+            raise ProfilingFailed(
+                "NameTooLong",
+                f"spec.overrides.dgd.metadata.name: {wanted!r} has {len(wanted)} characters; with its components' names it "
+                f"may have {room}: shorten it",
+            )
+        return wanted
+    full = request.replace(".", "-") + _SUFFIX
+    if len(full) <= room:
+        return full
+    digest = hashlib.sha256(request.encode()).hexdigest()[:6]
+    return f"{full[: room - len(_SUFFIX) - len(digest) - 1].rstrip('-')}-{digest}{_SUFFIX}"
+
+
+def planner_config_name(graph: str) -> str:
+    """ConfigMap with the PlannerConfig of a graph."""
+    return PLANNER_CONFIG_PREFIX + graph
+
+
+def profile_data_name(planner_config: str) -> str:
+    """ConfigMap with the profile that belongs to a ConfigMap with a PlannerConfig."""
+    return PROFILE_DATA_PREFIX + planner_config.removeprefix(PLANNER_CONFIG_PREFIX)

@@ -1,0 +1,35 @@
+"""Where engines find the model: a volume that holds it already, or Hugging Face."""
+
+from __future__ import annotations
+
+import posixpath
+
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+
+from dynamo_planner.profiling.results import KubeObject
+
+VOLUME = "model-cache"
+
+
+def model_path(spec: DynamoGraphDeploymentRequestSpec) -> str:
+    """Path of the model in containers, or its name: pvcModelPath is a path within the volume, with or without its mount."""
+    cache = spec.model_cache
+    if cache is None or not cache.pvc_name or not cache.pvc_model_path:
+        return spec.model
+    mount = posixpath.normpath(cache.pvc_mount_path)
+    inner = posixpath.normpath("/" + cache.pvc_model_path.lstrip("/"))
+    if inner == mount or inner.startswith(mount + "/"):
+        return inner
+    return posixpath.normpath(mount + inner)
+
+
+def mount_model(pod: KubeObject, container: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> None:
+    """Give a pod the volume with the model, where the request names one."""
+    cache = spec.model_cache
+    if cache is None or not cache.pvc_name:
+        return
+    pod.setdefault("volumes", []).append({"name": VOLUME, "persistentVolumeClaim": {"claimName": cache.pvc_name}})
+    container.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": cache.pvc_mount_path})
+    if not cache.pvc_model_path:
+        # A volume without a path is Hugging Face's cache, as downloads into it leave it.
+        container.setdefault("env", []).append({"name": "HF_HOME", "value": cache.pvc_mount_path})

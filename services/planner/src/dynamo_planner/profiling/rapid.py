@@ -1,0 +1,342 @@
+"""Rapid profiling: simulate, choose, generate. The shell around the pure parts; nothing here knows AI Configurator itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from dynamo_shared.api.contracts.planner import Sweeping
+from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from dynamo_shared.runtime.settings.planner import Planner
+
+from dynamo_planner.profiling.generation.candidates import candidate_of, unmeasured
+from dynamo_planner.profiling.generation.parts import Parts
+from dynamo_planner.profiling.gpus import system_of
+from dynamo_planner.profiling.models import Known, Model, known_model
+from dynamo_planner.profiling.naive import naive
+from dynamo_planner.profiling.objective import AGG, DISAGG, Objective, Picking, objective_of
+from dynamo_planner.profiling.picking import Choice, Picked, filled, pick
+from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point, point_from
+from dynamo_planner.profiling.results import (
+    Note,
+    ProfilingFailed,
+    ProfilingRequest,
+    ProfilingResult,
+    Progress,
+)
+from dynamo_planner.profiling.simulated import Simulations
+from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
+
+_ORDER = list(ProfilingPhase)
+_PHASES = {PREFILL: ProfilingPhase.SWEEPING_PREFILL, DECODE: ProfilingPhase.SWEEPING_DECODE}
+#: Context at least that curves go to, tokens: engines are asked for more than the workload's typical lengths.
+_LEAST_CONTEXT = 8192
+
+
+class RapidProfiler:
+    """Profiles requests by simulation, without cluster or GPU. Use it in `async with`: its processes end with it."""
+
+    def __init__(self, settings: Planner, dynamo_version: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._version = dynamo_version
+        self._clock = clock
+        self.simulations = Simulations(settings.rapid)
+
+    async def __aenter__(self) -> RapidProfiler:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all worker processes."""
+        await self.simulations.pool.close()
+
+    async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
+        """The best deployment; the closest, marked, where none keeps the times; one by memory where nothing is known."""
+        started = self._clock()
+        step = _Forward(progress)
+        step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
+        objective = objective_of(request)
+        model = await asyncio.to_thread(known_model, objective.model, self._settings.rapid)
+        run = _Run(request=request, objective=objective, model=model, step=step)
+        result = await self._simulated(run)
+        step.phase(ProfilingPhase.DONE, "a deployment is found")
+        seconds = round(self._clock() - started, 3)
+        return replace(result, figures={**result.figures, "seconds": seconds, "objective": objective.words()})
+
+    async def _simulated(self, run: _Run) -> ProfilingResult:
+        objective, model = run.objective, run.model
+        system = system_of(objective.gpu_sku)
+        if system is None:
+            return self._naive(run, f"AI Configurator has no figures of GPUs {objective.gpu_sku}")
+        if model.path is None:
+            return self._naive(run, f"AI Configurator does not know the model {model.name}")
+        run.step.phase(ProfilingPhase.SWEEPING_PREFILL, f"simulating {model.path} on {objective.total_gpus} {system}")
+        found = await self._swept(run, model.path, system)
+        if found.picked is None:
+            return self._without_points(run, found)
+        run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{len(found.points)} configurations to choose from")
+        return await self._generated(run, model.path, system, found, found.picked)
+
+    async def _swept(self, run: _Run, path: str, system: str) -> _Found:
+        found = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
+        none_fits = found.picked is None and not any(a.outcome is Outcome.INFEASIBLE for a in found.answers)
+        if none_fits and run.objective.planner is not None and DISAGG in run.objective.servings:
+            # A planner plans one pool as well; better that than no graph at all.
+            other = await self._sweep(run, (AGG,), path, system, relaxed=False)
+            if other.picked is not None:
+                text = "no prefill and decode engines are found for these GPUs; one pool serves both, mode agg"
+                other.notes.append(Note(reason="PlannerModeChanged", message=text))
+                found = other
+        if found.kept:
+            return found
+        servings = (AGG,) if found.picked and found.picked.selected.point.serving == AGG else run.objective.servings
+        closest = await self._sweep(run, servings, path, system, relaxed=True)
+        points = [*found.points, *(filled(point, run.objective) for point in closest.points)]
+        picked = pick(points, run.objective)
+        if picked is None:
+            return found
+        return replace(closest, points=points, picked=picked, notes=found.notes, cached=found.cached and closest.cached)
+
+    async def _sweep(self, run: _Run, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool) -> _Found:
+        objective = run.objective
+        jobs = [
+            Sweep(
+                model=path,
+                system=system,
+                backend=backend,
+                serving=serving,
+                total_gpus=objective.total_gpus,
+                gpus_per_node=objective.gpus_per_node,
+                isl=objective.isl,
+                osl=objective.osl,
+                ttft_ms=objective.ttft_ms,
+                itl_ms=objective.itl_ms,
+                latency_ms=objective.latency_ms,
+                autoscale=objective.picking is Picking.AUTOSCALE and serving == DISAGG,
+                relaxed=relaxed,
+                database=self._settings.rapid.database.value,
+            )
+            for serving in servings
+            for backend in objective.backends
+            if serving == AGG or objective.total_gpus > 1
+        ]
+        answers = await self.simulations.answers(jobs, run.model.digest, run.step.tell)
+        points = [point_from(data) for answer, _ in answers for data in answer.points]
+        return _Found(
+            answers=[answer for answer, _ in answers],
+            jobs=jobs,
+            points=points,
+            picked=pick(points, objective),
+            cached=bool(answers) and all(cached for _, cached in answers),
+            notes=[],
+        )
+
+    def _without_points(self, run: _Run, found: _Found) -> ProfilingResult:
+        """Why nothing came: too few GPUs are the request's fault, missing figures nobody's, and the rest is ours."""
+        outcomes = {answer.outcome for answer in found.answers}
+        if outcomes == {Outcome.TOO_SMALL}:
+            raise ProfilingFailed(
+                "ModelDoesNotFit",
+                f"{run.model.name} does not fit {run.objective.total_gpus} GPUs {run.objective.gpu_sku} with a KV cache for "
+                f"{run.objective.isl} + {run.objective.osl} tokens; give more or larger GPUs in spec.hardware, or quantize it",
+            )
+        if Outcome.BROKEN in outcomes:
+            said = "; ".join(sorted({a.message for a in found.answers if a.outcome is Outcome.BROKEN}))
+            raise ProfilingFailed("SimulationFailed", f"the simulation failed: {said}")
+        backends = ", ".join(run.objective.backends)
+        said = next((a.message for a in found.answers if a.outcome is Outcome.UNSUPPORTED), "")
+        why = f"AI Configurator has no figures of {run.model.name} on {run.objective.gpu_sku} with {backends}"
+        return self._naive(run, f"{why} ({said[:200]})" if said else why)
+
+    def _naive(self, run: _Run, why: str) -> ProfilingResult:
+        run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{why}: choosing by memory alone")
+        made = naive(run.model, run.objective, why)
+        run.step.phase(ProfilingPhase.GENERATING_DGD, made.layout.words)
+        candidate, notes = unmeasured(made.layout, self._parts(run))
+        return ProfilingResult(selected=candidate, pareto=(candidate,), notes=(*made.notes, *notes), source="naive")
+
+    async def _generated(self, run: _Run, path: str, system: str, found: _Found, picked: Picked) -> ProfilingResult:
+        parts = self._parts(run)
+        notes = [*_notes(run, found, picked.selected), *found.notes]
+        selected = picked.selected
+        planned = run.objective.planner
+        sweeping = planned.pre_deployment_sweeping_mode if planned else Sweeping.NONE
+        if sweeping is not Sweeping.NONE or parts.mocked:
+            run.step.phase(ProfilingPhase.BUILDING_CURVES, f"curves of {selected.point.words}")
+            parts, told = await self._with_curves(run, parts, path, system, selected.point)
+            notes += told
+        run.step.phase(ProfilingPhase.GENERATING_DGD, selected.point.words)
+        candidate, said = candidate_of(selected, parts)
+        notes += said
+        bare = replace(parts, curves=None)
+        pareto = [candidate]
+        for choice in _front(picked, self._settings.pareto_points):
+            # Graphs are linted one by one; health checks of the service come between them.
+            await asyncio.sleep(0)
+            pareto.append(candidate_of(choice, bare)[0])
+        return ProfilingResult(
+            selected=candidate,
+            pareto=tuple(pareto),
+            notes=tuple(notes),
+            figures={
+                "cached": found.cached,
+                "aiconfigurator": version("aiconfigurator"),
+                "configurations": len(found.points),
+                "engineVersions": _versions(found),
+                "tokensPerSecondPerGpuOfBudget": round(selected.tokens_per_second_per_gpu, 3),
+            },
+        )
+
+    async def _with_curves(
+        self, run: _Run, parts: Parts, path: str, system: str, point: Point
+    ) -> tuple[Parts, list[Note]]:
+        objective = run.objective
+        decode = point.engines.get(DECODE) or point.engines[WORKER]
+        context = max(_LEAST_CONTEXT, 2 * (objective.isl + objective.osl))
+        job = Curves(
+            model=path,
+            system=system,
+            backend=point.backend,
+            osl=objective.osl,
+            max_context=min(context, run.model.max_context or context),
+            prefill=_sizes(point.engines.get(PREFILL) or decode),
+            decode=_sizes(decode),
+            database=self._settings.rapid.database.value,
+        )
+        answer, _ = await self.simulations.answer(job, run.model.digest, run.step.told)
+        interpolation = {
+            "hf_id": run.model.name if run.model.known is Known.FOLDER else path,
+            "system": system,
+            "backend": point.backend,
+            "isl": objective.isl,
+            "osl": objective.osl,
+            "sweep_max_context_length": job.max_context,
+        }
+        if answer.curves is None:
+            text = f"the planner begins without a profile of its engines: {answer.message[:300]}"
+            return replace(parts, interpolation=interpolation), [Note(reason="NoProfile", message=text)]
+        tokens = next((values[0] for arrays in answer.curves.values() if (values := arrays.get("max_kv_tokens"))), None)
+        kept = int(tokens) if tokens else None
+        return replace(parts, interpolation=interpolation, curves=answer.curves, kv_tokens=kept), []
+
+    def _parts(self, run: _Run) -> Parts:
+        return Parts(
+            name=run.request.name,
+            namespace=run.request.namespace,
+            spec=run.request.spec,
+            objective=run.objective,
+            settings=self._settings,
+            version=self._version,
+            latent=run.model.latent,
+            product=run.request.gpu_product,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One request on its way."""
+
+    request: ProfilingRequest
+    objective: Objective
+    model: Model
+    step: _Forward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What sweeps gave."""
+
+    answers: list[Answer]
+    jobs: list[Sweep]
+    points: list[Point]
+    picked: Picked | None
+    cached: bool
+    notes: list[Note]
+
+    @property
+    def kept(self) -> bool:
+        """Whether the times are kept, or nothing could be simulated at all: then nothing comes closer either."""
+        if self.picked is not None:
+            return self.picked.selected.meets
+        return all(answer.outcome is not Outcome.INFEASIBLE for answer in self.answers)
+
+
+class _Forward:
+    """Progress that never goes back: sweeps of several backends run beside each other."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._reached = ProfilingPhase.INITIALIZING
+
+    def phase(self, phase: ProfilingPhase, sentence: str) -> None:
+        """Reach a phase, unless a later one is reached already."""
+        if _ORDER.index(phase) >= _ORDER.index(self._reached):
+            self._reached = phase
+        self._progress(self._reached, sentence)
+
+    def tell(self, role: str, sentence: str) -> None:
+        """Hear of a sweep."""
+        self.phase(_PHASES.get(role, self._reached), sentence)
+
+    def told(self, _role: str, sentence: str) -> None:
+        """Hear of what belongs to the phase that is reached."""
+        self.phase(self._reached, sentence)
+
+
+def _notes(run: _Run, found: _Found, selected: Choice) -> Iterable[Note]:
+    objective, point = run.objective, selected.point
+    if run.model.known is Known.SIBLING:
+        text = f"{run.model.name} is simulated as {run.model.path}, which is of the same architecture by its name"
+        yield Note(reason="SiblingModel", message=text)
+    if not selected.meets:
+        text = (
+            f"nothing keeps {objective.words()} on {objective.total_gpus} GPUs {objective.gpu_sku}; the closest is {point.words} "
+            f"on {point.backend}: ttft {point.ttft_ms:.1f} ms, itl {point.itl_ms:.2f} ms, e2eLatency {point.latency_ms:.0f} ms"
+        )
+        yield Note(reason="ObjectiveNotMet", message=text)
+    if selected.served < 1.0:
+        text = (
+            f"{objective.total_gpus} GPUs serve {selected.served:.0%} of {objective.words()}: "
+            f"{point.requests_per_second:.2f} requests/s with {point.words}"
+        )
+        yield Note(reason="LoadNotServed", message=text)
+    broken = sorted(
+        {f"{job.backend}: {a.message}" for job, a in zip(found.jobs, found.answers, strict=True) if _broke(a)}
+    )
+    if broken:
+        yield Note(
+            reason="PartlySimulated", message="left out, since its simulation failed: " + "; ".join(broken)[:1000]
+        )
+    planner = objective.planner
+    if planner is not None and planner.pre_deployment_sweeping_mode is Sweeping.THOROUGH:
+        text = "the planner's profile is simulated; it is measured with searchStrategy thorough"
+        yield Note(reason="SweepingSimulated", message=text)
+
+
+def _broke(answer: Answer) -> bool:
+    return answer.outcome is Outcome.BROKEN
+
+
+def _front(picked: Picked, most: int) -> list[Choice]:
+    """Other points of the front, those that keep the times first; evenly thinned to fit beside the selected one."""
+    others = [choice for choice in picked.front if choice.point != picked.selected.point]
+    room = most - 1
+    if len(others) > room:
+        last = len(others) - 1
+        others = [others[round(place * last / max(1, room - 1))] for place in range(room)]
+    return sorted(others, key=lambda choice: (not choice.meets, -choice.tokens_per_second_per_gpu))
+
+
+def _versions(found: _Found) -> dict[str, str]:
+    return {
+        job.backend: answer.version for job, answer in zip(found.jobs, found.answers, strict=True) if answer.version
+    }
+
+
+def _sizes(engine: Engine) -> dict[str, int]:
+    return {"tp": engine.tp, "pp": engine.pp, "dp": engine.dp, "moe_tp": engine.moe_tp, "moe_ep": engine.moe_ep}

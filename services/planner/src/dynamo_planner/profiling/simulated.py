@@ -1,0 +1,85 @@
+"""Simulations that requests need: from the cache, or from the pool, each computed once however many ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from weakref import WeakValueDictionary
+
+import structlog
+from dynamo_shared.runtime.settings.planner import Rapid
+
+from dynamo_planner.profiling.cache import AnswerCache, key_of
+from dynamo_planner.profiling.simulation.pool import Overgrown, Pool, PoolBusy, WorkerDied
+from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
+
+_log = structlog.get_logger("dynamo.planner.profiling")
+_AGAIN = 1.0
+"""Seconds, about, until a full pool is asked again."""
+
+Told = Callable[[str, str], None]
+Job = Sweep | Curves
+
+
+class Simulations:
+    """Answers jobs. Cancelling a call ends the process that works for it. Close it, and all processes end."""
+
+    def __init__(self, settings: Rapid) -> None:
+        self._settings = settings
+        self._cache = AnswerCache(settings.cache_entries, settings.cache_dir)
+        self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.pool = Pool(settings)
+
+    async def __aenter__(self) -> Simulations:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.pool.close()
+
+    async def answers(self, jobs: Iterable[Job], digest: str, tell: Told) -> list[tuple[Answer, bool]]:
+        """Answers to all jobs, as many at once as there are processes; each with whether it was remembered."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.answer(job, digest, tell)) for job in jobs]
+        return [task.result() for task in tasks]
+
+    async def answer(self, job: Job, digest: str, tell: Told) -> tuple[Answer, bool]:
+        """What a job gives, and whether it was remembered; BROKEN where its process failed."""
+        key = key_of(job, digest)
+        lock = self._keys.get(key)
+        if lock is None:
+            self._keys[key] = lock = asyncio.Lock()
+        async with lock:
+            found = await self._cache.get(key)
+            if found is not None:
+                return found, True
+            answer = await self._computed(job, tell)
+            await self._cache.put(key, answer)
+            return answer, False
+
+    async def _computed(self, job: Job, tell: Told) -> Answer:
+        for last in (False, True):
+            try:
+                return await self._turn(job, tell)
+            except WorkerDied as died:
+                # The kernel may have ended it for another's hunger; once is no rule.
+                if last:
+                    return Answer(outcome=Outcome.BROKEN, message=str(died))
+                _log.warning("A worker process of profiling died; its job is tried again", error=str(died))
+            except Overgrown as grown:
+                text = f"{grown}: raise platform.planner.rapid.memoryMib"
+                return Answer(outcome=Outcome.BROKEN, message=text)
+            except TimeoutError:
+                text = f"no answer within {self._settings.time_limit:g} s: raise platform.planner.rapid.timeLimit"
+                return Answer(outcome=Outcome.BROKEN, message=text)
+        raise AssertionError("unreachable")
+
+    async def _turn(self, job: Job, tell: Told) -> Answer:
+        while True:
+            try:
+                return await self.pool.run(job, tell)
+            except PoolBusy:
+                await asyncio.sleep(_AGAIN * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret
