@@ -21,6 +21,7 @@ from dynamo_model_discovery.metrics import AdapterMetrics
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
 from dynamo_model_discovery.reconcilers.model import ModelReconciler
 from dynamo_model_discovery.routing import Concern, Task
+from dynamo_model_discovery.workers.discovery import WorkerDiscovery
 
 KubeObject = dict[str, Any]
 
@@ -48,8 +49,10 @@ class ModelDiscoveryService:
             observe=metrics.requested,
         )
         try:
-            async with api:
-                await _Models(context, api, metrics).serve()
+            async with api, asyncio.TaskGroup() as tasks:
+                tasks.create_task(_Models(context, api, metrics).serve(), name="models")
+                if settings.workers.enabled:
+                    tasks.create_task(WorkerDiscovery(context).serve(), name="workers")
         finally:
             metrics.close()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from dynamo_shared.bus.discovered import ServedModelData, WorkerData
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from dynamo_model_discovery.lora.standing import Standing
@@ -51,6 +52,49 @@ class AdapterMetrics:
     def close(self) -> None:
         """Takes the figures out of the registry, so that a service that is started again can put its own in."""
         for metric in (self._requests, self._seconds, self._adapters):
+            self._registry.unregister(metric)
+
+
+class WorkerMetrics:
+    """Figures of worker discovery, of the replica that is active."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._workers = Gauge(
+            "dynamo_model_discovery_workers",
+            "Workers that Dynamo's discovery knows, by role and by where their records are.",
+            ["role", "source"],
+            registry=registry,
+        )
+        self._models = Gauge(
+            "dynamo_model_discovery_served_models",
+            "Models that workers have, by whether requests can be answered.",
+            ["available"],
+            registry=registry,
+        )
+        self._unreadable = Gauge(
+            "dynamo_model_discovery_unreadable_records",
+            "Discovery records that could not be read.",
+            ["source"],
+            registry=registry,
+        )
+
+    def counted(
+        self, workers: Iterable[WorkerData], models: Iterable[ServedModelData], unreadable: Mapping[str, int]
+    ) -> None:
+        """How things stand now."""
+        self._workers.clear()
+        for (role, source), count in Count((worker.role or "none", worker.source) for worker in workers).items():
+            self._workers.labels(role, source).set(count)
+        available = Count(model.available for model in models)
+        for value in (True, False):
+            self._models.labels(str(value).lower()).set(available[value])
+        for source, count in unreadable.items():
+            self._unreadable.labels(source).set(count)
+
+    def close(self) -> None:
+        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
+        for metric in (self._workers, self._models, self._unreadable):
             self._registry.unregister(metric)
 
 

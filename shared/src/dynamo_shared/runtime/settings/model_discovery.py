@@ -6,13 +6,17 @@ from pydantic import Field
 
 from dynamo_shared.api.registry import ports
 from dynamo_shared.runtime.settings.base import Duration, Section
+from dynamo_shared.runtime.settings.worker_discovery import WorkerDiscovery
 
 
 class ModelDiscovery(Section):
     """How workers are asked to load LoRA adapters, and for how long."""
 
     concurrency: int = Field(
-        64, ge=2, le=1024, description="Workers that are asked at once; a quarter of them are those that failed before."
+        256,
+        ge=2,
+        le=1024,
+        description="Workers that are asked at once; a quarter of them are those that failed before.",
     )
     request_timeout: Duration = Field(
         15.0, gt=0, description="How long a worker may take to answer; loading a large adapter counts."
@@ -34,3 +38,4 @@ class ModelDiscovery(Section):
         description="HTTP proxy by which pods are reached, `http://host:port`, where this process is outside their network; "
         "proxies of the environment are never used.",
     )
+    workers: WorkerDiscovery = WorkerDiscovery()

@@ -1,0 +1,141 @@
+"""Records become workers: all that one process registers is one worker. Pure, and the order of records is no matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.discovered import ModelCard, WorkerData
+
+from dynamo_model_discovery.workers.places import Place, host_of
+from dynamo_model_discovery.workers.records import EndpointRecord, Record
+
+KUBERNETES = "kubernetes"
+ETCD = "etcd"
+FILE = "file"
+
+#: Of one worker. A message holds 1 MiB, a card about 400 bytes.
+MOST_MODELS = 500
+MOST_ENDPOINTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record, which source has it, and where it is from as far as the source knows."""
+
+    source: str
+    record: Record
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What all records together say."""
+
+    workers: dict[ObjectKey, WorkerData]
+    damaged: frozenset[ObjectKey] = frozenset()
+    """those of which a part could not be read"""
+
+
+@dataclass(slots=True)
+class _Process:
+    source: str
+    place: Place | None
+    endpoints: dict[str, EndpointRecord] = field(default_factory=dict)
+    cards: dict[tuple[str, str], ModelCard] = field(default_factory=dict)
+    """by endpoint and name"""
+    damaged: bool = False
+
+
+def assemble(found: Iterable[Found], places: Mapping[str, Place]) -> Observation:
+    """All workers, by the namespace of their pod and their name. `places`: pods by address, for who does not tell.
+
+    A process that has a model and no endpoint is none that can be asked for anything, and no worker.
+    """
+    processes: dict[tuple[str, str, str], _Process] = {}
+    for each in found:
+        identity = each.record.identity
+        known = each.place.namespace if each.place is not None else ""
+        process = processes.setdefault((each.source, known, identity.worker), _Process(each.source, each.place))
+        _add(process, each.record)
+    workers: dict[ObjectKey, WorkerData] = {}
+    damaged: dict[ObjectKey, bool] = {}
+    # Kubernetes comes last and counts: it knows more than an address tells.
+    for (source, _, _), process in sorted(processes.items(), key=lambda item: item[0][0] == KUBERNETES):
+        if process.endpoints:
+            worker = _worker(source, process, places)
+            key = ObjectKey(worker.namespace, worker.name)
+            workers[key], damaged[key] = worker, process.damaged
+    return Observation(workers, frozenset(key for key, is_damaged in damaged.items() if is_damaged))
+
+
+def _add(process: _Process, record: Record) -> None:
+    identity = record.identity
+    if isinstance(record, EndpointRecord):
+        process.damaged |= record.damaged
+        process.endpoints[identity.endpoint] = record
+    elif record.card is None:
+        process.damaged = True
+    else:
+        process.cards[identity.endpoint, record.card.name] = record.card
+
+
+def _worker(source: str, process: _Process, places: Mapping[str, Place]) -> WorkerData:
+    endpoints = dict(sorted(process.endpoints.items())[:MOST_ENDPOINTS])
+    main = _main(endpoints, process.cards)
+    place = process.place or _placed(endpoints.values(), places) or Place("")
+    models = _models(process.cards)
+    return WorkerData(
+        name=main.identity.worker,
+        namespace=place.namespace,
+        instance_id=str(main.identity.instance),
+        dynamo_namespace=main.identity.namespace,
+        component=main.identity.component,
+        endpoints=list(endpoints),
+        transport=main.transport,
+        address=main.address,
+        role=_role(models, place),
+        source=source,
+        graph_deployment=place.graph,
+        graph_component=place.component,
+        pod=place.pod,
+        pod_uid=place.pod_uid,
+        container=place.container,
+        device_type=main.device_type,
+        models=models,
+    )
+
+
+def _main(endpoints: Mapping[str, EndpointRecord], cards: Iterable[tuple[str, str]]) -> EndpointRecord:
+    """The endpoint that requests for models go to, else the one that is usually called so, else the first."""
+    for name in [*sorted(endpoint for endpoint, _ in cards), "generate"]:
+        if name in endpoints:
+            return endpoints[name]
+    return next(iter(endpoints.values()))
+
+
+def _placed(endpoints: Iterable[EndpointRecord], places: Mapping[str, Place]) -> Place | None:
+    return next((places[host] for each in endpoints for host in [host_of(each.address)] if host in places), None)
+
+
+def _models(cards: Mapping[tuple[str, str], ModelCard]) -> list[ModelCard]:
+    # The same model at two endpoints of a process is one model; the first endpoint's card counts.
+    by_name = {name: card for (_, name), card in sorted(cards.items(), key=lambda item: item[0], reverse=True)}
+    bases = [card.name for card in by_name.values() if not card.lora]
+    models = []
+    for _, card in sorted(by_name.items())[:MOST_MODELS]:
+        adapter = card.lora and not card.base_model and len(bases) == 1
+        models.append(msgspec.structs.replace(card, base_model=bases[0]) if adapter else card)
+    return models
+
+
+def _role(models: list[ModelCard], place: Place) -> str:
+    declared = sorted((card.lora, card.worker_type) for card in models if card.worker_type)
+    if declared:
+        return declared[0][1]
+    if not models:
+        return ""
+    # Before cards said so, nothing but the graph told a decode worker from an aggregated one.
+    return place.worker_type or "aggregated"

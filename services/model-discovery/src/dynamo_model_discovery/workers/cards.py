@@ -1,0 +1,105 @@
+"""Model cards (ModelDeploymentCard): what of them is told, and how the layouts of several releases are read. Pure.
+
+| release | what it lacks |
+|---|---|
+| 1.4 and later | nothing: `worker_type`, `needs`, `runtime_config` |
+| 0.5 to 1.3 | `worker_type` and `needs`; a prefill worker is one whose `model_type` names Prefill |
+| before | `runtime_config` as well: the engine's limits are unknown |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from dynamo_shared.bus.discovered import ModelCard
+
+#: Alternatives of `needs`, and worker types in one of them: there are four worker types.
+_MOST_NEEDS = 16
+_COUNT_LIMIT = 2**31
+_ALIASES = {"agg": "aggregated"}
+#: Worker type and needs of a prefill worker from before cards said so.
+_PREFILL = ("prefill", ["decode"])
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def card_of(content: Any, suffix: str = "") -> ModelCard | None:
+    """The model of a card (`card_json`: an object, or its text); None where it has no name or is none.
+
+    `suffix` names the LoRA adapter that the card is of, where its key does.
+    """
+    if isinstance(content, str):
+        try:
+            content = _decode(content)
+        except msgspec.DecodeError:
+            return None
+    if not isinstance(content, dict):
+        return None
+    name = text(content.get("display_name")) or text(content.get("name")) or suffix
+    if not name:
+        return None
+    lora = content.get("lora") if isinstance(content.get("lora"), dict) else None
+    worker_type, needs = _role(content)
+    runtime = content.get("runtime_config")
+    engine: Mapping[str, Any] = runtime if isinstance(runtime, dict) else {}
+    return ModelCard(
+        name=name,
+        base_model=_base(content, lora),
+        lora=bool(suffix) or lora is not None,
+        worker_type=worker_type,
+        model_type=text(content.get("model_type")),
+        model_input=text(content.get("model_input"), 32),
+        needs=needs,
+        # An engine without a limit of its own has that of the model.
+        context_length=_first(
+            content.get("context_length"),
+            engine.get("context_length"),
+            content.get("architectural_max_context_length"),
+        ),
+        kv_cache_block_size=_first(content.get("kv_cache_block_size")),
+        total_kv_blocks=_first(engine.get("total_kv_blocks")),
+        max_num_seqs=_first(engine.get("max_num_seqs")),
+        max_num_batched_tokens=_first(engine.get("max_num_batched_tokens")),
+        data_parallel_size=_first(engine.get("data_parallel_size")),
+    )
+
+
+def worker_type(value: Any) -> str:
+    """A worker type as cards write it, in lower case; empty where it is none."""
+    name = text(value, 32).strip().lower()
+    return _ALIASES.get(name, name)
+
+
+def text(value: Any, longest: int = 253) -> str:
+    """A text that is no longer than it may be; empty for anything else."""
+    return value if isinstance(value, str) and len(value) <= longest and value.isprintable() else ""
+
+
+def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
+    declared = worker_type(content.get("worker_type"))
+    if not declared and "prefill" in text(content.get("model_type")).lower():
+        return _PREFILL
+    needs = content.get("needs")
+    alternatives = needs[:_MOST_NEEDS] if isinstance(needs, list) else []
+    told = []
+    for alternative in alternatives:
+        types = alternative[:_MOST_NEEDS] if isinstance(alternative, list) else [alternative]
+        told.append("+".join(sorted({name for name in map(worker_type, types) if name})))
+    # An empty alternative is always there: then nothing is needed.
+    return declared, sorted(set(told)) if all(told) else []
+
+
+def _base(content: Mapping[str, Any], lora: Mapping[str, Any] | None) -> str:
+    user_data = content.get("user_data")
+    places = (lora or {}, user_data if isinstance(user_data, dict) else {})
+    return next((name for place in places for name in [text(place.get("base_model"))] if name), "")
+
+
+def _first(*values: Any) -> int:
+    """The first number that is one; 0 where none is."""
+    for value in values:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _COUNT_LIMIT:
+            return value
+    return 0

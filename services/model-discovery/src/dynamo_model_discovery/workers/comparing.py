@@ -1,0 +1,128 @@
+"""What has to be told: the difference between what was published and what there is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.bus.cache import KubeObject
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, as_object
+
+from dynamo_model_discovery.workers.serving import served
+
+D = TypeVar("D", WorkerData, ServedModelData)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[D]):
+    """A worker or model as STATE has it."""
+
+    data: D
+    uid: str
+    version: int
+    created: str
+    generation: int = 1
+
+    @property
+    def obj(self) -> KubeObject:
+        """As STATE writes it."""
+        return as_object(
+            self.data,
+            uid=self.uid,
+            resource_version=str(self.version),
+            created=self.created,
+            generation=self.generation,
+        )
+
+
+@dataclass(slots=True)
+class View:
+    """All that STATE has."""
+
+    workers: dict[ObjectKey, Entry[WorkerData]] = field(default_factory=dict)
+    models: dict[ObjectKey, Entry[ServedModelData]] = field(default_factory=dict)
+
+    def apply(self, step: Step) -> None:
+        """STATE has this, too."""
+        table: dict[ObjectKey, Entry[Any]] = self.workers if step.resource == WORKERS else self.models
+        if step.removed:
+            table.pop(step.key, None)
+        else:
+            table[step.key] = step.entry
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of STATE, and the event that tells of it; "" where none does. A removed entry is as it was last."""
+
+    resource: Resource
+    key: ObjectKey
+    entry: Entry[WorkerData] | Entry[ServedModelData]
+    event: str
+    removed: bool = False
+
+    @property
+    def told(self) -> WorkerData | ServedModelData:
+        """Data of the event. Nobody serves a model that is gone."""
+        data = self.entry.data
+        if self.removed and isinstance(data, ServedModelData):
+            return msgspec.structs.replace(data, available=False, missing=[], workers={})
+        return data
+
+
+class Stamp(Protocol):
+    """Names what is new, so that this module has neither clock nor chance."""
+
+    def uid(self) -> str:
+        """One that nothing has had."""
+
+    def version(self) -> int:
+        """A resourceVersion above all that were given out."""
+
+    def now(self) -> str:
+        """RFC 3339."""
+
+
+def changes(view: View, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -> list[Step]:
+    """Steps from what STATE has to these workers and the models that they serve; workers come before models."""
+    models = served(workers.values())
+    return [
+        *_differences(WORKERS, view.workers, workers, _worker_event, stamp),
+        *_differences(MODELS, view.models, models, _model_event, stamp),
+    ]
+
+
+def _differences(
+    resource: Resource,
+    published: Mapping[ObjectKey, Entry[D]],
+    wanted: Mapping[ObjectKey, D],
+    event_of: Callable[[D | None, D | None], str],
+    stamp: Stamp,
+) -> Iterator[Step]:
+    for key in sorted(published.keys() - wanted.keys()):
+        entry = published[key]
+        last = Entry(entry.data, entry.uid, stamp.version(), entry.created, entry.generation)
+        yield Step(resource, key, last, event_of(entry.data, None), removed=True)
+    for key, data in sorted(wanted.items(), key=lambda item: item[0]):
+        before = published.get(key)
+        if before is None:
+            yield Step(resource, key, Entry(data, stamp.uid(), stamp.version(), stamp.now()), event_of(None, data))
+        elif before.data != data:
+            entry = Entry(data, before.uid, stamp.version(), before.created, before.generation + 1)
+            yield Step(resource, key, entry, event_of(before.data, data))
+
+
+def _worker_event(before: WorkerData | None, after: WorkerData | None) -> str:
+    if before is None:
+        return "joined"
+    return "left" if after is None else "changed"
+
+
+def _model_event(before: ServedModelData | None, after: ServedModelData | None) -> str:
+    was, is_ = before is not None and before.available, after is not None and after.available
+    if was == is_:
+        return ""
+    return "available" if is_ else "gone"

@@ -1,0 +1,139 @@
+"""The shell: sources are read while this replica is elected, and what they have together is on the bus."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from dynamo_shared.bus.protocol import Health as BusHealth
+from dynamo_shared.runtime import ServiceContext, State
+
+from dynamo_model_discovery.metrics import WorkerMetrics
+from dynamo_model_discovery.workers.assembling import assemble
+from dynamo_model_discovery.workers.comparing import changes
+from dynamo_model_discovery.workers.holding import Unseen, settle
+from dynamo_model_discovery.workers.publication import Publication
+from dynamo_model_discovery.workers.sources import Source
+from dynamo_model_discovery.workers.sources.kubernetes import KubernetesSource
+from dynamo_model_discovery.workers.wiring import etcd_options, file_directory
+
+NAME = "worker-discovery"
+#: Seconds that news is gathered: an endpoint and its card are two records, and one worker.
+SETTLE = 0.1
+
+log = structlog.get_logger("dynamo.model-discovery.workers")
+
+
+class WorkerDiscovery:
+    """Tells who serves what, out of Dynamo's own records. One replica is active, the others stand by."""
+
+    def __init__(self, context: ServiceContext) -> None:
+        self._context = context
+        self._leadership = context.leadership(NAME)
+
+    async def serve(self) -> None:
+        """Stand by until elected, tell until no longer elected, and so on."""
+        health, metrics = self._context.health, WorkerMetrics(self._context.metrics.registry)
+        try:
+            while True:
+                health.set(NAME, State.OK, "standing by")
+                await self._leadership.wait_elected()
+                telling = asyncio.create_task(_Active(self._context, metrics).run(), name=NAME)
+                losing = asyncio.create_task(self._leadership.wait_lost(), name="leadership")
+                try:
+                    await asyncio.wait([telling, losing], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for task in (telling, losing):
+                        task.cancel()
+                    await asyncio.gather(telling, losing, return_exceptions=True)
+                if not telling.cancelled():
+                    telling.result()
+        finally:
+            metrics.close()
+
+
+class _Active:
+    def __init__(self, context: ServiceContext, metrics: WorkerMetrics) -> None:
+        self._context = context
+        self._metrics = metrics
+        self._wake = asyncio.Event()
+        cluster = context.settings.platform.cluster_name
+        self._publication = Publication(context.bus, cluster)
+        self._kubernetes = KubernetesSource(context.bus, cluster, self._wake.set)
+        self._sources: Sequence[Source] = (self._kubernetes, *self._others())
+        self._marked = False
+
+    async def run(self) -> None:
+        """Tell for ever."""
+        forget = self._context.bus.on_health(lambda _: self._wake.set())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._publication.state.run(), name="state-publisher")
+                tasks.create_task(self._wake_when_lost(), name="state-lost")
+                await self._publication.load()
+                for source in self._sources:
+                    tasks.create_task(source.run(), name=f"source-{source.name}")
+                while True:
+                    await self._wake.wait()
+                    await asyncio.sleep(SETTLE)
+                    self._wake.clear()
+                    await self._look()
+        finally:
+            forget()
+
+    async def _look(self) -> None:
+        publication = self._publication
+        if publication.state.lost.is_set():
+            publication.start_over()
+            self._marked = False
+        observed = assemble((found for source in self._sources for found in source.found()), self._kubernetes.places)
+        published = {key: entry.data for key, entry in publication.view.workers.items()}
+        workers = settle(published, observed, self._unseen())
+        self._report()
+        await publication.tell(changes(publication.view, workers, publication.stamp))
+        self._metrics.counted(
+            (entry.data for entry in publication.view.workers.values()),
+            (entry.data for entry in publication.view.models.values()),
+            {source.name: source.unreadable for source in self._sources},
+        )
+        if not self._marked and all(source.ready for source in self._sources):
+            await publication.mark()
+            self._marked = True
+
+    def _unseen(self) -> Unseen:
+        return Unseen(
+            sources=frozenset(source.name for source in self._sources if not source.ready),
+            pods=frozenset(pod for source in self._sources for pod in source.unseen_pods()),
+        )
+
+    def _report(self) -> None:
+        troubles = [f"{source.name}: {source.trouble}" for source in self._sources if source.trouble]
+        waiting = [source.name for source in self._sources if not source.ready and not source.trouble]
+        if waiting:
+            troubles.append(f"not read yet: {', '.join(waiting)}")
+        if self._context.bus.health is not BusHealth.CONNECTED:
+            troubles.append(f"NATS: {self._context.bus.trouble}")
+        state = State.DEGRADED if troubles else State.OK
+        self._context.health.set(NAME, state, "; ".join(troubles) or "active")
+
+    def _others(self) -> list[Source]:
+        sources: list[Source] = []
+        options = etcd_options(self._context.settings)
+        if options is not None:
+            from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415 - see `wiring`
+
+            sources.append(EtcdSource(options, self._wake.set))
+        directory = file_directory(self._context.settings)
+        if directory is not None:
+            from dynamo_model_discovery.workers.sources.files import FileSource  # noqa: PLC0415 - for development only
+
+            sources.append(FileSource(directory, self._wake.set))
+        return sources
+
+    async def _wake_when_lost(self) -> None:
+        while True:
+            await self._publication.state.lost.wait()
+            self._wake.set()
+            # `start_over` clears it; until then there is nothing to wake for.
+            await asyncio.sleep(1.0)

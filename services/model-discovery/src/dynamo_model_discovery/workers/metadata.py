@@ -1,0 +1,114 @@
+"""DynamoWorkerMetadata: the records of a pod, believed while the pod is ready. Pure.
+
+The reference's rules (its discovery daemon): a pod counts while an EndpointSlice that discovery sees has it ready; where each
+container is a worker of its own (`DYN_KUBE_DISCOVERY_MODE=container`, the object is called `<pod>-<container>`), while
+the container is ready. Data that is null or unreadable for a moment does not make a ready worker leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import ObjectKey
+
+from dynamo_model_discovery.workers.places import Place, place_of
+from dynamo_model_discovery.workers.records import Record, UnreadableError, endpoint, identity_of, model
+
+KubeObject = dict[str, Any]
+#: Records of one kind in one object. A process has a handful of endpoints, and a card for each adapter.
+MOST_RECORDS = 1000
+
+
+class Told(NamedTuple):
+    """What one object says. `readable` is false where it says nothing that can be read."""
+
+    records: tuple[Record, ...]
+    unreadable: int
+    readable: bool
+
+
+def read(metadata: KubeObject) -> Told:
+    """The records of an object, whether its pod is ready or not."""
+    data = (metadata.get("spec") or {}).get("data")
+    if isinstance(data, str):
+        try:
+            data = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            data = None
+    if not isinstance(data, dict):
+        return Told((), 1, False)
+    records: list[Record] = []
+    unreadable = 0
+    for _, content in _entries(data.get("endpoints")):
+        try:
+            records.append(endpoint(content, identity_of(content)))
+        except UnreadableError:
+            unreadable += 1
+    for key, content in _entries(data.get("model_cards")):
+        try:
+            record = model(content, identity_of(content), _suffix(key))
+        except UnreadableError:
+            unreadable += 1
+            continue
+        unreadable += record.card is None
+        records.append(record)
+    return Told(tuple(records), unreadable, readable=True)
+
+
+def owner_of(metadata: KubeObject) -> str:
+    """Name of the pod that an object is of: its owner, else what it is called itself."""
+    owners = metadata["metadata"].get("ownerReferences") or ()
+    return next((owner["name"] for owner in owners if owner.get("kind") == "Pod" and owner.get("name")), "") or str(
+        metadata["metadata"]["name"]
+    )
+
+
+def ready_pods(slices: Iterable[KubeObject]) -> set[tuple[str, str]]:
+    """Namespace and name of each pod that discovery finds ready."""
+    ready: set[tuple[str, str]] = set()
+    for each in slices:
+        metadata = each["metadata"]
+        if (metadata.get("labels") or {}).get(labels.DISCOVERY_ENABLED) != "true":
+            continue
+        for entry in each.get("endpoints") or ():
+            target = entry.get("targetRef") or {}
+            if (entry.get("conditions") or {}).get("ready") and target.get("name"):
+                ready.add((metadata.get("namespace", ""), target["name"]))
+    return ready
+
+
+def place(
+    metadata: KubeObject, pod_of: Callable[[ObjectKey], KubeObject | None], ready: Container[tuple[str, str]]
+) -> Place | None:
+    """Where the object's worker is, None while it is not ready."""
+    name, namespace = metadata["metadata"]["name"], metadata["metadata"].get("namespace", "")
+    owner = owner_of(metadata)
+    pod = pod_of(ObjectKey(namespace, owner))
+    container = name.removeprefix(f"{owner}-") if name != owner and name.startswith(f"{owner}-") else ""
+    if container:
+        if pod is None or not _container_is_ready(pod, container):
+            return None
+    elif (namespace, owner) not in ready:
+        return None
+    return place_of(pod, container) if pod is not None else Place(namespace, owner)
+
+
+def _container_is_ready(pod: KubeObject, container: str) -> bool:
+    status = pod.get("status") or {}
+    statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    return any(each.get("name") == container and each.get("ready") for each in statuses)
+
+
+def _entries(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(table, dict):
+        for key, content in list(table.items())[:MOST_RECORDS]:
+            yield key, content if isinstance(content, dict) else {}
+
+
+def _suffix(key: str) -> str:
+    """`<namespace>/<component>/<endpoint>/<id>/<adapter>`: of older keys, the id is missing, and the adapter too."""
+    parts = key.split("/")
+    return parts[4] if len(parts) == 5 else ""

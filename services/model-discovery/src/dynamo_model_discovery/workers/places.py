@@ -1,0 +1,65 @@
+"""Which pod a worker is, by the address that its requests go to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from dynamo_shared.api.registry import labels
+
+KubeObject = dict[str, Any]
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in Kubernetes a worker is."""
+
+    namespace: str
+    pod: str = ""
+    pod_uid: str = ""
+    container: str = ""
+    graph: str = ""
+    component: str = ""
+    worker_type: str = ""
+    """what the graph says of the component, for workers whose cards do not"""
+
+
+def place_of(pod: KubeObject, container: str = "") -> Place:
+    """A pod as a place."""
+    metadata = pod["metadata"]
+    told: Mapping[str, str] = metadata.get("labels") or {}
+    types = (told.get(labels.SUB_COMPONENT_TYPE, ""), told.get(labels.COMPONENT_TYPE, ""))
+    return Place(
+        namespace=metadata.get("namespace", ""),
+        pod=metadata["name"],
+        pod_uid=metadata.get("uid", ""),
+        container=container,
+        graph=told.get(labels.GRAPH_DEPLOYMENT_NAME, ""),
+        component=told.get(labels.COMPONENT, ""),
+        worker_type=next((each for each in types if each in ("prefill", "decode")), ""),
+    )
+
+
+def by_address(pods: Iterable[KubeObject]) -> dict[str, Place]:
+    """Places by IP address. Pods that have ended have given theirs back; those of the host's network share one."""
+    found: dict[str, Place] = {}
+    for pod in pods:
+        status = pod.get("status") or {}
+        if status.get("phase") in _ENDED or pod.get("spec", {}).get("hostNetwork"):
+            continue
+        for entry in (status, *(status.get("podIPs") or ())):
+            address = entry.get("podIP") or entry.get("ip")
+            if address:
+                found[address] = place_of(pod)
+    return found
+
+
+def host_of(address: str) -> str:
+    """Host of `10.0.0.7:9999/...`, `[fd00::7]:9999/...` or `http://10.0.0.7:9999/...`; empty where there is none."""
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,146 @@
+"""What of the workers is on the bus: read at the start, so that a restart tells nothing twice, and kept equal after.
+
+An event leaves before STATE remembers it: whoever is stopped in between tells it again, instead of never.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import structlog
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.bus import Bus, EventPublisher, state, streams, subjects
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
+from dynamo_shared.bus.specifications.workers import MODEL, WORKER
+from dynamo_shared.bus.state import Change
+from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.bus.versions import Version
+
+from dynamo_model_discovery.workers.comparing import Entry, Step, View
+
+RESOURCES: tuple[Resource, ...] = (WORKERS, MODELS)
+#: Events that leave before STATE remembers them. A stop in between repeats as many at most.
+CHUNK = 128
+#: Seconds between looks whether events may still be sent at all.
+FLUSH_WITHIN = 5.0
+
+log = structlog.get_logger("dynamo.model-discovery.workers")
+D = TypeVar("D", WorkerData, ServedModelData)
+
+
+class Clock:
+    """Stamps of what is published: versions rise with time, so that they go on rising after a restart."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._last = 0
+
+    def seen(self, version: int) -> None:
+        """STATE has this version."""
+        self._last = max(self._last, version)
+
+    def uid(self) -> str:
+        """One that nothing has had."""
+        return str(uuid.uuid4())
+
+    def version(self) -> int:
+        """Milliseconds since 1970, or one more than the last."""
+        self._last = max(self._last + 1, int(self._now() * 1000))
+        return self._last
+
+    def now(self) -> str:
+        """RFC 3339, whole seconds, as Kubernetes writes creation times."""
+        return datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Publication:
+    """One cluster's workers and models on the bus. `state.run` must run."""
+
+    def __init__(self, bus: Bus, cluster: str, *, now: Callable[[], float] = time.time) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._events = EventPublisher(bus, cluster)
+        self.stamp = Clock(now)
+        self.state = StatePublisher(bus, cluster)
+        self.view = View()
+
+    async def load(self) -> None:
+        """Learns what was published. Waits until the bus answers."""
+        await self.state.load(RESOURCES)
+        self.view = View()
+        filters = [subjects.state_filter(self._cluster, resource.id) for resource in RESOURCES]
+        subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
+        try:
+            async for item in subscription:
+                if isinstance(item, Message):
+                    self._take(item)
+                elif isinstance(item, Restarted):
+                    self.view = View()
+                elif isinstance(item, CaughtUp):
+                    break
+        finally:
+            await subscription.close()
+
+    async def tell(self, steps: Sequence[Step]) -> None:
+        """Brings the bus in line, events first. Waits as long as it is away."""
+        for begin in range(0, len(steps), CHUNK):
+            chunk = steps[begin : begin + CHUNK]
+            for step in chunk:
+                if step.event:
+                    self._events.publish(kind=_kind(step), obj=step.entry.obj, event=step.event, data=step.told)
+            while not await self._events.flush(FLUSH_WITHIN):
+                log.info("news of workers waits for the bus", waiting=self._events.waiting)
+            for step in chunk:
+                self._put(step)
+                self.view.apply(step)
+
+    async def mark(self) -> None:
+        """Says that STATE has all workers and models."""
+        for resource in RESOURCES:
+            await self.state.mark_synced(resource, str(self.stamp.version()))
+
+    def start_over(self) -> None:
+        """Publishes everything again, after STATE was lost. No event: nothing happened to a worker."""
+        self.state.start_over()
+        for resource, entries in ((WORKERS, self.view.workers.values()), (MODELS, self.view.models.values())):
+            for entry in entries:
+                self.state.put(resource, entry.obj)
+
+    def _put(self, step: Step) -> None:
+        entry = step.entry
+        if step.removed:
+            self.state.delete(step.resource, step.key, Version(entry.uid, entry.version, entry.created))
+        else:
+            self.state.put(step.resource, entry.obj, Change.ADDED if entry.generation == 1 else Change.MODIFIED)
+
+    def _take(self, message: Message) -> None:
+        if subjects.parse_synced(message.subject) is not None:
+            return
+        version = state.version_in(message.headers)
+        self.stamp.seen(version.resource_version)
+        if state.is_tombstone(message.headers):
+            return
+        try:
+            _, resource_id, key = subjects.parse_state(message.subject)
+            obj = state.decode_object(message.payload)
+            generation = int(obj["metadata"].get("generation") or 1)
+            if resource_id == WORKERS.id:
+                self.view.workers[key] = _entry(worker_of(obj), version, generation)
+            else:
+                self.view.models[key] = _entry(model_of(obj), version, generation)
+        except (ValueError, KeyError, TypeError) as error:
+            # Of another release, or foreign: it is overwritten, or stays unless its name comes up again.
+            log.warning("unreadable worker in STATE", subject=message.subject, error=str(error))
+
+
+def _entry(data: D, version: Version, generation: int) -> Entry[D]:
+    return Entry(data, version.uid, version.resource_version, version.created, generation)
+
+
+def _kind(step: Step) -> str:
+    return WORKER if step.resource == WORKERS else MODEL

@@ -1,0 +1,80 @@
+"""Which models the workers serve together, and whether requests can be answered. Pure.
+
+The rules are those by which Dynamo's frontend finds a model ready: within one Dynamo namespace, for the workers of a
+model, each worker's `needs` are met by worker types that are there. Workers of releases without worker types cannot be
+told apart, so that one of them is enough.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.discovered import ModelCard, ServedModelData, WorkerData
+
+
+class _Group(NamedTuple):
+    """Workers that serve a model together."""
+
+    namespace: str
+    dynamo_namespace: str
+    model: str
+
+
+class _Member(NamedTuple):
+    worker: WorkerData
+    card: ModelCard
+
+    @property
+    def type(self) -> str:
+        return self.card.worker_type or self.worker.role
+
+
+def served(workers: Iterable[WorkerData]) -> dict[ObjectKey, ServedModelData]:
+    """All models that a worker has, available or not."""
+    groups: dict[_Group, list[_Member]] = defaultdict(list)
+    for worker in workers:
+        for card in worker.models:
+            groups[_Group(worker.namespace, worker.dynamo_namespace, card.name)].append(_Member(worker, card))
+    models = (
+        _model(group, sorted(members, key=lambda member: member.worker.name), groups)
+        for group, members in groups.items()
+    )
+    return {ObjectKey(model.namespace, model.name): model for model in models}
+
+
+def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_Member]]) -> ServedModelData:
+    cards = [member.card for member in members]
+    base = next((card.base_model for card in cards if card.base_model), "")
+    # An adapter's partners are those of its base model: a prefill worker need not have it.
+    partners = groups.get(group._replace(model=base), []) if base else []
+    legacy = any(not card.worker_type for card in cards)
+    missing = set() if legacy else _missing(cards, {member.type for member in [*members, *partners]})
+    return ServedModelData(
+        name=f"{group.dynamo_namespace}/{group.model}",
+        namespace=group.namespace,
+        model=group.model,
+        base_model=base,
+        lora=any(card.lora for card in cards),
+        dynamo_namespace=group.dynamo_namespace,
+        graph_deployment=next(
+            (member.worker.graph_deployment for member in members if member.worker.graph_deployment), ""
+        ),
+        available=not missing,
+        missing=sorted(missing),
+        workers=dict(sorted(Counter(member.type for member in members).items())),
+        # A prefill worker takes no requests of clients, and says so by an empty type.
+        model_type=next((card.model_type for card in cards if card.model_type and card.worker_type != "prefill"), ""),
+        context_length=min((card.context_length for card in cards if card.context_length), default=0),
+    )
+
+
+def _missing(cards: Iterable[ModelCard], present: set[str]) -> set[str]:
+    missing: set[str] = set()
+    for card in cards:
+        alternatives = [set(need.split("+")) for need in card.needs]
+        if alternatives and not any(types <= present for types in alternatives):
+            missing |= set().union(*alternatives) - present
+    return missing

@@ -1,0 +1,7 @@
+"""Where Dynamo keeps its records. A source reads, parses, and says what it has; what it means is for others to say."""
+
+from __future__ import annotations
+
+from dynamo_model_discovery.workers.sources.base import Source
+
+__all__ = ["Source"]

@@ -1,0 +1,87 @@
+"""What a source of records does, and what those that have keys and values share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import structlog
+
+from dynamo_model_discovery.workers.assembling import Found
+from dynamo_model_discovery.workers.records import Record, UnreadableError, parse
+
+log = structlog.get_logger("dynamo.model-discovery.workers")
+
+
+class Source(Protocol):
+    """One place of records. `run` must run."""
+
+    @property
+    def name(self) -> str:
+        """etcd, kubernetes or file."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has been read completely; what it does not have is then gone."""
+
+    @property
+    def trouble(self) -> str:
+        """Why what it has may be out of date; empty where it is not."""
+
+    @property
+    def unreadable(self) -> int:
+        """Records that it has and that cannot be read."""
+
+    def found(self) -> Iterable[Found]:
+        """Its records."""
+
+    def unseen_pods(self) -> Iterable[tuple[str, str]]:
+        """Namespace and name of pods that are ready, and whose records cannot be read."""
+
+    async def run(self) -> None:
+        """Read for ever."""
+
+
+class RecordTable:
+    """Records by key, as keys and values come and go."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._found: dict[str, Found] = {}
+        self._unreadable: dict[str, str] = {}
+
+    @property
+    def unreadable(self) -> int:
+        """Keys that could not be read, and values of which only the key could."""
+        return len(self._unreadable)
+
+    def found(self) -> Iterable[Found]:
+        """All records."""
+        return self._found.values()
+
+    def take(self, changes: Mapping[str, bytes | None]) -> None:
+        """Keys that were written, or are gone (None)."""
+        for key, value in changes.items():
+            if value is None:
+                self._found.pop(key, None)
+                self._unreadable.pop(key, None)
+            else:
+                self._put(key, value)
+
+    def _put(self, key: str, value: bytes) -> None:
+        record: Record | None = None
+        trouble = ""
+        try:
+            record = parse(key, value)
+        except UnreadableError as error:
+            trouble = str(error)
+        if record is not None:
+            self._found[key] = Found(self._source, record)
+            trouble = "its value cannot be read" if record.damaged else ""
+        else:
+            self._found.pop(key, None)
+        if not trouble:
+            self._unreadable.pop(key, None)
+        elif self._unreadable.get(key) != trouble:
+            self._unreadable[key] = trouble
+            log.warning("unreadable discovery record", source=self._source, key=key[:512], error=trouble)

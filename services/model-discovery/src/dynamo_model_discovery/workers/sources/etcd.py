@@ -1,0 +1,61 @@
+"""Records in Dynamo's own etcd: `v1/instances/` and `v1/mdc/`, each key bound to its process's lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from dynamo_shared.leases.follow import EtcdOptions, PrefixFollower
+
+from dynamo_model_discovery.workers.assembling import ETCD, Found
+from dynamo_model_discovery.workers.records import CARDS, INSTANCES
+from dynamo_model_discovery.workers.sources.base import RecordTable
+
+ROOT = "v1/"
+
+
+class EtcdSource:
+    """Follows the two prefixes. Read only, and another etcd than the platform's own as a rule."""
+
+    name = ETCD
+
+    def __init__(self, options: EtcdOptions, changed: Callable[[], None], *, root: str = ROOT) -> None:
+        self._root = root
+        self._changed = changed
+        self._table = RecordTable(ETCD)
+        self._followers: Sequence[PrefixFollower] = [
+            PrefixFollower(options, f"{root}{kind}/", self._take) for kind in (INSTANCES, CARDS)
+        ]
+
+    @property
+    def ready(self) -> bool:
+        """Whether both prefixes have been read."""
+        return all(follower.complete for follower in self._followers)
+
+    @property
+    def trouble(self) -> str:
+        """Why etcd cannot be read just now."""
+        return next((follower.trouble for follower in self._followers if follower.trouble), "")
+
+    @property
+    def unreadable(self) -> int:
+        """Records that cannot be read."""
+        return self._table.unreadable
+
+    def found(self) -> Iterable[Found]:
+        """All records."""
+        return self._table.found()
+
+    def unseen_pods(self) -> Iterable[tuple[str, str]]:
+        """None: a damaged record's key tells whose it is."""
+        return ()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for follower in self._followers:
+                tasks.create_task(follower.run(), name=f"follow-{follower.prefix}")
+
+    def _take(self, changes: Mapping[str, bytes | None]) -> None:
+        self._table.take({key.removeprefix(self._root): value for key, value in changes.items()})
+        self._changed()

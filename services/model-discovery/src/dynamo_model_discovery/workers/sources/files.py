@@ -1,0 +1,135 @@
+"""Records in files (`DYN_FILE_KV`), for development and tests: `v1/<kind>/<percent-encoded key>`.
+
+A process touches its files every few seconds. One that was killed leaves them behind until another process removes what is
+older than the reference's ten seconds; we do not wait for that, and remove nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from dynamo_model_discovery.workers.assembling import FILE, Found
+from dynamo_model_discovery.workers.records import CARDS, INSTANCES, LARGEST_VALUE
+from dynamo_model_discovery.workers.sources.base import RecordTable
+
+#: Seconds between looks.
+INTERVAL = 0.5
+#: Seconds that a file which nobody touches counts: the reference's.
+LIFETIME = 10.0
+MOST_FILES = 10_000
+_TEMPORARY = ".tmp_"
+
+
+class _Seen(NamedTuple):
+    changed: int
+    """mtime in nanoseconds"""
+    size: int
+
+
+class FileSource:
+    """Looks at a directory every half second."""
+
+    name = FILE
+
+    def __init__(
+        self,
+        directory: Path,
+        changed: Callable[[], None],
+        *,
+        interval: float = INTERVAL,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._directory = directory
+        self._changed = changed
+        self._interval = interval
+        self._now = now
+        self._table = RecordTable(FILE)
+        self._seen: dict[Path, _Seen] = {}
+        self._values: dict[str, bytes] = {}
+        self.ready = False
+        self.trouble = ""
+
+    @property
+    def unreadable(self) -> int:
+        """Records that cannot be read."""
+        return self._table.unreadable
+
+    def found(self) -> Iterable[Found]:
+        """All records."""
+        return self._table.found()
+
+    def unseen_pods(self) -> Iterable[tuple[str, str]]:
+        """None: a damaged record's key tells whose it is."""
+        return ()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self._interval)
+
+    async def look(self) -> None:
+        """Look once."""
+        try:
+            alive = await asyncio.to_thread(self._read)
+        except OSError as error:
+            trouble = f"{error.filename or self._directory}: {error.strerror or error}"
+            if trouble != self.trouble:
+                self.trouble = trouble
+                self._changed()
+            return
+        differing: dict[str, bytes | None] = dict.fromkeys(self._values.keys() - alive.keys())
+        differing |= {key: value for key, value in alive.items() if self._values.get(key) != value}
+        news = not self.ready or bool(self.trouble)
+        self._values, self.ready, self.trouble = alive, True, ""
+        if differing or news:
+            self._table.take(differing)
+            self._changed()
+
+    def _read(self) -> dict[str, bytes]:
+        """Keys and values of the files that are alive. In a thread of its own."""
+        alive: dict[str, bytes] = {}
+        seen: dict[Path, _Seen] = {}
+        oldest = self._now() - LIFETIME
+        for kind in (INSTANCES, CARDS):
+            for path, status in _files(self._directory / "v1" / kind):
+                if status.st_mtime < oldest:
+                    continue
+                key = f"{kind}/{unquote(path.name)}"
+                seen[path] = now = _Seen(status.st_mtime_ns, status.st_size)
+                known = self._values.get(key)
+                try:
+                    alive[key] = known if known is not None and self._seen.get(path) == now else _value(path)
+                except FileNotFoundError:
+                    del seen[path]
+        self._seen = seen
+        return alive
+
+
+def _files(directory: Path) -> list[tuple[Path, os.stat_result]]:
+    found: list[tuple[Path, os.stat_result]] = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if len(found) == MOST_FILES:
+                    break
+                try:
+                    if not entry.name.startswith(_TEMPORARY) and entry.is_file(follow_symlinks=False):
+                        found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+                except FileNotFoundError:
+                    continue
+    except FileNotFoundError:  # the first process makes it
+        return []
+    return found
+
+
+def _value(path: Path) -> bytes:
+    with path.open("rb") as file:
+        value = file.read(LARGEST_VALUE + 1)
+    return value if len(value) <= LARGEST_VALUE else b""

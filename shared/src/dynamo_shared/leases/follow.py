@@ -1,0 +1,191 @@
+"""A prefix of somebody else's etcd, read only: its content in memory, kept fresh by a watch.
+
+`view.PrefixView` is for our own few dozen keys, read anew at each hint. Here there may be thousands with values of
+kilobytes: they are read in pages, changes are taken from the watch, and all is read again whenever the watch broke, was
+compacted, and now and then. Values that are longer than any of use are kept as empty ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import structlog
+from etcd3 import etcdrpc
+
+from dynamo_shared.leases.channel import Channel, EtcdOptions
+from dynamo_shared.leases.client import end_of
+from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdUnavailableError
+
+__all__ = ["EtcdOptions", "PrefixFollower"]
+
+#: Seconds after which all is read again although nothing broke.
+REREAD_EVERY = 60.0
+#: Keys of one request; fewer where values are so large that a page does not fit into a message of gRPC (4 MiB).
+PAGE = 256
+#: Keys that are held at most. More are a mistake in the prefix, or in whoever writes there.
+MOST_KEYS = 50_000
+#: Bytes of a value that are kept.
+LARGEST_VALUE = 256 * 1024
+#: Pause before a watch that broke is made again, in seconds, with jitter; doubled each time up to the second.
+RECONNECT_PAUSE = 0.5
+LONGEST_PAUSE = 5.0
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class Change(NamedTuple):
+    """A key that was written or deleted (None)."""
+
+    key: str
+    value: bytes | None
+
+
+class PrefixFollower:
+    """Follows a prefix. `run` must run; `listener` is called after each change with the keys that differ."""
+
+    def __init__(
+        self,
+        options: EtcdOptions,
+        prefix: str,
+        listener: Callable[[Mapping[str, bytes | None]], None],
+        *,
+        reread_every: float = REREAD_EVERY,
+        page: int = PAGE,
+        most_keys: int = MOST_KEYS,
+    ) -> None:
+        self.prefix = prefix
+        self._options = options
+        self._listener = listener
+        self._reread_every = reread_every
+        self._page = page
+        self._most_keys = most_keys
+        self._content: dict[str, bytes] = {}
+        self.complete = False
+        """Whether the content has been read; it stays so while etcd is away, being what is known."""
+        self.trouble = ""
+        """Why the content is not fresh, in words without secrets."""
+
+    @property
+    def content(self) -> Mapping[str, bytes]:
+        """Keys and values, as last read."""
+        return self._content
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        channel = Channel(self._options)
+        pause = RECONNECT_PAUSE
+        try:
+            while True:
+                try:
+                    revision, content = await self._read(channel)
+                    self._replace(content)
+                    pause = RECONNECT_PAUSE
+                    # From the revision after the reading, so that nothing in between is missed.
+                    await self._watch(channel, revision + 1)
+                except CompactedError:
+                    continue
+                except EtcdError as error:
+                    self._troubled(str(error))
+                    await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+                    pause = min(pause * 2, LONGEST_PAUSE)
+        finally:
+            await channel.close()
+
+    async def _read(self, channel: Channel) -> tuple[int, dict[str, bytes]]:
+        """Everything, as of one revision."""
+        start, end = self.prefix.encode(), end_of(self.prefix.encode())
+        revision, limit, content = 0, self._page, dict[str, bytes]()
+        while True:
+            request = etcdrpc.RangeRequest(key=start, range_end=end, limit=limit, revision=revision)
+            try:
+                answer = await channel.call(etcdrpc.KVStub, "Range", request)
+            except EtcdUnavailableError as error:
+                if limit == 1 or _TOO_LARGE not in str(error):
+                    raise
+                limit = max(1, limit // 8)
+                continue
+            revision = revision or answer.header.revision
+            content |= {_text(kv.key): _kept(kv.value) for kv in answer.kvs}
+            if len(content) > self._most_keys:
+                raise EtcdError(f"{channel.endpoint}: more than {self._most_keys} keys begin with {self.prefix}")
+            if not answer.more:
+                return revision, content
+            start = answer.kvs[-1].key + b"\0"
+
+    async def _watch(self, channel: Channel, start: int) -> None:
+        """Take in changes until it is time to read again."""
+        try:
+            async with asyncio.timeout(self._reread_every), _watching(channel, self.prefix, start) as batches:
+                async for changes in batches:
+                    self._take(changes)
+        except TimeoutError:
+            return
+
+    def _replace(self, content: dict[str, bytes]) -> None:
+        before, self._content = self._content, content
+        differing: dict[str, bytes | None] = dict.fromkeys(before.keys() - content.keys())
+        differing |= {key: value for key, value in content.items() if before.get(key) != value}
+        news = bool(self.trouble) or not self.complete
+        self.complete, self.trouble = True, ""
+        if differing or news:
+            self._listener(differing)
+
+    def _take(self, changes: Iterator[Change]) -> None:
+        differing: dict[str, bytes | None] = {}
+        for change in changes:
+            if change.value is None:
+                self._content.pop(change.key, None)
+            else:
+                self._content[change.key] = change.value
+            differing[change.key] = change.value
+        if len(self._content) > self._most_keys:
+            raise EtcdError(f"more than {self._most_keys} keys begin with {self.prefix}")
+        if differing:
+            self._listener(differing)
+
+    def _troubled(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            log.warning("prefix not followed", prefix=self.prefix, error=trouble)
+            self.trouble = trouble
+            self._listener({})
+
+
+@asynccontextmanager
+async def _watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Iterator[Change]]]:
+    key = prefix.encode()
+    create = etcdrpc.WatchCreateRequest(
+        key=key, range_end=end_of(key), start_revision=start, progress_notify=True, fragment=True
+    )
+    request = etcdrpc.WatchRequest(create_request=create)
+    async with channel.stream(etcdrpc.WatchStub, "Watch", request) as answers:
+        yield _batches(answers)
+
+
+async def _batches(answers: AsyncIterator[Any]) -> AsyncIterator[Iterator[Change]]:
+    async for answer in answers:
+        if answer.compact_revision:
+            raise CompactedError(f"revisions before {answer.compact_revision} are gone")
+        if answer.canceled:
+            raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
+        yield (
+            Change(_text(event.kv.key), None if event.type == _DELETE else _kept(event.kv.value))
+            for event in answer.events
+        )
+
+
+#: gRPC's words for a page that does not fit into a message.
+_TOO_LARGE = "larger than max"
+#: mvccpb.Event.EventType.DELETE
+_DELETE = 1
+
+
+def _text(key: bytes) -> str:
+    return key.decode(errors="replace")
+
+
+def _kept(value: bytes) -> bytes:
+    return value if len(value) <= LARGEST_VALUE else b""
