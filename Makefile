@@ -84,7 +84,7 @@ lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -106,6 +106,9 @@ bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator on 
 
 bench-plan: $(STAMP) ## Policies over the same traffic: requests within targets, GPU-hours, scaling events.
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
+
+bench-models: programs ## N=1000 workers that take 50 ms for a request load an adapter.
+	@$(BIN)/python -m tests.benchmarks.models $(if $(filter command line,$(origin N)),-n $(N)) $(ARGS)
 
 conformance: programs ## CASES=DIR of recorded cases: our objects against the reference operator's, on a real API server.
 	@$(BIN)/python -m tests.conformance.run $(or $(CASES),../shared/conformance/cases/deployments) $(ARGS)

@@ -27,7 +27,7 @@ async def settle(
             await _unload(api, standing, listing, name)
             unloaded = True
         standing.stale.discard(name)
-    if unloaded:
+    if unloaded and adapter is not None:
         listing = await api.listing(worker.url)
     if standing.version != version:
         return None
