@@ -1,7 +1,7 @@
 """Tells the output ConfigMap of a request how its profiling goes. Runs in the profiling pod, by the standard library alone.
 
-Its source is the command of a container that ends after the profiler's: it follows the status file, and on SIGTERM, which
-comes when the profiler has ended, it hands over what the profiler wrote. The ConfigMap is that of the reference (operator
+Its source is the command of a container that ends after the profiler's: it follows the status file, and hands over what the
+profiler wrote when that says that it is done, and once more on SIGTERM, which comes when the profiler has ended. The ConfigMap is that of the reference (operator
 behaviour, section 7.5), with keys phase, message, profiler_status, profiler_error, and the files of the profiler by name.
 """
 
@@ -119,8 +119,10 @@ def main() -> int:
     told: dict[str, str] = {}
     while not ended.wait(POLL):
         now = progress()
-        if now != told and any(now.values()) and deliver(now, 1):
-            told = now
+        if now != told and any(now.values()):
+            # Its last word is told with all that belongs to it, whether or not the signal is heard.
+            over = now["profiler_status"] in ("success", "failed")
+            told = now if deliver(results() if over else now, 1) else told
     return 0 if deliver(results(), 6) else 1
 
 

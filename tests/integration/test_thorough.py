@@ -1,0 +1,154 @@
+"""Thorough profiling: the Job on a real API server, and its relay as a real process with the rights of the Job's account."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from dynamo_planner.profiling.results import ProfilingRequest, ProfilingResult
+from dynamo_planner.requests.thorough import names
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, JOBS, ObjectKey
+from dynamo_shared.kube import KubeClient
+
+from .platform import eventually
+from .test_requests import Played, candidate, conditions, create, planning, request, status_of, until_phase
+
+KubeObject = dict[str, Any]
+#: No node has it: the Job's pod waits, and the test plays the profiler.
+NOWHERE = {"profilingJob": {"template": {"spec": {"nodeSelector": {"no-such": "node"}}}}}
+RESULT = "kind: DynamoGraphDeployment\n"
+
+
+def read(asked: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
+    assert data["final_config.yaml"] == RESULT
+    best = candidate(asked)
+    return ProfilingResult(selected=best, pareto=(best,), source="thorough")
+
+
+@asynccontextmanager
+async def relaying(
+    kubeconfig: Path, kubectl: Path, kube: KubeClient, namespace: str, folder: Path
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The relay of a request's Job, run here as the kubelet would: with its command, variables and account."""
+    job = await kube.get(JOBS, ObjectKey(namespace, "profile-qwen"))
+    (relay,) = job["spec"]["template"]["spec"]["initContainers"]
+    account = folder / "account"
+    server = urlsplit(mount_account(kubeconfig, account, await _token(kubeconfig, kubectl, namespace)))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *relay["command"][1:],
+        env={
+            **{each["name"]: each["value"] for each in relay["env"]},
+            "KUBERNETES_SERVICE_HOST": server.hostname or "",
+            "KUBERNETES_SERVICE_PORT": str(server.port),
+            "RELAY_ACCOUNT_DIR": str(account),
+            "RELAY_OUTPUT_DIR": str(folder),
+            "RELAY_POLL_SECONDS": "0.1",
+        },
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def _token(kubeconfig: Path, kubectl: Path, namespace: str) -> str:
+    command = ("--kubeconfig", str(kubeconfig), "-n", namespace, "create", "token", names.SERVICE_ACCOUNT)
+    process = await asyncio.create_subprocess_exec(str(kubectl), *command, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    return out.decode().strip()
+
+
+def mount_account(kubeconfig: Path, folder: Path, token: str) -> str:
+    """The files of an account, as the kubelet mounts them; the address of the API server."""
+    cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
+    authority = cluster.get("certificate-authority-data")
+    content = base64.b64decode(authority) if authority else Path(cluster["certificate-authority"]).read_bytes()
+    folder.mkdir()
+    (folder / "ca.crt").write_bytes(content)
+    (folder / "token").write_text(token)
+    return str(cluster["server"])
+
+
+def profiler_says(folder: Path, **fields: str) -> None:
+    text = "".join(f'{name}: "{value}"\n' for name, value in fields.items())
+    (folder / "profiler_status.yaml").write_text(text)
+
+
+@pytest.fixture
+async def measuring(  # noqa: PLR0917 - fixtures
+    control_plane, programs, nats_server, kube, namespace, tmp_path
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A request whose Job is there, and its relay."""
+    async with planning(control_plane, nats_server, namespace, Played(), read):
+        await create(kube, request(namespace, searchStrategy="thorough", overrides=NOWHERE, autoApply=False))
+        status = await until_phase(kube, namespace, "Profiling")
+        assert status["profilingJobName"] == "profile-qwen"
+        kubectl = await programs.obtain("kubectl")
+        async with relaying(control_plane.kubeconfig, kubectl, kube, namespace, tmp_path) as process:
+            yield process
+
+
+async def ends(process: asyncio.subprocess.Process) -> None:
+    """The profiler has ended: Kubernetes ends the sidecar."""
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+
+
+async def test_steps_and_the_result_come_through_the_relay(measuring, kube, namespace, tmp_path):
+    profiler_says(tmp_path, phase="SweepingDecode", status="running", message="4 of 9 decode engines")
+
+    async def sweeping() -> bool:
+        return (await status_of(kube, namespace)).get("profilingPhase") == "SweepingDecode"
+
+    await eventually(sweeping, "the profiler's step is in the status")
+    (tmp_path / "final_config.yaml").write_text(RESULT)
+    profiler_says(tmp_path, phase="Done", status="success", message="done")
+    await ends(measuring)
+    status = await until_phase(kube, namespace, "Ready")
+    assert status["profilingResults"]["source"] == "thorough"
+    assert conditions(status)["Profiling"] == ("True", "ProfilingCompleted")
+    output = await kube.get(CONFIG_MAPS, ObjectKey(namespace, "dgdr-output-qwen"))
+    assert output["metadata"]["ownerReferences"][0]["kind"] == "DynamoGraphDeploymentRequest"
+    assert output["data"]["profiler_status"] == "success"
+
+
+async def test_the_profilers_failure_is_the_requests(measuring, kube, namespace, tmp_path):
+    profiler_says(tmp_path, phase="SweepingPrefill", status="failed", error="no candidate fits into 46068 MiB")
+    status = await until_phase(kube, namespace, "Failed")
+    assert conditions(status)["Profiling"] == ("False", "SweepingPrefillFailed")
+    assert conditions(status)["Succeeded"] == ("False", "SweepingPrefillFailed")
+    assert "no candidate fits into 46068 MiB" in status["conditions"][-1]["message"]
+
+
+async def test_a_job_that_is_deleted_ends_its_request(measuring, kube, namespace):
+    await kube.delete(JOBS, ObjectKey(namespace, "profile-qwen"))
+    status = await until_phase(kube, namespace, "Failed")
+    assert conditions(status)["Profiling"] == ("False", "JobDeleted")
+
+
+async def test_a_job_goes_with_its_request(measuring, kube, namespace):
+    found = await kube.get(JOBS, ObjectKey(namespace, "profile-qwen"))
+    owner = found["metadata"]["ownerReferences"][0]
+    stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "qwen"))
+    assert (owner["uid"], owner["controller"]) == (stored["metadata"]["uid"], True)
+
+
+async def test_a_pod_without_a_node_is_told_of(measuring, kube, namespace):
+    async def told() -> bool:
+        found = (await status_of(kube, namespace))["conditions"]
+        return any("the profiling pod is not scheduled" in entry["message"] for entry in found)
+
+    await eventually(told, "what holds the pod up is in the status", 40)
