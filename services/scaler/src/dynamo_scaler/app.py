@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
 from dynamo_shared.api.conditions import find
@@ -24,8 +24,9 @@ from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import CONFLICT, SYNCED
 from dynamo_scaler.adapters.writers import Turns
 from dynamo_scaler.autoscaling.owning import Autoscalers
+from dynamo_scaler.commands.service import ScaleCommands
 from dynamo_scaler.events import Reporter
-from dynamo_scaler.metrics import AdapterMetrics
+from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
 from dynamo_scaler.routing import Concern, Pace, Task
@@ -49,15 +50,16 @@ class ScalerService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        metrics = AdapterMetrics(context.metrics.registry)
+        metrics, decisions = AdapterMetrics(context.metrics.registry), DecisionMetrics(context.metrics.registry)
         try:
-            await _Scaler(context, metrics).serve()
+            await _Scaler(context, metrics, decisions).serve()
         finally:
             metrics.close()
+            decisions.close()
 
 
 class _Scaler(Controller[Task]):
-    def __init__(self, context: ServiceContext, metrics: AdapterMetrics) -> None:
+    def __init__(self, context: ServiceContext, metrics: AdapterMetrics, decisions: DecisionMetrics) -> None:
         super().__init__(context, NAME, READS)
         pods.index(self.cache)
         adapters.index(self.cache)
@@ -76,6 +78,26 @@ class _Scaler(Controller[Task]):
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
             Concern.ADAPTERS: self._adapters.reconcile,
         }
+        self._commands = ScaleCommands(
+            context,
+            self.kube,
+            self.cache,
+            self.recorder,
+            self.publisher,
+            metrics=decisions,
+            is_elsewhere=self.is_held,
+            ownership=self.ownership,
+        )
+
+    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        return {"scale-commands": self._commands.run()}
+
+    def synced(self) -> None:
+        self._commands.synced()
+
+    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        del key
+        self._commands.changed(resource, old, new)
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None

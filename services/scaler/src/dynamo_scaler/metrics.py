@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class AdapterMetrics:
@@ -34,4 +36,37 @@ class AdapterMetrics:
     def close(self) -> None:
         """The service ends: its process may run it again."""
         for each in (self._scalings, self._conflicts):
+            self._registry.unregister(each)
+
+
+class DecisionMetrics:
+    """Figures of decisions about scale commands."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._decisions = Counter(
+            "dynamo_scaler_decisions",
+            "Decisions about scale commands, by the event that tells of them and reason.",
+            ["event", "reason"],
+            registry=registry,
+        )
+        self._budgets = Gauge(
+            "dynamo_scaler_budget_gpus",
+            "GPUs of all wanted replicas that a budget counts, as of the last decision that concerned it.",
+            ["budget"],
+            registry=registry,
+        )
+
+    def decided(self, event: str, reason: str) -> None:
+        """A decision was made."""
+        self._decisions.labels(event, reason).inc()
+
+    def budgets(self, gpus: Mapping[str, int]) -> None:
+        """GPUs by budget."""
+        for name, count in gpus.items():
+            self._budgets.labels(name).set(count)
+
+    def close(self) -> None:
+        """The service ends: its process may run it again."""
+        for each in (self._decisions, self._budgets):
             self._registry.unregister(each)

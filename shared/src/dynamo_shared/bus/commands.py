@@ -218,7 +218,9 @@ class CommandConsumer:
         verb = subjects.parse_command(message.subject).verb
         try:
             spec, handler = self._handlers[verb]
-            command = cloudevents.decode(message.payload)
+            # Who may ask for what is a matter of subjects, so the subject says where it is meant, whatever the sender wrote.
+            place = cloudevents.source(self._cluster, subjects.parse_command(message.subject).namespace)
+            command = msgspec.structs.replace(cloudevents.decode(message.payload), source=place)
             data = fit(command.data, spec.data)
         except (KeyError, ValueError) as error:
             reason = "UnknownCommand" if isinstance(error, KeyError) else "InvalidCommand"

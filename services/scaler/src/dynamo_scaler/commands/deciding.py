@@ -9,7 +9,7 @@ from enum import StrEnum
 from dynamo_shared.api.gpu_budget import Fit
 from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
 
-from dynamo_scaler.budgets.intents import OpenIntent
+from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import Pool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, Settlement, settle
@@ -56,6 +56,8 @@ class Decision:
     verdicts: Sequence[Verdict]
     #: Of others that the request was paired with.
     partners: Sequence[Verdict] = ()
+    #: Theirs.
+    intents: Mapping[PoolKey, Intent] = field(default_factory=dict)
     figures: Sequence[BudgetFigures] = field(default=())
 
     @property
@@ -75,27 +77,46 @@ def decide(wanted: Mapping[PoolKey, int], world: World) -> Decision:
     changes = {each.pool.key: each.allowed for each in verdicts if each.changes}
     settlement = settle(world.accounts, changes, partners)
     waiting = [each for each in verdicts if each.held]
+
+    def nothing_done(outcome: Outcome, reason: str, message: str) -> Decision:
+        return Decision(outcome, reason, message, verdicts, figures=settlement.figures)
+
     if not settlement.allowed:
         in_full = {each.pool.key: each.wanted for each in verdicts if each.wanted != each.pool.current}
         if waiting and settle(world.accounts, in_full, partners).allowed:
             # Half of it would breach a budget that the whole does not: it waits for its other half.
-            return Decision(Outcome.HOLD, waiting[0].reason, _held(waiting), verdicts, (), settlement.figures)
-        reason, message = _breach(settlement)
-        return Decision(Outcome.REFUSE, reason, message, verdicts, (), settlement.figures)
+            return nothing_done(Outcome.HOLD, waiting[0].reason, _held(waiting))
+        return nothing_done(Outcome.REFUSE, *_breach(settlement))
     if changes:
-        paired = [verdict for each, verdict in offered if each.key in settlement.partners]
-        every = [each for each in verdicts if each.changes]
-        done = "; ".join([_change(each) for each in every] + [_change(each, whole=True) for each in paired])
-        rest = [each for each in verdicts if each.held or (each.reason and not each.changes)]
-        message = "; ".join([done, *(_why(each) for each in rest), *_advice(world, settlement.changes)])
-        return Decision(Outcome.APPLY, PAIRED if paired else APPLIED, message, verdicts, paired, settlement.figures)
+        return _applied(world, verdicts, offered, settlement)
     if waiting:
-        return Decision(Outcome.HOLD, waiting[0].reason, _held(waiting), verdicts, (), settlement.figures)
+        return nothing_done(Outcome.HOLD, waiting[0].reason, _held(waiting))
     bound = [each for each in verdicts if each.reason]
     if bound:
-        return Decision(Outcome.REFUSE, bound[0].reason, "; ".join(map(_why, bound)), verdicts, (), settlement.figures)
+        return nothing_done(Outcome.REFUSE, bound[0].reason, _held(bound))
     so = ", ".join(f"{each.pool.key.component} {each.pool.current}" for each in verdicts)
-    return Decision(Outcome.NOTHING, UNCHANGED, f"it is so already: {so}", verdicts, (), settlement.figures)
+    return nothing_done(Outcome.NOTHING, UNCHANGED, f"it is so already: {so}")
+
+
+def _applied(
+    world: World,
+    verdicts: Sequence[Verdict],
+    offered: Sequence[tuple[OpenIntent, Verdict]],
+    settlement: Settlement,
+) -> Decision:
+    paired = {each.key: (each.intent, verdict) for each, verdict in offered if each.key in settlement.partners}
+    partners = [verdict for _, verdict in paired.values()]
+    done = [_change(each) for each in verdicts if each.changes] + [_change(each, whole=True) for each in partners]
+    rest = [_why(each) for each in verdicts if each.held or (each.reason and not each.changes)]
+    return Decision(
+        Outcome.APPLY,
+        PAIRED if paired else APPLIED,
+        "; ".join([*done, *rest, *_advice(world, settlement.changes)]),
+        verdicts,
+        partners,
+        {key: intent for key, (intent, _) in paired.items()},
+        settlement.figures,
+    )
 
 
 def _offered(world: World, wanted: Mapping[PoolKey, int]) -> list[tuple[OpenIntent, Verdict]]:

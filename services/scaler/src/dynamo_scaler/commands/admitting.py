@@ -1,0 +1,111 @@
+"""Whether a command may be decided about at all, and what of it has been done before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.bus.commands import CommandRefusedError
+
+from dynamo_scaler.budgets import intents
+from dynamo_scaler.budgets.ledger import is_managed
+from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.commands.asking import Ask
+from dynamo_scaler.commands.picture import Picture
+from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.targets import resolve
+from dynamo_scaler.commands.writing import Writer
+
+KubeObject = dict[str, Any]
+
+NOT_FOUND, NOT_MANAGED, STALE_GENERATION = "NotFound", "NotManaged", "StaleGeneration"
+SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request, read against the graph as it is."""
+
+    graph: KubeObject
+    pools: Mapping[PoolKey, Pool]
+    #: Replicas asked for, by pool, of what has not been done yet.
+    wanted: Mapping[PoolKey, int]
+    #: What this very command did before: it was delivered again.
+    done: Mapping[PoolKey, Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Reads commands. `is_elsewhere` says whether another platform looks after a namespace."""
+
+    picture: Picture
+    writer: Writer
+    is_elsewhere: Callable[[str], bool]
+
+    async def admit(self, ask: Ask) -> Admitted:
+        """What a command asks for. CommandRefusedError where that can never be done, or not by us."""
+        graph = await self._graph(ask)
+        pools = {pool.key: pool for pool in self.picture.pools(graph)}
+        wanted = resolve(ask.targets, list(pools.values()))
+        done: dict[PoolKey, Record] = {}
+        for key in wanted:
+            record = self.picture.record(pools[key])
+            if record is not None and record.did(ask.command):
+                done[key] = record
+                continue
+            self._refuse_older(ask, key, record, intents.read(graph).get(key.component))
+            scaler = self.picture.autoscaler(pools[key])
+            if scaler:
+                raise CommandRefusedError(
+                    AUTOSCALED,
+                    f"{key.component} is scaled by {scaler}, which would undo this: change its bounds, or remove it",
+                )
+        return Admitted(graph, pools, {key: n for key, n in wanted.items() if key not in done}, done)
+
+    async def _graph(self, ask: Ask) -> KubeObject:
+        key = ask.graph
+        if not is_managed(key, self.picture.settings.managed):
+            raise CommandRefusedError(
+                NOT_MANAGED, f"{key} is not among platform.scaler.managed: it is not scaled by commands"
+            )
+        if self.is_elsewhere(key.namespace):
+            raise CommandRefusedError(NOT_MANAGED, f"namespace {key.namespace} is looked after by another platform")
+        graph = self.picture.graph(key)
+        if graph is None or graph["metadata"]["generation"] < ask.expected_generation:
+            # The news of it may still be on its way to us.
+            await self.writer.read_again(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            graph = self.picture.graph(key)
+        if graph is None:
+            raise CommandRefusedError(NOT_FOUND, f"there is no DynamoGraphDeployment {key}, or it is being deleted")
+        generation = graph["metadata"]["generation"]
+        if ask.expected_generation and generation != ask.expected_generation:
+            raise CommandRefusedError(
+                STALE_GENERATION,
+                f"{key} is at generation {generation}, not {ask.expected_generation}: look at it again, and decide anew",
+            )
+        return graph
+
+    def _refuse_older(self, ask: Ask, key: PoolKey, *later: Record | intents.Intent | None) -> None:
+        """Commands that are retried may arrive behind newer ones of the same sender, whose one clock tells them apart."""
+        for each in later:
+            if each is not None and ask.requester and each.requester == ask.requester and _before(ask.sent, each.sent):
+                raise CommandRefusedError(
+                    SUPERSEDED,
+                    f"{key.component}: a newer command of {ask.requester} asked for {each.replicas} replicas",
+                )
+
+
+def _before(one: str, other: str) -> bool:
+    """Whether a time is before another; times that cannot be read are not."""
+    try:
+        return _moment(one) < _moment(other)
+    except ValueError:
+        return False
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,47 @@
+"""Commands that were answered before, so that the same command again gives the same answer, and acts no second time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import msgspec
+from dynamo_shared.bus import Bus, CommandResult, cloudevents, streams, subjects
+from dynamo_shared.bus.commands import Answered, CommandRefusedError
+from dynamo_shared.bus.errors import BusError
+from dynamo_shared.bus.specifications import COMMAND
+
+COMPLETED, FAILED = "completed", "failed"
+#: Answers that are remembered here; EVENTS has all of a week.
+_CAPACITY = 2000
+
+
+class Answers:
+    """The answers of one cluster's commands: the latest from memory, others from the stream of events."""
+
+    def __init__(self, bus: Bus, cluster: str) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self._known: OrderedDict[str, Answered | CommandRefusedError] = OrderedDict()
+
+    def keep(self, command: str, answer: Answered | CommandRefusedError) -> None:
+        """A command was answered."""
+        self._known[command] = answer
+        if len(self._known) > _CAPACITY:
+            self._known.popitem(last=False)
+
+    async def find(self, namespace: str, command: str) -> Answered | CommandRefusedError | None:
+        """The answer that a command was given; None where none is known. While NATS is away only memory is asked."""
+        if command in self._known:
+            return self._known[command]
+        for event in (COMPLETED, FAILED):
+            subject = subjects.event_subject(self._cluster, namespace, COMMAND, command, event)
+            try:
+                message = await self._bus.last_message(streams.EVENTS, subject)
+            except BusError:
+                # What Kubernetes remembers of the command is looked at anyway.
+                return None
+            if message is not None:
+                result = msgspec.convert(cloudevents.decode(message.payload).data, CommandResult)
+                answer = Answered(result.reason, result.message)
+                return answer if event == COMPLETED else CommandRefusedError(*answer)
+        return None

@@ -1,0 +1,163 @@
+"""What a decision looks at, out of the object cache: pools, budgets, intents, and what speaks for or against scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.bus import ObjectCache
+from dynamo_shared.runtime.settings.scaler import Scaler
+
+from dynamo_scaler.adapters import pods
+from dynamo_scaler.budgets import intents
+from dynamo_scaler.budgets.intents import OpenIntent
+from dynamo_scaler.budgets.ledger import Account, accounts, includes
+from dynamo_scaler.budgets.pools import Pool, PoolKey, pools_of
+from dynamo_scaler.commands import records
+from dynamo_scaler.commands.deciding import World
+from dynamo_scaler.reconcilers.adapters import BY_GRAPH
+from dynamo_scaler.safety import holds
+from dynamo_scaler.safety.history import History
+from dynamo_scaler.safety.holds import Shapes
+from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
+from dynamo_scaler.safety.verdict import Situation
+
+KubeObject = dict[str, Any]
+_Version = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Reads the cache, and writes nothing."""
+
+    cache: ObjectCache
+    settings: Scaler
+    shapes: Shapes = field(default_factory=Shapes)
+    history: History = field(default_factory=History)
+    _pools: dict[ObjectKey, tuple[_Version, list[Pool]]] = field(default_factory=dict)
+
+    def graph(self, key: ObjectKey) -> KubeObject | None:
+        """A graph that is there to stay."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        return graph if graph is not None and "deletionTimestamp" not in graph["metadata"] else None
+
+    def graphs(self) -> list[KubeObject]:
+        """All graphs that are there to stay."""
+        return [
+            each for each in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS) if "deletionTimestamp" not in each["metadata"]
+        ]
+
+    def pools(self, graph: KubeObject) -> list[Pool]:
+        """The pools of a graph. Reckoned once a version of the graph and its adapters: a budget may count a thousand."""
+        key = key_of(graph)
+        adapters = self._adapters(key)
+        version = tuple(each["metadata"]["resourceVersion"] for each in (graph, *adapters))
+        known = self._pools.get(key)
+        if known is None or known[0] != version:
+            known = self._pools[key] = (version, pools_of(graph, adapters))
+        return known[1]
+
+    def forget(self, graph: KubeObject) -> None:
+        """A graph is gone."""
+        key = key_of(graph)
+        self._pools.pop(key, None)
+        self.shapes.forget(graph)
+        self.history.forget(*key)
+
+    def world(self, keys: Iterable[PoolKey], now: float) -> World:
+        """All that a decision about some pools looks at. InvalidPolicyError where their graphs' policies are wrong."""
+        wanted = set(keys)
+        graphs = {key.graph_key for key in wanted}
+        every = self._accounts(graphs)
+        pools = {pool.key: pool for account in every for pool in account.pools.values()}
+        for key in graphs:
+            graph = self.graph(key)
+            pools |= {pool.key: pool for pool in self.pools(graph)} if graph is not None else {}
+        situations = {key: self.situation(pools[key], now) for key in wanted}
+        found: list[OpenIntent] = []
+        for each in self.open_intents(pools, now):
+            if each.key in wanted:
+                continue
+            try:
+                situations[each.key] = self.situation(each.pool, now)
+            except InvalidPolicyError:
+                # It is told of when somebody asks for it; until then nothing is paired with it.
+                continue
+            found.append(each)
+        return World(pools, every, found, lambda pool: situations[pool.key], now)
+
+    def open_intents(self, pools: Mapping[PoolKey, Pool], now: float) -> list[OpenIntent]:
+        """Fresh intents of these pools that still say something."""
+        found = []
+        for key in {each.graph_key for each in pools}:
+            graph = self.graph(key)
+            for component, intent in (intents.read(graph) if graph is not None else {}).items():
+                pool = pools.get(PoolKey(*key, component))
+                if pool is not None and intent.is_fresh(now, self.settings.intent_lifetime) and intent.is_open(pool):
+                    found.append(OpenIntent(pool, intent))
+        return found
+
+    def record(self, pool: Pool) -> records.Record | None:
+        """What a command did last to a pool."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
+        return records.latest((graph, self.adapter(pool)), pool.key.component)
+
+    def adapter(self, pool: Pool) -> KubeObject | None:
+        """The adapter that owns a pool's replicas."""
+        if not pool.adapter:
+            return None
+        key = ObjectKey(pool.key.namespace, pool.adapter)
+        return self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
+
+    def autoscaler(self, pool: Pool) -> str:
+        """Who scales a pool by itself: `HorizontalPodAutoscaler web`; empty where nobody does."""
+        for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS) if pool.adapter else ():
+            for each in self.cache.list(resource, pool.key.namespace):
+                target = (each.get("spec") or {}).get("scaleTargetRef") or {}
+                kind = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind
+                if target.get("kind") == kind and target.get("name") == pool.adapter:
+                    return f"{resource.kind} {each['metadata']['name']}"
+        return ""
+
+    def situation(self, pool: Pool, now: float) -> Situation:
+        """What speaks for or against scaling a pool. InvalidPolicyError where its graph's policy is wrong."""
+        del now
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, pool.key.graph_key)
+        assert graph is not None
+        record = self.record(pool)
+        return Situation(
+            limits=limits_of(graph, pool.key.component, self.settings.limits),
+            rollout=holds.rollout(graph, pool.key.component, observed=self.shapes.is_observed(graph)),
+            growth=holds.failed(graph) or holds.capacity(self._competing(pool, graph)),
+            scaled_at=record.at if record is not None else 0.0,
+            asked=self.history.of(pool.key),
+        )
+
+    def _competing(self, pool: Pool, graph: KubeObject) -> list[KubeObject]:
+        """Pods that a pool's new ones would wait with: its own, and of one with GPUs all of the graph that have some."""
+        rivals = [each for each in self.pools(graph) if each.key == pool.key or (pool.gpus and each.gpus)]
+        return [pod for each in rivals for pod in pods.of_component(self.cache, *each.key)]
+
+    def _accounts(self, graphs: set[ObjectKey]) -> list[Account]:
+        touched = [
+            budget
+            for budget in self.settings.budgets
+            if any(includes(key, budget.namespaces, budget.deployments) for key in graphs)
+        ]
+        if not touched:
+            return []
+        return accounts(touched, (pool for graph in self.graphs() for pool in self.pools(graph)))
+
+    def _adapters(self, graph: ObjectKey) -> list[KubeObject]:
+        found = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))
+        kept = (each for each in found if "deletionTimestamp" not in each["metadata"])
+        return sorted(kept, key=lambda each: str(each["metadata"]["name"]))

@@ -1,0 +1,107 @@
+"""Everything about scale commands, put together: what `app.py` hooks in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.bus import EventPublisher, ObjectCache, ScaleData
+from dynamo_shared.bus.cloudevents import Event
+from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.events import EventRecorder
+from dynamo_shared.leases import Ownership
+from dynamo_shared.runtime import ServiceContext
+
+from dynamo_scaler.commands.admitting import Admission
+from dynamo_scaler.commands.answers import Answers
+from dynamo_scaler.commands.asking import Ask
+from dynamo_scaler.commands.picture import Picture
+from dynamo_scaler.commands.resuming import Resuming
+from dynamo_scaler.commands.scaling import Scaling
+from dynamo_scaler.commands.telling import Teller
+from dynamo_scaler.commands.turn import Turn
+from dynamo_scaler.commands.writing import Writer
+from dynamo_scaler.metrics import DecisionMetrics
+
+KubeObject = dict[str, Any]
+
+SERVICE, VERB = "scaler", "scale"
+#: Its owner decides all scale commands of the cluster.
+KEY = ObjectKey("", "scale-commands")
+
+
+class ScaleCommands:
+    """Takes scale commands while this replica owns them. Its parts share the service's cache, which others fill."""
+
+    def __init__(
+        self,
+        context: ServiceContext,
+        kube: KubeClient,
+        cache: ObjectCache,
+        recorder: EventRecorder,
+        publisher: EventPublisher,
+        *,
+        metrics: DecisionMetrics,
+        is_elsewhere: Callable[[str], bool],
+        ownership: Ownership,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        platform = context.settings.platform
+        self._picture = Picture(cache, platform.scaler)
+        writer = Writer(kube, cache)
+        self._scaling = Scaling(
+            self._picture,
+            writer,
+            Teller(recorder, publisher, metrics),
+            Admission(self._picture, writer, is_elsewhere),
+            now,
+            on_held=self._wake,
+        )
+        self._resuming = Resuming(self._scaling)
+        self._answers = Answers(context.bus, platform.cluster_name)
+        self._consumer = CommandConsumer(context.bus, platform.cluster_name, SERVICE, {VERB: self.handle}, publisher)
+        self._turn = Turn(ownership, KEY, self._serve)
+
+    def synced(self) -> None:
+        """All is read: what graphs look like now is what later changes are told from."""
+        for graph in self._picture.graphs():
+            self._picture.shapes.note(graph)
+
+    def changed(self, resource: Resource, old: KubeObject | None, new: KubeObject | None) -> None:
+        """An object changed: intents may wait for that."""
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+            if new is not None:
+                self._picture.shapes.note(new)
+            elif old is not None:
+                self._picture.forget(old)
+        self._resuming.wake()
+
+    async def run(self) -> None:
+        """Take commands whenever it is this replica's turn, until cancelled. To be started when the cache is filled."""
+        await self._turn.run()
+
+    async def handle(self, command: Event, data: ScaleData) -> Answered:
+        """One command. The same one again, whenever, gives the answer that it was given first."""
+        namespace = command.source.rpartition("/")[2]
+        known = await self._answers.find(namespace, command.id)
+        if known is None:
+            try:
+                known = await self._scaling.carry_out(Ask.of(command, namespace, data))
+            except CommandRefusedError as error:
+                known = error
+            self._answers.keep(command.id, known)
+        if isinstance(known, CommandRefusedError):
+            raise known
+        return known
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._consumer.run(), name="scale-commands")
+            tasks.create_task(self._resuming.run(), name="held-scalings")
+
+    def _wake(self) -> None:
+        self._resuming.wake()

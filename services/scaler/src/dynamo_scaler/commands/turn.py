@@ -1,0 +1,80 @@
+"""Work that one replica of a service does at a time: the one that owns a key.
+
+Scale commands are decided by one replica for the whole cluster, since budgets may span everything: the owner of the partition of
+`("", "scale-commands")`. Partitions are claims bound to leases, so there are never two; what is not done when
+the claim goes is delivered to the next owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.leases import Ownership
+
+#: How often ownership is looked at besides being told of it. Seconds.
+_LOOK_EVERY = 1.0
+
+
+class Turn:
+    """Runs work while a key is owned; ends it, and waits until it has ended, before the key is given away."""
+
+    def __init__(self, ownership: Ownership, key: ObjectKey, work: Callable[[], Awaitable[Any]]) -> None:
+        self._ownership = ownership
+        self._key = key
+        self._work = work
+        self._task: asyncio.Future[Any] | None = None
+        self._changed = asyncio.Event()
+        ownership.on_gain(self._changed.set)
+        ownership.on_loss(self._lost)
+        ownership.before_release(self._release)
+
+    async def run(self) -> None:
+        """For ever. An error of the work is raised."""
+        try:
+            while True:
+                self._changed.clear()
+                if self._ownership.owns(self._key):
+                    await self._once()
+                else:
+                    await self._look_later()
+        finally:
+            await self._end()
+
+    async def _once(self) -> None:
+        task = self._task = asyncio.ensure_future(self._work())
+        while not task.done() and self._ownership.owns(self._key):
+            looking = asyncio.ensure_future(self._look_later())
+            try:
+                await asyncio.wait({task, looking}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
+            self._changed.clear()
+        if task.done() and not task.cancelled():
+            task.result()
+        await self._end()
+
+    async def _look_later(self) -> None:
+        try:
+            async with asyncio.timeout(_LOOK_EVERY):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    def _lost(self) -> None:
+        if self._task is not None and not self._ownership.owns(self._key):
+            self._task.cancel()
+        self._changed.set()
+
+    async def _release(self, gone: Callable[[ObjectKey], bool]) -> None:
+        if gone(self._key):
+            await self._end()
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,179 @@
+"""Writing what was decided to Kubernetes. The replicas, what remembers the command, and the intents go in one write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.bus import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import Conflict, Invalid, NotFound
+
+from dynamo_scaler.budgets import intents
+from dynamo_scaler.budgets.intents import Intent
+from dynamo_scaler.budgets.pools import Pool
+from dynamo_scaler.commands import records
+from dynamo_scaler.commands.records import Record
+
+KubeObject = dict[str, Any]
+Intents = Mapping[str, Intent | None]
+"""By component, what is to be remembered; None: nothing any more. Components left out stay as they are."""
+
+
+class StaleError(Exception):
+    """What was decided from is not so any more: the cache has what is so now, and it is to be decided anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One pool's new replicas, and what is written down about them."""
+
+    pool: Pool
+    replicas: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes under the scaler's field manager. What the API server answers goes into the cache."""
+
+    kube: KubeClient
+    cache: ObjectCache
+
+    async def adapter(self, write: Write) -> None:
+        """Give an adapter its number. StaleError, or KubeError where the API server refuses or is away."""
+        key = ObjectKey(write.pool.key.namespace, write.pool.adapter)
+        resource = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+        adapter = self.cache.get(resource, key)
+        if adapter is None:
+            raise StaleError
+        component = write.pool.key.component
+        kept = records.read(adapter)
+        text = records.written({component: records.following(kept.get(component), write.record)})
+        patch = {
+            "metadata": {"resourceVersion": adapter["metadata"]["resourceVersion"], "annotations": {LAST_SCALED: text}},
+            "spec": {"replicas": write.replicas},
+        }
+        try:
+            self.cache.put(resource, await self.kube.merge_patch(resource, key, patch))
+        except (Conflict, NotFound) as error:
+            await self.read_again(resource, key)
+            raise StaleError from error
+
+    async def graph(self, key: ObjectKey, writes: Sequence[Write], remembered: Intents) -> None:
+        """Give components of a graph their numbers, and it its intents; nothing is written where both are so already."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph is None:
+            raise StaleError
+        notes = _notes(graph, writes, remembered)
+        if not writes and not notes:
+            return
+        operations = [*_preconditions(graph, writes), *_annotations(graph, notes), *_replicas(graph, writes)]
+        try:
+            written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
+        except NotFound as error:
+            self.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, key, graph["metadata"]["uid"])
+            raise StaleError from error
+        except (Conflict, Invalid) as error:
+            now = await self.read_again(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            if now is None or _premises(now) != _premises(graph):
+                raise StaleError from error
+            raise
+        self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
+
+    async def read_again(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """The object as the API server has it now, which the cache then has, too; None where there is none."""
+        try:
+            found = await self.kube.get(resource, key)
+        except NotFound:
+            old = self.cache.get(resource, key)
+            if old is not None:
+                self.cache.remove(resource, key, old["metadata"]["uid"])
+            return None
+        self.cache.put(resource, found)
+        return found
+
+
+def _notes(graph: KubeObject, writes: Sequence[Write], remembered: Intents) -> dict[str, str | None]:
+    """Annotations that shall be others; None: none."""
+    notes: dict[str, str | None] = {}
+    if writes:
+        kept = records.read(graph)
+        components = {each["name"] for each in graph["spec"].get("components") or ()}
+        kept = {name: record for name, record in kept.items() if name in components}
+        for write in writes:
+            name = write.pool.key.component
+            kept[name] = records.following(kept.get(name), write.record)
+        notes[LAST_SCALED] = records.written(kept)
+    before = intents.read(graph)
+    after = {**before, **{name: intent for name, intent in remembered.items() if intent is not None}}
+    for name, intent in remembered.items():
+        if intent is None:
+            after.pop(name, None)
+    if after != before:
+        notes[SCALING_INTENTS] = intents.written(after)
+    return notes
+
+
+def _premises(graph: KubeObject) -> tuple[Any, ...]:
+    """What a decision and its patch rely on; the status, which changes all the time, is not of it."""
+    metadata = graph["metadata"]
+    notes = metadata.get("annotations") or {}
+    return metadata["uid"], metadata["generation"], notes.get(LAST_SCALED), notes.get(SCALING_INTENTS), bool(notes)
+
+
+def _preconditions(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObject]:
+    metadata = graph["metadata"]
+    tests = [{"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}]
+    if writes:
+        tests.append({"op": "test", "path": "/metadata/generation", "value": metadata["generation"]})
+    return tests
+
+
+def _annotations(graph: KubeObject, notes: Mapping[str, str | None]) -> list[KubeObject]:
+    if not notes:
+        return []
+    there = graph["metadata"].get("annotations")
+    operations: list[KubeObject] = []
+    if not there:
+        # Somebody may have annotated it meanwhile: then this fails, and is done anew.
+        operations.append({"op": "test", "path": "/metadata/annotations", "value": None})
+        operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
+    for name, text in notes.items():
+        place = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
+        if text is not None:
+            operations.append({"op": "add", "path": place, "value": text})
+        elif name in (there or {}):
+            operations.append({"op": "remove", "path": place})
+    return operations
+
+
+def _replicas(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObject]:
+    places = {each["name"]: index for index, each in enumerate(graph["spec"].get("components") or ())}
+    return [
+        {"op": "add", "path": f"/spec/components/{places[each.pool.key.component]}/replicas", "value": each.replicas}
+        for each in writes
+    ]
+
+
+def in_order(writes: Sequence[Write]) -> list[list[Write]]:
+    """Writes in their order, those to one graph itself together where the first of them stands."""
+    units: list[list[Write]] = []
+    of_graph: dict[ObjectKey, list[Write]] = {}
+    for each in writes:
+        key = each.pool.key.graph_key
+        if not each.pool.adapter and key in of_graph:
+            of_graph[key].append(each)
+            continue
+        units.append([each])
+        if not each.pool.adapter:
+            of_graph[key] = units[-1]
+    return units
