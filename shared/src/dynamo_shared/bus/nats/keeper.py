@@ -24,10 +24,11 @@ log = structlog.get_logger("dynamo.bus.nats")
 
 
 class Keeper:
-    """Owns the current session."""
+    """Owns the current session. `counted`: whether the metrics of the bus tell of it; they are those of the platform's own."""
 
-    def __init__(self, options: NatsOptions) -> None:
+    def __init__(self, options: NatsOptions, *, counted: bool = True) -> None:
         self._options = options
+        self._counted = counted
         self._session: Session | None = None
         self._connected = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -103,21 +104,25 @@ class Keeper:
                     await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
                     pause = min(pause * 2, LAST_PAUSE)
                 continue
-            if not first:
+            if not first and self._counted:
                 metrics.RECONNECTS.inc()
             first, pause = False, FIRST_PAUSE
             self._session, self.trouble = session, ""
             self._connected.set()
-            metrics.CONNECTED.set(1)
+            self._count(1)
             self._tell(Health.CONNECTED)
             log.info("connected to NATS", server=servers[attempt % len(servers)])
             await session.ended.wait()
             self._connected.clear()
-            metrics.CONNECTED.set(0)
+            self._count(0)
             self.trouble = "the connection was lost"
             log.warning("connection to NATS lost")
             self._tell(Health.DEGRADED)
             await session.close()
+
+    def _count(self, connected: int) -> None:
+        if self._counted:
+            metrics.CONNECTED.set(connected)
 
     def _tell(self, health: Health) -> None:
         for listener in list(self._listeners):

@@ -1,0 +1,174 @@
+"""What engines do, from the messages of the Dynamo runtime (planner notes, sections a.2 and f): the newest word of each.
+
+A message is an envelope in MessagePack whose payload is MessagePack again. Engines tell of each iteration, and about each
+second while they are idle; one that is silent for longer is gone, or cannot be heard, and its last word says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from math import isfinite
+
+import msgspec
+from dynamo_shared.api.contracts.planner import Mode
+
+from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
+from dynamo_planner.inputs.outcome import Unavailable
+
+TOPIC = "forward-pass-metrics"
+VERSION = 1
+FRESH_FOR = 10.0
+"""Seconds: ten heartbeats of an idle engine."""
+MOST_ENGINES = 4096
+"""Ranks of engines that are remembered of one graph; what would be more is not taken."""
+
+_PREFILL = frozenset({"prefill"})
+_DECODE = frozenset({"backend", "decode", "tensorrt_llm", "worker"})
+
+
+class _Envelope(msgspec.Struct):
+    topic: str = ""
+    payload: bytes = b""
+
+
+class _Scheduled(msgspec.Struct):
+    num_prefill_requests: int = 0
+    sum_prefill_tokens: int = 0
+    var_prefill_length: float = 0.0
+    sum_prefill_kv_tokens: int = 0
+    num_decode_requests: int = 0
+    sum_decode_kv_tokens: int = 0
+    var_decode_kv_tokens: float = 0.0
+
+
+class _Queued(msgspec.Struct):
+    num_prefill_requests: int = 0
+    sum_prefill_tokens: int = 0
+    var_prefill_length: float = 0.0
+    num_decode_requests: int = 0
+    sum_decode_kv_tokens: int = 0
+    var_decode_kv_tokens: float = 0.0
+
+
+class _Metrics(msgspec.Struct):
+    worker_id: str
+    version: int = VERSION
+    dp_rank: int = 0
+    wall_time: float = 0.0
+    scheduled_requests: _Scheduled = msgspec.field(default_factory=_Scheduled)
+    queued_requests: _Queued = msgspec.field(default_factory=_Queued)
+
+
+_envelope = msgspec.msgpack.Decoder(_Envelope).decode
+_metrics = msgspec.msgpack.Decoder(_Metrics, strict=False).decode
+
+
+class BadMessage(ValueError):
+    """A message that cannot be read; its text is a token for counting."""
+
+
+def subject(namespace: str) -> str:
+    """The subject on which all engines of a Dynamo namespace tell what they do."""
+    return f"namespace.{namespace}.component.*.endpoint.*.{TOPIC}"
+
+
+def component_of(told_on: str) -> str:
+    """The component in a subject, which stands before the endpoint; BadMessage where there is none."""
+    parts = told_on.rsplit(".component.", 1)
+    component, endpoint, _ = parts[-1].partition(".endpoint.")
+    if len(parts) != 2 or not endpoint:
+        raise BadMessage("subject")
+    return component
+
+
+def pool_of(component: str, mode: Mode) -> Pool | None:
+    """The pool that a component of the runtime works in; None for those that are not planned."""
+    if component in _PREFILL:
+        return Pool.PREFILL if mode in {Mode.DISAGG, Mode.PREFILL} else None
+    if component in _DECODE:
+        return None if mode is Mode.PREFILL else Pool.DECODE
+    return None
+
+
+def decode(payload: bytes, pool: Pool) -> ForwardPass:
+    """The forward pass that a message tells of; BadMessage where it tells of none."""
+    try:
+        told = _metrics(_envelope(payload).payload)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise BadMessage("unreadable") from error
+    if told.version != VERSION:
+        raise BadMessage("version")
+    if not (isfinite(told.wall_time) and told.wall_time >= 0):
+        raise BadMessage("wall_time")
+    return ForwardPass(
+        pool=pool,
+        worker_id=told.worker_id,
+        dp_rank=told.dp_rank,
+        wall_time=told.wall_time,
+        scheduled=Scheduled(**msgspec.structs.asdict(told.scheduled_requests)),
+        queued=Queued(**msgspec.structs.asdict(told.queued_requests)),
+    )
+
+
+class ForwardPasses:
+    """The newest forward pass of each engine rank of one graph. `clock` gives seconds that only grow."""
+
+    def __init__(
+        self,
+        mode: Mode,
+        clock: Callable[[], float],
+        *,
+        pools: Mapping[str, Pool] | None = None,
+        fresh_for: float = FRESH_FOR,
+    ) -> None:
+        self._mode, self._clock, self._fresh_for = mode, clock, fresh_for
+        self._pools = pools or {}
+        self._newest: dict[tuple[Pool, str, int], tuple[float, ForwardPass]] = {}
+        self.received = 0
+        """messages that were taken"""
+        self.ignored: Counter[str] = Counter()
+        """messages that were not, by reason"""
+
+    def take(self, told_on: str, payload: bytes) -> None:
+        """Take a message of the runtime; one that cannot be read is counted and passed over."""
+        try:
+            component = component_of(told_on)
+            pool = self._pools.get(component) or pool_of(component, self._mode)
+            if pool is None:
+                raise BadMessage("component")
+            seen = decode(payload, pool)
+        except BadMessage as error:
+            self.ignored[str(error)] += 1
+            return
+        key = (seen.pool, seen.worker_id, seen.dp_rank)
+        if key not in self._newest and len(self._newest) >= MOST_ENGINES:
+            self._forget_silent()
+            if len(self._newest) >= MOST_ENGINES:
+                self.ignored["too_many"] += 1
+                return
+        self._newest[key] = (self._clock(), seen)
+        self.received += 1
+
+    def read(self) -> tuple[ForwardPass, ...] | Unavailable:
+        """The newest word of every engine that is not silent, or why there is none."""
+        heard = bool(self._newest)
+        self._forget_silent()
+        if self._newest:
+            return tuple(seen for _, seen in sorted(self._newest.values(), key=lambda each: _order(each[1])))
+        if heard:
+            return Unavailable(why=Missing.STALE, message=f"no engine has told what it does for {self._fresh_for:g} s")
+        reasons = ", ".join(f"{count} of {reason}" for reason, count in self.ignored.items())
+        return Unavailable(
+            why=Missing.NO_FORWARD_PASSES,
+            message="no engine tells what it does; does the runtime publish its events over NATS"
+            + (f"? Messages that were not taken: {reasons}" if reasons else " (event plane nats)?"),
+        )
+
+    def _forget_silent(self) -> None:
+        before = self._clock() - self._fresh_for
+        self._newest = {key: each for key, each in self._newest.items() if each[0] >= before}
+
+
+def _order(seen: ForwardPass) -> tuple[str, str, int]:
+    return seen.pool.value, seen.worker_id, seen.dp_rank

@@ -1,0 +1,79 @@
+"""Forward passes of graphs from the Dynamo runtime's own NATS, which is only listened to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.bus.nats import NatsListener, NatsOptions
+from dynamo_shared.bus.protocol import Health
+from dynamo_shared.runtime.settings.planner import RuntimeNats
+
+from dynamo_planner.core.observing import ForwardPass, Missing, Pool
+from dynamo_planner.inputs.forward_passes import ForwardPasses, subject
+from dynamo_planner.inputs.outcome import InputError, Unavailable
+
+
+def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> NatsOptions | None:
+    """How to reach the runtime's NATS; None where nobody says where it is. Reads secret files: not on an event loop."""
+    servers = settings.servers or tuple(part.strip() for part in infrastructure_address.split(",") if part.strip())
+    if not servers:
+        return None
+    return NatsOptions(
+        servers=servers,
+        name="dynamo-planner",
+        ca_file=settings.ca_file,
+        cert_file=settings.cert_file,
+        key_file=settings.key_file,
+        user=settings.user,
+        password=_secret(settings.password_file, "passwordFile"),
+        token=_secret(settings.token_file, "tokenFile"),
+        nkey_seed_file=settings.nkey_seed_file,
+        credentials_file=settings.creds_file,
+    )
+
+
+class RuntimeFeed:
+    """The forward passes of one graph, as long as it is watched."""
+
+    def __init__(self, listener: NatsListener, passes: ForwardPasses) -> None:
+        self._listener = listener
+        self.passes = passes
+
+    def read(self) -> tuple[ForwardPass, ...] | Unavailable:
+        """The newest word of every engine, or why there is none."""
+        told = self.passes.read()
+        if isinstance(told, Unavailable) and self._listener.health is not Health.CONNECTED:
+            return Unavailable(
+                why=Missing.UNREACHABLE, message=f"NATS of the runtime is away: {self._listener.trouble}"
+            )
+        return told
+
+
+@asynccontextmanager
+async def watch_engines(
+    listener: NatsListener,
+    namespaces: Sequence[str],
+    mode: Mode,
+    clock: Callable[[], float],
+    *,
+    pools: Mapping[str, Pool] | None = None,
+) -> AsyncIterator[RuntimeFeed]:
+    """Listens to the engines of a graph; several Dynamo namespaces while old and new workers serve beside each other."""
+    passes = ForwardPasses(mode, clock, pools=pools)
+    async with AsyncExitStack() as stack:
+        for namespace in namespaces:
+            listening = await listener.listen(subject(namespace), passes.take)
+            stack.push_async_callback(listening.close)
+        yield RuntimeFeed(listener, passes)
+
+
+def _secret(file: Path | None, name: str) -> str:
+    if file is None:
+        return ""
+    try:
+        return file.read_text().rstrip("\r\n")
+    except OSError as error:
+        raise InputError(f"platform.planner.runtimeNats.{name}: {file} cannot be read: {error.strerror}") from error
