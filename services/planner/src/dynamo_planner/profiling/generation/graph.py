@@ -80,6 +80,9 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> 
     if command.working_dir:
         container["workingDir"] = command.working_dir
     component: KubeObject = {"name": name, "type": kind, "replicas": layout.replicas[role]}
+    if parts.objective.planner is not None:
+        # From here on the planner owns the replicas: applying the graph anew must not set them back.
+        component["scalingAdapter"] = {}
     if not parts.mocked:
         container["resources"] = {"limits": {GPU: str(engine.gpus // nodes)}}
         if parts.product:
