@@ -13,12 +13,18 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, Ob
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.settings import Settings
 
+from tests.integration.platform import until_state
+
 from . import graph, images
+from .heard import Heard, listening
 from .node import FOLDER_VARIABLE, Node
+from .serving import Served
 
 # `make e2e-runtime` runs these; elsewhere a node would be a change of the machine.
 collect_ignore_glob = [] if FOLDER_VARIABLE in os.environ else ["test_*.py"]
 
+#: Seconds. The images are there, so a pod takes as long as its Python does.
+READY_WITHIN = 120.0
 #: A node may be kept over several sessions.
 NAMESPACE = f"e2e-{os.getpid()}"
 GRAPH = ObjectKey(NAMESPACE, "mocked")
@@ -62,9 +68,29 @@ async def platform(node: Node, programs: Programs) -> AsyncIterator[Settings]:
 
 
 @pytest.fixture(scope="session")
-async def deployed(kube: KubeClient, platform: Settings, runtime_image: images.Images) -> AsyncIterator[ObjectKey]:
+async def deployed(kube: KubeClient, heard: Heard, runtime_image: images.Images) -> AsyncIterator[ObjectKey]:
     """The graph, created through the webhooks; not necessarily ready."""
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph.disaggregated(NAMESPACE, runtime_image.runtime, GRAPH.name))
     yield GRAPH
     await kube.delete(NAMESPACES, ObjectKey("", NAMESPACE))
+
+
+@pytest.fixture(scope="session")
+async def heard(platform: Settings) -> AsyncIterator[Heard]:
+    """What is published about the graph's namespace, from before the graph was created."""
+    async with listening(platform.platform.nats.servers[0], NAMESPACE) as events:
+        yield events
+
+
+@pytest.fixture(scope="session")
+async def served(kube: KubeClient, node: Node) -> Served:
+    """The graph, for those who use it."""
+    return Served(kube, GRAPH, node)
+
+
+@pytest.fixture
+async def successful(kube: KubeClient, deployed: ObjectKey) -> ObjectKey:
+    """The graph, ready, whatever the last test did to it."""
+    await until_state(kube, deployed, "successful", READY_WITHIN)
+    return deployed

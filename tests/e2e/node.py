@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, LocalClusterError, ManagedProcess, Programs
 from dynamo_ctl.localcluster.kubeconfig import write_kubeconfig
@@ -30,6 +30,7 @@ from .confined import confined
 
 READY_WITHIN = 120.0
 IMPORT_WITHIN = 300.0
+COMMAND_WITHIN = 20.0
 #: Set by confinement.run for what it runs.
 FOLDER_VARIABLE = "DYNAMO_NODE_FOLDER"
 
@@ -93,6 +94,20 @@ class Node:
         self._mark.unlink(missing_ok=True)
         await self._stack.aclose()
 
+    async def kill(self, container: str) -> None:
+        """SIGKILL to the first process of a container."""
+        await self._ctr("tasks", "kill", "--signal", "SIGKILL", container)
+
+    async def execute(self, pod: dict[str, Any], *command: str) -> str:
+        """What a command in a pod's only container prints; LocalClusterError where it fails."""
+        meta = pod["metadata"]
+        return await self.kubectl("--namespace", meta["namespace"], "exec", meta["name"], "--", *command)
+
+    async def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints, as the administrator; LocalClusterError where it fails."""
+        program = await self._programs.obtain("kubectl")
+        return await _output([str(program), "--kubeconfig", str(self.kubeconfig), *arguments], COMMAND_WITHIN)
+
     async def _start_containerd(self) -> None:
         layout = self.layout
         _write(layout.folder / "containerd.toml", configuration.containerd(layout))
@@ -145,21 +160,9 @@ class Node:
             return False
         return True
 
-    async def _ctr(self, *arguments: str, within: float = 20.0) -> str:
-        process = await asyncio.create_subprocess_exec(
-            "ctr", "--address", str(self.layout.containerd_socket), "--namespace", "k8s.io", *arguments,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(within):
-                output = (await process.communicate())[0].decode(errors="replace")
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode:
-            raise LocalClusterError(f"ctr {' '.join(arguments)} failed: {output.strip()}")
-        return output
+    async def _ctr(self, *arguments: str, within: float = COMMAND_WITHIN) -> str:
+        socket = str(self.layout.containerd_socket)
+        return await _output(["ctr", "--address", socket, "--namespace", "k8s.io", *arguments], within)
 
     async def _until_ready(self) -> None:
         async with (
@@ -177,6 +180,24 @@ class Node:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
+
+
+async def _output(command: Sequence[str], within: float) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        async with asyncio.timeout(within):
+            output = (await process.communicate())[0].decode(errors="replace")
+    except TimeoutError:
+        raise LocalClusterError(f"{' '.join(command)} was not done within {within:.0f} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise LocalClusterError(f"{' '.join(command)} failed: {output.strip()}")
+    return output
 
 
 async def _ready(client: KubeClient) -> bool:
@@ -204,9 +225,8 @@ async def _serve() -> None:
         kubectl = node.layout.folder / "bin" / "kubectl"
         kubectl.parent.mkdir()
         kubectl.symlink_to(await programs.obtain("kubectl"))
-        print(
-            f"  nsenter --net --mount --pid --target {inner} env KUBECONFIG={node.kubeconfig} PATH=$PATH:{kubectl.parent} bash"
-        )
+        shell = f"env KUBECONFIG={node.kubeconfig} PATH=$PATH:{kubectl.parent} bash"
+        print(f"  nsenter --net --mount --pid --wd --target {inner} {shell}")
         await ended.wait()
 
 

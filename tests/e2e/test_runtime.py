@@ -1,12 +1,180 @@
-"""The real Dynamo runtime in pods that the platform made."""
+"""The real Dynamo runtime in pods that the platform made, from the graph's creation to the last worker's leaving.
+
+One graph for all of them: each leaves it as whole as it found it.
+"""
 
 from __future__ import annotations
 
-from dynamo_shared.api.resources import ObjectKey
+import time
+
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_WORKER_METADATAS,
+    PODS,
+    ObjectKey,
+)
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime.settings import Settings
 
-from tests.integration.platform import until_state
+from tests.integration.platform import eventually, until_state
+
+from .graph import DECODE, FRONTEND, MODEL_NAME, PREFILL
+from .heard import Event, Heard
+from .node import Node
+from .serving import Served, is_ready
+
+#: Images are there, so a pod takes as long as its Python: seconds on an idle machine.
+READY_WITHIN = 120.0
+#: A worker of Dynamo that is ended in order says so at once.
+LEAVES_WITHIN = 2.0
 
 
-async def test_the_graph_becomes_successful_by_real_probes(kube: KubeClient, deployed: ObjectKey) -> None:
-    await until_state(kube, deployed, "successful", 120)
+async def test_the_graph_becomes_successful_by_real_probes(
+    kube: KubeClient, deployed: ObjectKey, served: Served
+) -> None:
+    stored = await until_state(kube, deployed, "successful", READY_WITHIN)
+    for name in (FRONTEND, PREFILL, DECODE):
+        assert stored["status"]["components"][name]["readyReplicas"] == 1
+        (pod,) = await served.pods(name)
+        (container,) = pod["spec"]["containers"]
+        assert is_ready(pod)
+        assert container["readinessProbe"]["httpGet"], "what made it ready"
+        assert pod["status"]["hostIP"] == "192.0.2.10"
+    workers = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, deployed.namespace)).items
+    assert len(workers) == 3
+
+
+async def test_workers_write_their_records_as_their_own_service_account_may(
+    kube: KubeClient, successful: ObjectKey, served: Served
+) -> None:
+    records = (await kube.list(DYNAMO_WORKER_METADATAS, successful.namespace)).items
+    pods = [*(await served.pods(PREFILL)), *(await served.pods(DECODE))]
+    assert {record["metadata"]["name"] for record in records} == {pod["metadata"]["name"] for pod in pods}
+
+
+async def test_a_chat_completion_is_answered_through_the_frontends_service(
+    served: Served, successful: ObjectKey
+) -> None:
+    # The frontend is ready before it has read the workers' model cards.
+    async def answered() -> dict[str, object] | None:
+        status, body = await served.chat("Hello", 8)
+        return body if status == 200 else None
+
+    body = await eventually(answered, "a chat completion", 30)
+    assert body["model"] == MODEL_NAME
+    assert body["usage"]["completion_tokens"] == 8
+    assert body["choices"][0]["finish_reason"] == "length"
+    assert await served.answered(PREFILL) != {}
+    for component in (PREFILL, DECODE):
+        assert all(count >= 1 for count in (await served.answered(component)).values()), component
+
+
+async def test_pods_find_the_frontend_by_name_and_nothing_outside(
+    served: Served, successful: ObjectKey, node: Node
+) -> None:
+    (pod,) = await served.pods(PREFILL)
+    url = f"http://{successful.name}-frontend.{successful.namespace}:8000/v1/models"
+    asked = f"import urllib.request; print(urllib.request.urlopen({url!r}, timeout=5).read().decode())"
+    assert MODEL_NAME in await node.execute(pod, "python3", "-c", asked)
+    outside = "import socket; s = socket.socket(); s.settimeout(1); print(s.connect_ex(('198.51.100.1', 443)))"
+    assert (await node.execute(pod, "python3", "-c", outside)).strip() != "0"
+
+
+async def test_model_discovery_publishes_workers_and_their_model(
+    heard: Heard, successful: ObjectKey, served: Served
+) -> None:
+    joined = await _events(heard, "worker.joined", 0, 2)
+    assert {event.data["role"] for event in joined} == {"prefill", "decode"}
+    pods = {pod["metadata"]["name"] for name in (PREFILL, DECODE) for pod in await served.pods(name)}
+    assert {event.data["pod"] for event in joined} == pods
+    assert {event.data["graphDeployment"] for event in joined} == {successful.name}
+    for event in joined:
+        assert [card["name"] for card in event.data["models"]] == [MODEL_NAME]
+    (available,) = await _events(heard, "model.available", 0, 1)
+    assert available.data["model"] == MODEL_NAME
+    assert available.data["workers"] == {"prefill": 1, "decode": 1}
+
+
+async def test_a_worker_that_kill_9_ends_leaves_within_the_leases_time_and_joins_again(
+    heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served, platform: Settings
+) -> None:
+    (pod,) = await served.ready_pods(DECODE)
+    begun, killed = len(heard.events), time.monotonic()
+    await served.kill(pod)
+    name = pod["metadata"]["name"]
+    (left,) = await _events(heard, "worker.left", begun, 1, platform.platform.etcd.lease_ttl, pod=name)
+    took = time.monotonic() - killed
+    assert left.data["role"] == "decode"
+    await _events(heard, "model.gone", begun, 1, platform.platform.etcd.lease_ttl, model=MODEL_NAME)
+    (joined,) = await _events(heard, "worker.joined", begun, 1, READY_WITHIN, pod=name)
+    assert joined.time > left.time
+    await until_state(kube, successful, "successful", READY_WITHIN)
+    (again,) = await served.ready_pods(DECODE)
+    assert again["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert again["status"]["containerStatuses"][0]["restartCount"] == 1
+    print(f"kill -9 to worker.left: {took:.2f} s")
+
+
+async def test_a_worker_whose_pod_is_deleted_leaves_and_another_joins(
+    heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served
+) -> None:
+    (pod,) = await served.ready_pods(PREFILL)
+    begun, deleted = len(heard.events), time.monotonic()
+    await kube.delete(PODS, ObjectKey(successful.namespace, pod["metadata"]["name"]))
+    await _events(heard, "worker.left", begun, 1, LEAVES_WITHIN, pod=pod["metadata"]["name"])
+    print(f"deletion of the pod to worker.left: {time.monotonic() - deleted:.2f} s")
+    (joined,) = await _events(heard, "worker.joined", begun, 1, READY_WITHIN, role="prefill")
+    assert joined.data["pod"] != pod["metadata"]["name"]
+    await until_state(kube, successful, "successful", READY_WITHIN)
+
+
+async def test_scaling_the_adapter_changes_how_many_workers_answer(
+    heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served, node: Node
+) -> None:
+    assert len(await _all_answer(served)) == 1
+    begun = len(heard.events)
+    await _scale(kube, node, successful, 3)
+    await _events(heard, "worker.joined", begun, 2, READY_WITHIN, role="decode")
+    await eventually(lambda: _ready_are(served, 3), "three decode workers ready", READY_WITHIN)
+    assert len(await _all_answer(served)) == 3
+    begun = len(heard.events)
+    await _scale(kube, node, successful, 1)
+    await _events(heard, "worker.left", begun, 2, role="decode")
+    assert len(await _all_answer(served)) == 1
+    await until_state(kube, successful, "successful", READY_WITHIN)
+
+
+async def _events(heard: Heard, name: str, after: int, count: int, within: float = 30.0, **data: object) -> list[Event]:
+    """So many events of a kind, and no more than these."""
+
+    async def enough() -> list[Event] | None:
+        found = heard.of(name, after, **data)
+        return found if len(found) >= count else None
+
+    found = await eventually(
+        enough, f"{count} times {name} {data} among {[e.name for e in heard.events[after:]]}", within
+    )
+    assert len(found) == count, found
+    return list(found)
+
+
+async def _scale(kube: KubeClient, node: Node, graph: ObjectKey, replicas: int) -> None:
+    """As a user does: `kubectl scale` on the adapter."""
+    (adapter,) = (await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph.namespace)).items
+    target = f"dynamographdeploymentscalingadapter/{adapter['metadata']['name']}"
+    await node.kubectl("--namespace", graph.namespace, "scale", target, f"--replicas={replicas}")
+
+
+async def _ready_are(served: Served, count: int) -> bool:
+    return len(await served.pods(DECODE)) == len(await served.ready_pods(DECODE)) == count
+
+
+async def _all_answer(served: Served) -> set[str]:
+    """The decode workers, once every one of them has had a part in answering."""
+
+    async def look() -> set[str] | None:
+        there = {pod["metadata"]["name"] for pod in await served.pods(DECODE)}
+        return there if there == await served.answering(DECODE, 24) else None
+
+    return set(await eventually(look, "all decode workers answer, and no other", 60))

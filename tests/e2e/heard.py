@@ -1,0 +1,51 @@
+"""What the platform publishes, as a NATS client hears it that knows nothing of us."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import nats
+
+
+@dataclass(frozen=True)
+class Event:
+    """One CloudEvent: the last two parts of its type, when it happened, and what it says."""
+
+    name: str
+    time: datetime
+    data: dict[str, Any]
+
+
+@dataclass
+class Heard:
+    """Events of a namespace in the order of their arrival, from the first one on."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def of(self, name: str, after: int = 0, **data: Any) -> list[Event]:
+        """Events such as `worker.joined` with this data, those at the positions before `after` left out."""
+        return [event for event in self.events[after:] if event.name == name and data.items() <= event.data.items()]
+
+
+@asynccontextmanager
+async def listening(url: str, namespace: str) -> AsyncIterator[Heard]:
+    """Hears while the block runs."""
+    connection = await nats.connect(url)
+    heard = Heard()
+
+    async def take(message: Any) -> None:
+        event = json.loads(message.data)
+        family, name, _version = event["type"].split(".")[-3:]
+        heard.events.append(Event(f"{family}.{name}", datetime.fromisoformat(event["time"]), event["data"]))
+
+    try:
+        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.>", cb=take)
+        await connection.flush()
+        yield heard
+    finally:
+        await connection.close()

@@ -1,0 +1,93 @@
+"""What users and operators do with a graph: ask its frontend, look at its workers, kill one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey
+from dynamo_shared.kube import KubeClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from . import graph
+from .node import Node
+
+KubeObject = dict[str, Any]
+
+ANSWERS_WITHIN = 20.0
+SYSTEM_PORT = 9090
+#: Counts what a worker answered; the workers' other endpoints (recovery of events) are no requests of users.
+ANSWERED = ("dynamo_component_requests_total", {"dynamo_endpoint": "generate"})
+
+
+class Served:
+    """A graph in use."""
+
+    def __init__(self, kube: KubeClient, key: ObjectKey, node: Node) -> None:
+        self._kube = kube
+        self._key = key
+        self._node = node
+
+    async def pods(self, component: str) -> list[KubeObject]:
+        """Pods of a component that are not on their way out, ready or not."""
+        selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={self._key.name},{labels.COMPONENT}={component}"
+        found = (await self._kube.list(PODS, self._key.namespace, label_selector=selector)).items
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    async def ready_pods(self, component: str) -> list[KubeObject]:
+        """Those that pass their readiness probe."""
+        return [pod for pod in await self.pods(component) if is_ready(pod)]
+
+    async def frontend_url(self) -> str:
+        """The ClusterIP of the frontend's Service, which only kube-proxy makes an address of a pod."""
+        service = await self._kube.get(SERVICES, ObjectKey(self._key.namespace, f"{self._key.name}-frontend"))
+        return f"http://{service['spec']['clusterIP']}:{service['spec']['ports'][0]['port']}"
+
+    async def chat(self, text: str, tokens: int = 8) -> tuple[int, KubeObject]:
+        """Status and body of one chat completion; an answer that is not JSON is an AssertionError."""
+        body = {"model": graph.MODEL_NAME, "max_tokens": tokens, "messages": [{"role": "user", "content": text}]}
+        url = f"{await self.frontend_url()}/v1/chat/completions"
+        async with _session() as session, session.post(url, json=body) as answer:
+            assert "json" in answer.content_type, await answer.text()
+            return answer.status, await answer.json()
+
+    async def answered(self, component: str) -> dict[str, float]:
+        """How many requests each ready worker of a component has answered, by pod."""
+        counts = {}
+        async with _session() as session:
+            for pod in await self.ready_pods(component):
+                url = f"http://{pod['status']['podIP']}:{SYSTEM_PORT}/metrics"
+                async with session.get(url) as answer:
+                    counts[pod["metadata"]["name"]] = _value(await answer.text(), *ANSWERED)
+        return counts
+
+    async def answering(self, component: str, requests: int) -> set[str]:
+        """Pods of a component that had a part in answering as many different chats at once."""
+        before = await self.answered(component)
+        answers = await asyncio.gather(*(self.chat(f"Question {number}: why? " * 8, 32) for number in range(requests)))
+        assert {status for status, _ in answers} == {200}, answers
+        after = await self.answered(component)
+        return {pod for pod, count in after.items() if count > before.get(pod, 0)}
+
+    async def kill(self, pod: KubeObject) -> None:
+        """SIGKILL to the first process of a pod's container, from outside, as a kernel without memory would."""
+        (container,) = pod["status"]["containerStatuses"]
+        await self._node.kill(container["containerID"].rpartition("/")[2])
+
+
+def is_ready(pod: KubeObject) -> bool:
+    """By its condition, which only the kubelet sets."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWERS_WITHIN))
+
+
+def _value(text: str, name: str, where: Mapping[str, str]) -> float:
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return sum(sample.value for sample in samples if sample.name == name and where.items() <= sample.labels.items())
