@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from dynamo_shared.runtime import ServiceContext
+
+from dynamo_planner.profiling.rapid import RapidProfiler
+from dynamo_planner.profiling.thorough import read_output
+from dynamo_planner.requests.controller import Requests
 
 NAME = "planner"
 
@@ -16,5 +18,6 @@ class PlannerService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        context.health.ok(NAME)
-        await asyncio.Event().wait()
+        platform = context.settings.platform
+        async with RapidProfiler(platform.planner, platform.version, context.clock) as profiler:
+            await Requests(context, NAME, profiler, read_output).serve()

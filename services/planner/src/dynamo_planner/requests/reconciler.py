@@ -172,6 +172,8 @@ class RequestReconciler:
             look_again = spec.search_strategy == "thorough" and result.requeue_after is None
             return Result(POD_INTERVAL) if look_again else result
         if isinstance(outcome, ProfilingFailed):
+            if step is not None:
+                draft.put(profilingPhase=step[0].value)
             self.reporter.warning(obj, "ProfilingCheckFailed", str(outcome))
             result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
         else:

@@ -88,7 +88,7 @@ class Thorough:
         pods = await self._pods(request) if ended is not None or output is None else []
         failed = failure(output, ended, pods)
         if failed is not None:
-            return None, failed
+            return step_of(output, pods), failed
         data = (output or {}).get("data") or {}
         if data.get(names.STATUS) == "success" and data.get(names.FINAL_CONFIG):
             try:

@@ -1,8 +1,9 @@
 """Tells the output ConfigMap of a request how its profiling goes. Runs in the profiling pod, by the standard library alone.
 
 Its source is the command of a container that ends after the profiler's: it follows the status file, and hands over what the
-profiler wrote when that says that it is done, and once more on SIGTERM, which comes when the profiler has ended. The ConfigMap is that of the reference (operator
-behaviour, section 7.5), with keys phase, message, profiler_status, profiler_error, and the files of the profiler by name.
+profiler wrote when that says that it is done, and once more on SIGTERM, which comes when the profiler has ended. The ConfigMap
+is that of the reference (operator behaviour, section 7.5), with keys phase, message, profiler_status, profiler_error, and the
+files of the profiler by name.
 """
 
 from __future__ import annotations
