@@ -1,0 +1,155 @@
+"""Which pods are workers that may be called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_model_discovery.models.workers import Worker, base_model_of, find_workers, matters
+from hypothesis import given
+from hypothesis import strategies as st
+
+HASH = "nvidia.com/dynamo-base-model-hash"
+
+
+def pod(name: str = "a", ip: str | None = "10.0.0.1", *, ready: bool = True, **extra: Any) -> dict[str, Any]:
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": str(ready)}],
+        "containerStatuses": [{"name": "main", "restartCount": 0}],
+    }
+    if ip is not None:
+        status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+    metadata = {"name": name, "namespace": "prod", "uid": f"uid-{name}", "labels": {HASH: "abcd1234"}}
+    return {"metadata": {**metadata, **extra.pop("metadata", {})}, "status": {**status, **extra}}
+
+
+def slice_of(*endpoints: dict[str, Any], service: str = "dynamo-model-abcd1234") -> dict[str, Any]:
+    return {
+        "metadata": {"name": "s", "namespace": "prod", "labels": {"kubernetes.io/service-name": service}},
+        "endpoints": list(endpoints),
+    }
+
+
+def endpoint(name: str = "a", ip: str = "10.0.0.1", *, ready: bool | None = True, **target: Any) -> dict[str, Any]:
+    conditions = {} if ready is None else {"ready": ready}
+    reference = {"kind": "Pod", "name": name, "namespace": "prod", "uid": f"uid-{name}", **target}
+    return {"addresses": [ip], "conditions": conditions, "targetRef": reference}
+
+
+def test_a_ready_pod_in_a_slice_is_a_worker():
+    found = find_workers([pod("b", "10.0.0.2"), pod()], [slice_of(endpoint(), endpoint("b", "10.0.0.2"))], port=9090)
+    assert found.workers == (
+        Worker("a", "uid-a", "http://10.0.0.1:9090", "main:0", True),
+        Worker("b", "uid-b", "http://10.0.0.2:9090", "main:0", True),
+    )
+    assert found.services == ("dynamo-model-abcd1234",)
+    assert found.ready == found.workers
+    assert not found.absent
+
+
+def test_version_six_stands_in_brackets():
+    found = find_workers([pod(ip="fd00::7")], [slice_of(endpoint(ip="fd00::7"))], port=9090)
+    assert found.workers[0].url == "http://[fd00::7]:9090"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param(endpoint(ready=False), id="not ready there"),
+        pytest.param(endpoint(kind="Node"), id="not a pod"),
+        pytest.param(endpoint(namespace="other"), id="of another namespace"),
+        pytest.param(endpoint(uid="uid-of-its-predecessor"), id="another pod of its name"),
+        pytest.param(endpoint(ip="10.0.0.99"), id="at another address"),
+        pytest.param({"addresses": ["10.0.0.1"]}, id="of nothing"),
+    ],
+)
+def test_a_slice_that_is_not_of_the_pod_does_not_make_it_ready(listed: dict[str, Any]):
+    found = find_workers([pod()], [slice_of(listed)], port=9090)
+    assert [worker.ready for worker in found.workers] == [False]
+    assert found.absent == (("a", "no EndpointSlice has it ready"),)
+
+
+def test_readiness_that_nobody_knows_counts_as_ready():
+    assert find_workers([pod()], [slice_of(endpoint(ready=None))], port=9090).ready
+
+
+def test_a_pod_that_is_not_ready_is_known_at_once_whatever_its_slice_says():
+    found = find_workers([pod(ready=False)], [slice_of(endpoint())], port=9090)
+    assert not found.ready
+    assert found.absent == (("a", "it is not ready"),)
+
+
+@pytest.mark.parametrize(
+    "ending", [{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {"phase": "Failed"}, {"phase": "Succeeded"}]
+)
+def test_what_ends_is_no_worker(ending: dict[str, Any]):
+    assert not find_workers([pod(**ending)], [slice_of(endpoint())], port=9090).workers
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.8.9.1", "::1", "169.254.169.254", "fe80::1", "fe80::1%eth0", "0.0.0.0", "::", "224.0.0.1"),
+        *(
+            "ff02::1",
+            "255.255.255.255",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "240.0.0.1",
+            "example.com",
+            "10.0.0.1:80",
+        ),
+        "10.0.0.1/x",
+    ],
+)
+def test_addresses_of_no_pod_network_are_not_called(address: str):
+    found = find_workers([pod(ip=address)], [slice_of(endpoint(ip=address))], port=9090)
+    assert not found.workers
+    assert found.absent[0][0] == "a"
+
+
+def test_the_first_address_of_the_pod_is_called_not_that_of_a_slice():
+    dual = pod(podIPs=[{"ip": "10.0.0.1"}, {"ip": "fd00::1"}])
+    found = find_workers([dual], [slice_of(endpoint(ip="fd00::1"))], port=9090)
+    assert [(worker.url, worker.ready) for worker in found.workers] == [("http://10.0.0.1:9090", True)]
+
+
+def test_a_container_that_was_started_again_is_another_incarnation():
+    again = pod(containerStatuses=[{"name": "main", "restartCount": 1}])
+    one, two = (find_workers([each], [], port=9090).workers[0].incarnation for each in (pod(), again))
+    assert one != two
+    assert matters(pod()) != matters(again)
+
+
+def test_only_what_is_read_matters():
+    changed = pod(qosClass="Burstable")
+    changed["metadata"]["annotations"] = {"a": "b"}
+    assert matters(pod()) == matters(changed)
+    assert matters(pod()) != matters(pod(ready=False))
+    assert base_model_of(pod()) == ("prod/abcd1234",)
+    assert base_model_of({"metadata": {"name": "x"}}) == ()
+
+
+_ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "127.0.0.1", "169.254.169.254", "10.9.9.9"])
+_NAMES = st.sampled_from(["a", "b", "nobody"])
+
+
+@given(
+    pods=st.lists(st.tuples(_NAMES, _ADDRESSES, st.booleans()), max_size=3, unique_by=lambda each: each[0]),
+    listed=st.lists(
+        st.tuples(_NAMES, _ADDRESSES, st.sampled_from([True, False, None]), st.sampled_from(["prod", "evil"])),
+        max_size=6,
+    ),
+)
+def test_whatever_slices_say_only_addresses_of_pods_are_called(pods: Any, listed: Any):
+    known = {name: ip for name, ip, _ in pods}
+    endpoints = [endpoint(name, ip, ready=ready, namespace=ns) for name, ip, ready, ns in listed]
+    found = find_workers([pod(name, ip, ready=ready) for name, ip, ready in pods], [slice_of(*endpoints)], port=9090)
+    for worker in found.workers:
+        assert worker.url == f"http://{known[worker.pod]}:9090"
+        assert not known[worker.pod].startswith(("127.", "169.254."))
+    for worker in found.ready:
+        assert (worker.pod, known[worker.pod]) in {
+            (name, ip) for name, ip, ready, ns in listed if ready is not False and ns == "prod"
+        }
