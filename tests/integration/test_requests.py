@@ -122,7 +122,9 @@ async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> Kub
     return status
 
 
-async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "qwen") -> KubeObject:
+async def until_phase(
+    kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = 30
+) -> KubeObject:
     seen: KubeObject = {}
 
     async def look() -> KubeObject | None:
@@ -131,7 +133,7 @@ async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = 
         return seen if seen.get("phase") == phase else None
 
     try:
-        return await eventually(look, f"{name} is {phase}", 30)
+        return await eventually(look, f"{name} is {phase}", within)
     except AssertionError as error:
         raise AssertionError(f"{error}; status: {seen}") from None
 
