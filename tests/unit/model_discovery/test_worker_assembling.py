@@ -1,0 +1,129 @@
+"""Records become workers, in whatever order, and workers find their pods."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import msgspec
+from dynamo_model_discovery.workers.assembling import FILE, KUBERNETES, Found, Observation, assemble
+from dynamo_model_discovery.workers.holding import Unseen, settle
+from dynamo_model_discovery.workers.places import Place, by_address, host_of, place_of
+from dynamo_model_discovery.workers.records import parse
+from dynamo_shared.api.resources import ObjectKey
+
+from tests.unit.model_discovery.worker_building import card, instance, keyed, pod, worker, workers
+
+
+def test_the_order_of_records_is_no_matter():
+    records = [
+        instance(1), instance(1, endpoint="clear_kv_blocks"), card(1, worker_type="decode"), card(1, adapter="a"),
+        instance(2, component="prefill"), card(2, component="prefill", worker_type="prefill"),
+    ]  # fmt: skip
+    first = workers(dict(records))
+    for order in itertools.islice(itertools.permutations(records), 0, 720, 7):
+        assert workers(dict(order)) == first
+    assert [(each.name, each.role, each.endpoints) for each in first.workers.values()] == [
+        ("dyn/backend/1", "decode", ["clear_kv_blocks", "generate"]),
+        ("dyn/prefill/2", "prefill", ["generate"]),
+    ]
+
+
+def test_a_card_alone_is_no_worker():
+    assert workers(dict([card(1)])).workers == {}
+
+
+def test_a_worker_is_the_pod_that_has_its_address():
+    pods = [
+        pod("other", "10.0.0.9"),
+        pod("decode-0", "10.0.0.7", dynamo_graph_deployment_name="g", dynamo_component="Decode",
+            dynamo_component_type="worker", dynamo_sub_component_type="decode"),
+    ]  # fmt: skip
+    observed = workers(dict([instance(7), card(7)]), by_address(pods))
+    found = observed.workers[ObjectKey("team", "dyn/backend/7")]
+    assert (found.pod, found.pod_uid, found.graph_deployment, found.graph_component) == (
+        "decode-0", "uid-decode-0", "g", "Decode",
+    )  # fmt: skip
+    # The card is of a release that does not say; the graph does.
+    assert found.role == "decode"
+    assert next(iter(workers(dict([instance(7), card(7)])).workers.values())).role == "aggregated"
+    assert next(iter(workers(dict([instance(7)])).workers.values())).role == ""
+
+
+def test_ended_pods_and_those_of_the_hosts_network_have_no_address_of_their_own():
+    ended, host = pod("ended", "10.0.0.1"), pod("host", "10.0.0.2")
+    ended["status"]["phase"], host["spec"] = "Succeeded", {"hostNetwork": True}
+    two = pod("two")
+    two["status"]["podIPs"] = [{"ip": "10.0.0.3"}, {"ip": "fd00::3"}]
+    assert set(by_address([ended, host, two])) == {"10.0.0.3", "fd00::3"}
+
+
+def test_hosts():
+    assert [host_of(each) for each in ("10.0.0.7:9/x", "[fd00::7]:9/x", "http://h:1/x", "", "dyn.backend", "[bad")] == [
+        "10.0.0.7", "fd00::7", "h", "", "dyn.backend", "",
+    ]  # fmt: skip
+
+
+def test_what_two_sources_have_is_one_worker_as_kubernetes_knows_it():
+    key, value = instance(7)
+    record = parse(key, value)
+    assert record is not None
+    place = place_of(pod("decode-0", "10.0.0.7"))
+    found = [Found("etcd", record), Found(KUBERNETES, record, place)]
+    for order in (found, found[::-1]):
+        observed = assemble(order, {"10.0.0.7": place})
+        assert [(each.source, each.pod) for each in observed.workers.values()] == [(KUBERNETES, "decode-0")]
+
+
+def test_the_same_id_in_two_namespaces_is_two_workers():
+    """Ids in Kubernetes are hashes of pods' names."""
+    record = parse(*instance(7))
+    assert record is not None
+    observed = assemble([Found(KUBERNETES, record, Place(each, "decode-0")) for each in ("a", "b")], {})
+    assert set(observed.workers) == {ObjectKey("a", "dyn/backend/7"), ObjectKey("b", "dyn/backend/7")}
+
+
+def test_a_worker_holds_no_more_models_than_a_message_can():
+    cards = [card(1, adapter=f"adapter-{number}", worker_type="aggregated") for number in range(700)]
+    random.Random(3).shuffle(cards)
+    found = next(iter(workers(dict([instance(1), *cards])).workers.values()))
+    assert len(found.models) == 500
+    assert len(msgspec.json.encode(found)) < 512 * 1024
+
+
+def test_what_cannot_be_seen_stays_as_it_was():
+    etcd, file = worker("d/c/1"), msgspec.structs.replace(worker("d/c/2"), source=FILE)
+    published = keyed([etcd, file])
+    nothing = Observation({})
+    assert settle(published, nothing, Unseen()) == {}
+    assert settle(published, nothing, Unseen(sources=frozenset({"etcd"}))) == keyed([etcd])
+
+
+def test_a_ready_pod_whose_data_is_null_for_a_moment_stays():
+    one = msgspec.structs.replace(worker("d/c/1"), source=KUBERNETES, pod="p")
+    published = keyed([one])
+    assert settle(published, Observation({}), Unseen(pods=frozenset({("team", "p")}))) == published
+    assert settle(published, Observation({}), Unseen(pods=frozenset({("other", "p")}))) == {}
+
+
+def test_a_damaged_record_changes_nothing_that_is_known_and_hides_nothing_that_is_not():
+    key, value = instance(7)
+    whole = workers({key: value})
+    damaged = workers({key: b"{"})
+    assert settle(whole.workers, damaged, Unseen()) == whole.workers
+    assert settle({}, damaged, Unseen()) == damaged.workers
+
+
+def test_a_worker_stays_where_it_was_found_although_its_pod_is_gone_or_another_has_its_address():
+    records = dict([instance(7), card(7)])
+    before = workers(records, by_address([pod("decode-0", "10.0.0.7", dynamo_component_type="decode")])).workers
+    assert [each.role for each in before.values()] == ["decode"]
+    for places in ({}, by_address([pod("stranger", "10.0.0.7", namespace="elsewhere")])):
+        assert settle(before, workers(records, places), Unseen()) == before
+
+
+def test_a_worker_whose_pod_is_known_late_moves_there():
+    records = dict([instance(7), card(7)])
+    before = workers(records).workers
+    after = workers(records, by_address([pod("decode-0", "10.0.0.7")]))
+    assert set(settle(before, after, Unseen())) == {ObjectKey("team", "dyn/backend/7")}

@@ -1,0 +1,148 @@
+"""Whatever the order of news: the set converges, and the events alone make the same set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_model_discovery.workers.assembling import assemble
+from dynamo_model_discovery.workers.comparing import Step, View, changes
+from dynamo_model_discovery.workers.holding import Unseen, settle
+from dynamo_model_discovery.workers.serving import served
+from dynamo_model_discovery.workers.sources.base import RecordTable
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.discovered import WORKERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.model_discovery.worker_building import Stamp, card, instance, worker, workers
+
+TYPES = ("aggregated", "prefill", "decode", "")
+NUMBERS = st.integers(1, 4)
+RECORDS = st.one_of(
+    st.builds(instance, NUMBERS, endpoint=st.sampled_from(["generate", "other"]), device_type=st.sampled_from(["cuda", "cpu"])),
+    st.builds(
+        card, NUMBERS, model=st.sampled_from(["m", "n"]), adapter=st.sampled_from(["", "a"]),
+        worker_type=st.sampled_from(TYPES), needs=st.sampled_from([[], [["prefill"]], [["decode"]]]),
+    ),
+)  # fmt: skip
+PUT, DELETE, REREAD, LOOK, RESTART = "put", "delete", "reread", "look", "restart"
+NEWS = st.lists(st.tuples(st.sampled_from([PUT, PUT, PUT, DELETE, REREAD, LOOK, RESTART]), RECORDS), max_size=40)
+
+
+class Subscriber:
+    """Knows of the platform only what events tell."""
+
+    def __init__(self) -> None:
+        self.workers: dict[ObjectKey, Any] = {}
+        self.models: set[ObjectKey] = set()
+
+    def take(self, step: Step) -> None:
+        if step.resource == WORKERS:
+            assert (step.key in self.workers) == (step.event != "joined"), "joins once, leaves once"
+            if step.event == "left":
+                del self.workers[step.key]
+            else:
+                self.workers[step.key] = step.told
+        elif step.event:
+            assert (step.key in self.models) == (step.event == "gone")
+            assert step.told.available == (step.event == "available")  # type: ignore[union-attr]
+            self.models ^= {step.key}
+
+
+class Discovery:
+    """The service without its shell. `etcd` is the truth; what is heard of it may be late."""
+
+    def __init__(self) -> None:
+        self.etcd: dict[str, bytes] = {}
+        self.heard: dict[str, bytes] = {}
+        self.table = RecordTable("etcd")
+        self.view, self.stamp, self.subscriber = View(), Stamp(), Subscriber()
+
+    def hear(self, changed: Mapping[str, bytes | None]) -> None:
+        for key, value in changed.items():
+            if value is None:
+                self.heard.pop(key, None)
+            else:
+                self.heard[key] = value
+        self.table.take(changed)
+
+    def reread(self) -> None:
+        gone: dict[str, bytes | None] = dict.fromkeys(self.heard.keys() - self.etcd.keys())
+        self.hear(gone | self.etcd)
+
+    def look(self) -> None:
+        published = {key: entry.data for key, entry in self.view.workers.items()}
+        seen = settle(published, assemble(self.table.found(), {}), Unseen())
+        for step in changes(self.view, seen, self.stamp):
+            self.subscriber.take(step)
+            self.view.apply(step)
+
+    def restart(self) -> None:
+        """The view is read from STATE, etcd is read anew."""
+        self.table, self.heard = RecordTable("etcd"), {}
+        self.reread()
+
+
+@settings(max_examples=300)
+@given(NEWS, st.sets(st.integers(0, 39)))
+def test_any_order_of_news_converges_and_events_fold_to_the_set(news, unheard):
+    discovery = Discovery()
+    for number, (what, (key, value)) in enumerate(news):
+        heard = number not in unheard
+        if what == PUT:
+            discovery.etcd[key] = value
+            if heard:
+                discovery.hear({key: value})
+        elif what == DELETE:
+            discovery.etcd.pop(key, None)
+            if heard:
+                discovery.hear({key: None})
+        else:
+            {REREAD: discovery.reread, LOOK: discovery.look, RESTART: discovery.restart}[what]()
+    discovery.reread()
+    discovery.look()
+    expected = workers(discovery.etcd).workers
+    assert {key: entry.data for key, entry in discovery.view.workers.items()} == expected
+    assert discovery.subscriber.workers == expected
+    models = served(expected.values())
+    assert {key: entry.data for key, entry in discovery.view.models.items()} == models
+    assert discovery.subscriber.models == {key for key, model in models.items() if model.available}
+
+
+@given(NEWS)
+def test_a_restart_tells_nothing(news):
+    discovery = Discovery()
+    for _, (key, value) in news:
+        discovery.etcd[key] = value
+    discovery.reread()
+    discovery.look()
+    published = {key: entry.data for key, entry in discovery.view.workers.items()}
+    # Before etcd has been read there is nothing to see, and nobody has left.
+    unread = settle(published, assemble((), {}), Unseen(sources=frozenset({"etcd"})))
+    assert changes(discovery.view, unread, discovery.stamp) == []
+    discovery.restart()
+    seen = settle(published, assemble(discovery.table.found(), {}), Unseen())
+    assert changes(discovery.view, seen, discovery.stamp) == []
+
+
+def test_one_who_comes_again_is_another_one():
+    view, stamp, key = View(), Stamp(), ObjectKey("team", "d/c/1")
+    uids = []
+    for _ in range(2):
+        (step,) = changes(view, {key: worker("d/c/1")}, stamp)
+        uids.append(step.entry.uid)
+        view.apply(step)
+        (step,) = changes(view, {}, stamp)
+        assert (step.event, step.entry.uid, step.removed) == ("left", uids[-1], True)
+        view.apply(step)
+    assert uids[0] != uids[1]
+
+
+def test_a_change_keeps_the_uid_and_raises_the_version():
+    view, stamp, key = View(), Stamp(), ObjectKey("team", "d/c/1")
+    (joined,) = changes(view, {key: worker("d/c/1")}, stamp)
+    view.apply(joined)
+    (changed,) = changes(view, {key: worker("d/c/1", role="decode")}, stamp)
+    assert (changed.event, changed.entry.uid, changed.entry.generation) == ("changed", joined.entry.uid, 2)
+    assert changed.entry.version > joined.entry.version

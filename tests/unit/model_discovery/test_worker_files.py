@@ -1,0 +1,103 @@
+"""Discovery by files: percent-encoded names, files that nobody touches any more, and those that come and go."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from dynamo_model_discovery.workers.assembling import assemble
+from dynamo_model_discovery.workers.sources.files import LIFETIME, FileSource
+
+from tests.unit.model_discovery.worker_building import card, instance
+
+
+class Deployment:
+    """A directory, and a clock that stands."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.now = 1_000_000.0
+        self.news = 0
+        self.source = FileSource(directory, self._changed, now=lambda: self.now)
+
+    def _changed(self) -> None:
+        self.news += 1
+
+    def write(self, pair: tuple[str, bytes]) -> Path:
+        _, kind, name = pair[0].split("/", 2)
+        path = self.directory / "v1" / kind / quote(name, safe="").replace("-", "%2D").replace("_", "%5F")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pair[1])
+        self.touch(path)
+        return path
+
+    def touch(self, path: Path) -> None:
+        os.utime(path, (self.now, self.now))
+
+    async def workers(self) -> list[str]:
+        await self.source.look()
+        return sorted(worker.name for worker in assemble(self.source.found(), {}).workers.values())
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    return Deployment(tmp_path / "kv")
+
+
+async def test_a_directory_that_nobody_made_yet_is_an_empty_one(deployment: Deployment):
+    assert not deployment.source.ready
+    assert await deployment.workers() == []
+    assert deployment.source.ready
+    assert deployment.news == 1
+
+
+async def test_files_are_workers_while_they_are_touched(deployment: Deployment):
+    first = deployment.write(instance(2**63 + 5, namespace="a-b", component="back_end"))
+    deployment.write(instance(7))
+    deployment.write(card(7))
+    assert await deployment.workers() == ["a-b/back_end/8000000000000005", "dyn/backend/7"]
+    deployment.now += LIFETIME - 1
+    deployment.touch(first)
+    assert len(await deployment.workers()) == 2
+    deployment.now += 2
+    assert await deployment.workers() == ["a-b/back_end/8000000000000005"]
+    first.unlink()
+    assert await deployment.workers() == []
+
+
+async def test_nothing_new_is_no_news(deployment: Deployment):
+    path = deployment.write(instance(7))
+    await deployment.workers()
+    told = deployment.news
+    deployment.now += 1
+    deployment.touch(path)
+    await deployment.workers()
+    assert deployment.news == told
+    path.write_bytes(b"{")
+    deployment.touch(path)
+    await deployment.workers()
+    assert (deployment.news, deployment.source.unreadable) == (told + 1, 1)
+
+
+async def test_what_is_no_record_is_left_alone(deployment: Deployment):
+    directory = deployment.write(instance(7)).parent
+    (directory / ".tmp_0123").write_bytes(b"half")
+    (directory / "folder").mkdir()
+    (directory / "link").symlink_to("/etc/hostname")
+    assert await deployment.workers() == ["dyn/backend/7"]
+    assert deployment.source.unreadable == 0
+
+
+async def test_a_directory_that_cannot_be_read_keeps_what_is_known(deployment: Deployment):
+    path = deployment.write(instance(7))
+    await deployment.workers()
+    path.parent.rename(deployment.directory / "away")
+    path.parent.write_text("a file")
+    assert await deployment.workers() == ["dyn/backend/7"]
+    assert "Not a directory" in deployment.source.trouble
+    path.parent.unlink()
+    (deployment.directory / "away").rename(path.parent)
+    assert await deployment.workers() == ["dyn/backend/7"]
+    assert deployment.source.trouble == ""

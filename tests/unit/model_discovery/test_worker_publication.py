@@ -1,0 +1,165 @@
+"""Workers on the bus: told once, whatever restarts, and there for who comes late."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from dynamo_model_discovery.workers.comparing import changes
+from dynamo_model_discovery.workers.publication import Clock, Publication
+from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams, subjects
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start
+
+from tests.unit.model_discovery.worker_building import keyed, worker
+
+CARD = ModelCard(name="org/m.1", worker_type="aggregated", kv_cache_block_size=16, total_kv_blocks=4)
+ONE, TWO = worker("d/c/1", CARD), worker("d/c/2", CARD)
+
+
+@asynccontextmanager
+async def publishing(bus: MemoryBus) -> AsyncIterator[Publication]:
+    publication = Publication(bus, "local")
+    running = asyncio.create_task(publication.state.run())
+    try:
+        await publication.load()
+        yield publication
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def settled(publication: Publication) -> None:
+    async with asyncio.timeout(5):
+        await publication.mark()
+
+
+async def tell(publication: Publication, *there) -> list[str]:
+    steps = changes(publication.view, keyed(there), publication.stamp)
+    await publication.tell(steps)
+    await settled(publication)
+    return [step.event for step in steps]
+
+
+async def events(bus: MemoryBus) -> list[str]:
+    """What happened to whom, as subscribers read it."""
+    subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.local.>"], start=Start.ALL)
+    found = []
+    async for item in subscription:
+        if isinstance(item, Message):
+            told = subjects.parse_event(item.subject)
+            assert json.loads(item.payload)["data"]["name"] == told.name
+            found.append(f"{told.kind} {told.name} {told.event}")
+        elif isinstance(item, CaughtUp):
+            break
+    await subscription.close()
+    return sorted(found)
+
+
+@asynccontextmanager
+async def late_joiner(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
+    cache = ObjectCache()
+    reader = StateReader(bus, "local", [WORKERS, MODELS], cache)
+    running = asyncio.create_task(reader.run())
+    try:
+        async with asyncio.timeout(5):
+            await reader.synced()
+        yield cache
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_a_late_joiner_reads_all_workers_and_models():
+    bus = MemoryBus()
+    async with publishing(bus) as publication:
+        await tell(publication, ONE, TWO)
+        await tell(publication, ONE)
+        async with late_joiner(bus) as cache:
+            assert [worker_of(obj) for obj in cache.list(WORKERS)] == [ONE]
+            assert worker_of(cache.list(WORKERS)[0]).models[0].max_kv_tokens == 64
+            (model,) = map(model_of, cache.list(MODELS, "team"))
+            assert (model.model, model.available, model.workers) == ("org/m.1", True, {"aggregated": 1})
+
+
+async def test_a_restart_tells_nothing_and_goes_on_where_it_was():
+    bus = MemoryBus()
+    async with publishing(bus) as publication:
+        assert await tell(publication, ONE, TWO) == ["joined", "joined", "available"]
+        before = publication.view
+    told = await events(bus)
+    async with publishing(bus) as publication:
+        assert publication.view == before
+        assert await tell(publication, ONE, TWO) == []
+        assert await events(bus) == told
+        # What happened meanwhile is told, under the uid that it joined with.
+        assert await tell(publication, TWO) == ["left", ""]
+    assert await events(bus) == sorted([*told, "worker d/c/1 left"])
+    async with publishing(bus) as publication:
+        assert await tell(publication) == ["left", "gone"]
+        assert await tell(publication, ONE) == ["joined", "available"]
+        async with late_joiner(bus) as cache:
+            assert [worker_of(obj) for obj in cache.list(WORKERS)] == [ONE]
+
+
+async def test_an_event_leaves_before_state_remembers_it():
+    """Whoever is stopped in between tells again, instead of never."""
+    bus = MemoryBus()
+    publication = Publication(bus, "local")
+    await bus.declare(*streams.ALL)
+    # STATE is not published to: its task does not run.
+    await publication.tell(changes(publication.view, keyed([ONE]), publication.stamp))
+    assert await events(bus) == ["model d/org/m.1 available", "worker d/c/1 joined"]
+    async with publishing(bus) as after:
+        assert after.view.workers == {}
+
+
+async def test_a_bus_that_is_away_loses_nothing():
+    bus = MemoryBus()
+    async with publishing(bus) as publication:
+        await tell(publication, ONE)
+        bus.disconnect()
+        telling = asyncio.create_task(tell(publication, TWO))
+        await asyncio.sleep(0.05)
+        assert not telling.done()
+        bus.reconnect()
+        async with asyncio.timeout(10):
+            assert await telling == ["left", "joined"]
+        assert "worker d/c/2 joined" in await events(bus)
+
+
+async def test_a_lost_stream_is_filled_again_and_nothing_is_told():
+    bus = MemoryBus()
+    async with publishing(bus) as publication:
+        await tell(publication, ONE, TWO)
+        bus.lose_data()
+        await publication.state.audit()
+        assert publication.state.lost.is_set()
+        publication.start_over()
+        await settled(publication)
+        assert await events(bus) == []
+        async with late_joiner(bus) as cache:
+            assert {worker_of(obj).name for obj in cache.list(WORKERS)} == {"d/c/1", "d/c/2"}
+
+
+async def test_what_cannot_be_read_in_state_stops_nothing():
+    bus = MemoryBus()
+    await bus.declare(*streams.ALL)
+    await bus.publish("dynamo.state.v1.local.workers%2Ediscovery%2Edynamo.team.foreign", b"{")
+    async with publishing(bus) as publication:
+        assert publication.view.workers == {}
+        assert await tell(publication, ONE) == ["joined", "available"]
+
+
+@pytest.mark.parametrize("time", [1000.0, 0.0])
+def test_versions_rise_with_time_and_never_fall(time):
+    clock = Clock(lambda: time)
+    clock.seen(500_000)
+    versions = [clock.version() for _ in range(3)]
+    assert versions == sorted(set(versions))
+    assert versions[0] > 500_000

@@ -1,0 +1,99 @@
+"""Records, pods and views for the tests of worker discovery."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dynamo_model_discovery.workers.assembling import ETCD, assemble
+from dynamo_model_discovery.workers.places import Place
+from dynamo_model_discovery.workers.sources.base import RecordTable
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.discovered import ModelCard, WorkerData
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def recorded(name: str) -> dict[str, bytes]:
+    """Keys and values of a recording."""
+    records = json.loads((RECORDED / name).read_text())["records"]
+    return {key: json.dumps(value).encode() for key, value in records.items()}
+
+
+def workers(records: Mapping[str, bytes], places: Mapping[str, Place] | None = None, source: str = ETCD):
+    """What records in one source mean."""
+    table = RecordTable(source)
+    table.take(records)
+    return assemble(table.found(), places or {})
+
+
+def instance(
+    number: int, namespace="dyn", component="backend", endpoint="generate", **fields: Any
+) -> tuple[str, bytes]:
+    """An instance's key and value."""
+    content = {
+        "type": "Endpoint", "namespace": namespace, "component": component, "endpoint": endpoint, "instance_id": number,
+        "transport": {"tcp": f"10.0.0.{number % 250}:9999/{number:x}/{namespace}/{component}/{endpoint}"}, **fields,
+    }  # fmt: skip
+    return f"v1/instances/{namespace}/{component}/{endpoint}/{number:x}", json.dumps(content).encode()
+
+
+def card(
+    number: int, model="llama", namespace="dyn", component="backend", adapter="", **fields: Any
+) -> tuple[str, bytes]:
+    """A model card's key and value."""
+    content = {
+        "type": "Model", "namespace": namespace, "component": component, "endpoint": "generate", "instance_id": number,
+        "card_json": {"display_name": adapter or model, "model_type": "Chat | Completions", **fields},
+    }  # fmt: skip
+    suffix = f"/{adapter}" if adapter else ""
+    return f"v1/mdc/{namespace}/{component}/generate/{number:x}{suffix}", json.dumps(content).encode()
+
+
+def worker(name: str, *cards: ModelCard, namespace: str = "team", role: str = "", **fields: Any) -> WorkerData:
+    """A worker that serves these models."""
+    dynamo_namespace, component, _ = name.split("/")
+    return WorkerData(
+        name=name, namespace=namespace, dynamo_namespace=dynamo_namespace, component=component, source=ETCD,
+        role=role or next((each.worker_type for each in cards), ""), models=list(cards), **fields,
+    )  # fmt: skip
+
+
+def pod(name: str, address: str = "", *, namespace: str = "team", **labels: str) -> dict[str, Any]:
+    """A running pod; labels without their prefix."""
+    prefixed = {f"nvidia.com/{label.replace('_', '-')}": value for label, value in labels.items()}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "labels": prefixed,
+        },
+        "spec": {},
+        "status": {"phase": "Running", **({"podIP": address} if address else {})},
+    }
+
+
+class Stamp:
+    """Counts."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+
+    def uid(self) -> str:
+        return f"uid-{next(self._numbers)}"
+
+    def version(self) -> int:
+        return next(self._numbers)
+
+    def now(self) -> str:
+        return "2026-03-01T12:00:00Z"
+
+
+def keyed(found: Iterable[WorkerData]) -> dict[ObjectKey, WorkerData]:
+    """By namespace and name."""
+    return {ObjectKey(each.namespace, each.name): each for each in found}
