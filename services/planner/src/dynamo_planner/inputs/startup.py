@@ -1,0 +1,73 @@
+"""How long workers take to start, measured on those that did. Pure.
+
+From the moment a pod has a node until it is ready: waiting for a node is told apart (`PoolCounts.pending`), and says
+nothing of the next start where there is room.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from dynamo_shared.api.conditions import find
+
+KubeObject = dict[str, Any]
+
+REMEMBERED = 32
+"""Starts; older ones may have had other images and models."""
+
+
+def seconds_to_ready(pod: KubeObject) -> float | None:
+    """Seconds that a pod took to be ready; None where it is not, or started in a way that does not count.
+
+    A container that was restarted became ready late for reasons of its own.
+    """
+    status = pod.get("status") or {}
+    conditions = status.get("conditions") or []
+    ready, scheduled = find(conditions, "Ready"), find(conditions, "PodScheduled")
+    if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
+        return None
+    if any(each.get("restartCount") for each in status.get("containerStatuses") or ()):
+        return None
+    begun, ended = _time(scheduled.get("lastTransitionTime")), _time(ready.get("lastTransitionTime"))
+    if begun is None or ended is None or ended < begun:
+        return None
+    return (ended - begun).total_seconds()
+
+
+class StartupTimes:
+    """The measured starts of one pool; pods that go do not take their measurement with them."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, None] = {}
+        self._seconds: deque[float] = deque(maxlen=REMEMBERED)
+
+    def learn(self, pods: Iterable[KubeObject]) -> None:
+        """Measure pods that are ready and were not before. Each counts once: one that is ready again later did not start."""
+        for pod in sorted(pods, key=_created):
+            uid = str(pod["metadata"].get("uid") or pod["metadata"]["name"])
+            if uid in self._seen or (seconds := seconds_to_ready(pod)) is None:
+                continue
+            self._seen[uid] = None
+            self._seconds.append(seconds)
+            if len(self._seen) > 8 * REMEMBERED:
+                del self._seen[next(iter(self._seen))]
+
+    @property
+    def seconds(self) -> float | None:
+        """The median start; None where none was seen."""
+        return median(self._seconds) if self._seconds else None
+
+
+def _created(pod: KubeObject) -> str:
+    return str(pod["metadata"].get("creationTimestamp") or "")
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

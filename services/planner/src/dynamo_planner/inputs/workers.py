@@ -1,0 +1,111 @@
+"""Workers of a graph as Kubernetes has them: which component is which pool, how many there are, what is on its way. Pure.
+
+Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dynamo's planner (planner notes, section a.3):
+available replicas, else ready ones; what is asked for is told beside them, and what the cluster has no room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dynamo_shared.api import conditions, gpus
+from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.registry import labels
+
+from dynamo_planner.core.observing import Missing, Pool, PoolCounts
+from dynamo_planner.core.reference.limits import planned_pools
+from dynamo_planner.inputs.outcome import InputError, Unavailable
+
+KubeObject = dict[str, Any]
+
+_NAMES = {
+    Pool.PREFILL: ("vllmprefillworker", "prefill"),
+    Pool.DECODE: ("vllmdecodeworker", "decode"),
+}
+"""Names that tell the role of workers without a type, as Dynamo's planner knows them; case does not count."""
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+def find_pools(graph: KubeObject, mode: Mode) -> dict[Pool, KubeObject]:
+    """The component of each pool that a mode plans; InputError where there is none, or more than one could be it."""
+    components = [each for each in (graph.get("spec") or {}).get("components") or () if each.get("name")]
+    return {pool: _find(components, pool, mode) for pool in planned_pools(mode)}
+
+
+def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObject]) -> PoolCounts | Unavailable:
+    """Workers of a pool; `pods` are all pods of its component."""
+    name = component["name"]
+    told = ((graph.get("status") or {}).get("components") or {}).get(name) or {}
+    ready = told.get("availableReplicas", told.get("readyReplicas"))
+    if ready is None:
+        return Unavailable(
+            why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
+        )
+    there = [pod for pod in pods if _is_there(pod)]
+    nodes = _nodes(component)
+    return PoolCounts(
+        ready=int(ready),
+        expected=int(component.get("replicas", 1) or 0),
+        # Of a replica that spans nodes, one pod that waits keeps all of it from serving.
+        pending=-(-sum(_waits_for_node(pod) for pod in there) // nodes),
+        starting=-(-sum(_starts(pod) for pod in there) // nodes),
+    )
+
+
+def gpus_of_worker(component: KubeObject) -> int | None:
+    """GPUs of one worker; None where its pods do not say."""
+    return gpus.of_replica(component) or None
+
+
+def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObject:
+    kinds = {"worker", "decode"} if mode is Mode.AGG else {pool.value}
+    found = [each for each in components if _kind(each) in kinds]
+    if mode is Mode.AGG and len(found) > 1:
+        # A graph with workers of their own roles beside one that does both is not aggregated.
+        found = [each for each in found if _kind(each) == "worker"] or found
+    if not found:
+        found = [each for each in components if each["name"].lower() in _NAMES[pool]]
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(f"{each['name']} ({_kind(each) or 'no type'})" for each in components) or "none"
+    wanted = "worker" if mode is Mode.AGG else pool.value
+    problem = "none" if not found else "more than one"
+    raise InputError(
+        f"mode {mode.value} needs one component of type {wanted}, and there is {problem}; there are: {there}"
+    )
+
+
+def _kind(component: KubeObject) -> str:
+    """Type of a component; graphs that came from v1alpha1 say the role of a worker in a label of its pods."""
+    kind = str(component.get("type") or "")
+    if kind not in {"", "worker"}:
+        return kind
+    template = component.get("podTemplate") or {}
+    marks: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return marks.get(labels.SUB_COMPONENT_TYPE) or kind
+
+
+def _nodes(component: KubeObject) -> int:
+    multinode = component.get("multinode")
+    return 1 if multinode is None else max(1, int(multinode.get("nodeCount", gpus.DEFAULT_NODES)))
+
+
+def _is_there(pod: KubeObject) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in _OVER
+
+
+def _waits_for_node(pod: KubeObject) -> bool:
+    scheduled = conditions.find(_conditions(pod), "PodScheduled")
+    return bool(scheduled and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable")
+
+
+def _starts(pod: KubeObject) -> bool:
+    has_node = bool((pod.get("spec") or {}).get("nodeName"))
+    ready = conditions.find(_conditions(pod), "Ready")
+    return has_node and not (ready and ready["status"] == "True")
+
+
+def _conditions(pod: KubeObject) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (pod.get("status") or {}).get("conditions") or []
+    return found
