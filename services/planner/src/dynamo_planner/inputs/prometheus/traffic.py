@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from math import isfinite
+from typing import Protocol
 
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observing import Missing, Traffic
 from dynamo_planner.inputs.outcome import Unavailable
-from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, Sample
+from dynamo_planner.inputs.prometheus.client import PrometheusError, Sample
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 
 STALE_AFTER = 90.0
@@ -23,12 +24,23 @@ LEAST_COVERED = 0.5
 """Share of the window that must have been scraped; less says too little of the rest."""
 
 
+class Asked(Protocol):
+    """A Prometheus that can be asked: `PrometheusClient`."""
+
+    @property
+    def url(self) -> str:
+        """Its address, without secrets."""
+
+    async def query(self, promql: str) -> list[Sample]:
+        """The values of an instant query; PrometheusError where it cannot be asked."""
+
+
 class TrafficReader:
     """Reads the traffic of one graph. Remembers the lengths of the last requests, for intervals that bring none."""
 
     def __init__(
         self,
-        client: PrometheusClient,
+        client: Asked,
         *,
         source: MetricsSource,
         namespace: str,

@@ -1,0 +1,171 @@
+"""What engines tell on the runtime's NATS."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
+from dynamo_planner.inputs import Unavailable
+from dynamo_planner.inputs import forward_passes as module
+from dynamo_planner.inputs.forward_passes import ForwardPasses, component_of, pool_of, subject
+from dynamo_shared.api.contracts.planner import Mode
+from hypothesis import given
+from hypothesis import strategies as st
+
+PREFILL = "namespace.ns-a.component.prefill.endpoint.generate.forward-pass-metrics"
+BACKEND = "namespace.ns-a.component.backend.endpoint.generate.forward-pass-metrics"
+
+
+def message(worker="w1", rank=0, wall=0.02, **changes):
+    told = {
+        "version": 1,
+        "worker_id": worker,
+        "dp_rank": rank,
+        "counter_id": 7,
+        "wall_time": wall,
+        "scheduled_requests": {
+            "num_prefill_requests": 1,
+            "sum_prefill_tokens": 900,
+            "var_prefill_length": 0.0,
+            "sum_prefill_kv_tokens": 16,
+            "num_decode_requests": 3,
+            "sum_decode_kv_tokens": 3000,
+            "var_decode_kv_tokens": 2.5,
+        },
+        "queued_requests": {"num_prefill_requests": 2, "sum_prefill_tokens": 1800, "num_decode_requests": 0},
+        **changes,
+    }
+    envelope = {"publisher_id": 1, "sequence": 2, "published_at": 3, "topic": "forward-pass-metrics"}
+    return msgspec.msgpack.encode({**envelope, "payload": msgspec.msgpack.encode(told)})
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def passes(clock):
+    return ForwardPasses(Mode.DISAGG, clock)
+
+
+def test_a_message_is_read_in_full(passes):
+    passes.take(PREFILL, message(wall=0.5))
+    assert passes.read() == (
+        ForwardPass(
+            pool=Pool.PREFILL,
+            worker_id="w1",
+            wall_time=0.5,
+            scheduled=Scheduled(
+                num_prefill_requests=1,
+                sum_prefill_tokens=900,
+                sum_prefill_kv_tokens=16,
+                num_decode_requests=3,
+                sum_decode_kv_tokens=3000,
+                var_decode_kv_tokens=2.5,
+            ),
+            queued=Queued(num_prefill_requests=2, sum_prefill_tokens=1800),
+        ),
+    )
+
+
+def test_the_newest_word_of_each_rank_counts(passes):
+    for worker, rank, wall in (("a", 0, 1.0), ("a", 1, 2.0), ("b", 0, 3.0), ("a", 0, 4.0)):
+        passes.take(BACKEND, message(worker, rank, wall))
+    assert [(each.worker_id, each.dp_rank, each.wall_time) for each in passes.read()] == [
+        ("a", 0, 4.0),
+        ("a", 1, 2.0),
+        ("b", 0, 3.0),
+    ]
+
+
+def test_an_engine_that_is_silent_is_forgotten(passes, clock):
+    passes.take(BACKEND, message("gone"))
+    clock.now += 8
+    passes.take(BACKEND, message("here"))
+    clock.now += 5
+    assert [each.worker_id for each in passes.read()] == ["here"]
+
+
+def test_silence_of_all_is_told_and_then_that_nobody_tells(passes, clock):
+    assert passes.read().why is Missing.NO_FORWARD_PASSES
+    passes.take(BACKEND, message())
+    clock.now += 11
+    outcome = passes.read()
+    assert isinstance(outcome, Unavailable)
+    assert outcome.why is Missing.STALE
+
+
+@pytest.mark.parametrize(
+    ("told_on", "payload", "reason"),
+    [
+        (BACKEND, b"\xc1", "unreadable"),
+        (BACKEND, msgspec.msgpack.encode({"payload": b"no"}), "unreadable"),
+        (BACKEND, message(version=2), "version"),
+        (BACKEND, message(wall=math.nan), "wall_time"),
+        (BACKEND, message(wall=-1.0), "wall_time"),
+        (BACKEND, message(worker_id=None), "unreadable"),
+        ("forward-pass-metrics", message(), "subject"),
+        (BACKEND.replace("backend", "frontend"), message(), "component"),
+    ],
+)
+def test_what_cannot_be_taken_is_counted(passes, told_on, payload, reason):
+    passes.take(told_on, payload)
+    outcome = passes.read()
+    assert isinstance(outcome, Unavailable)
+    assert passes.ignored == {reason: 1}
+    assert passes.received == 0
+    assert reason in outcome.message
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise(payload):
+    ForwardPasses(Mode.AGG, lambda: 0.0).take(BACKEND, payload)
+
+
+def test_engines_are_bounded(monkeypatch, passes, clock):
+    monkeypatch.setattr(module, "MOST_ENGINES", 2)
+    for worker in ("a", "b", "c"):
+        passes.take(BACKEND, message(worker))
+    assert passes.ignored == {"too_many": 1}
+    clock.now += 11
+    passes.take(BACKEND, message("c"))
+    assert [each.worker_id for each in passes.read()] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("component", "mode", "pool"),
+    [
+        ("prefill", Mode.DISAGG, Pool.PREFILL),
+        ("backend", Mode.DISAGG, Pool.DECODE),
+        ("tensorrt_llm", Mode.AGG, Pool.DECODE),
+        ("backend", Mode.PREFILL, None),
+        ("prefill", Mode.DECODE, None),
+        ("prefill", Mode.AGG, None),
+        ("frontend", Mode.AGG, None),
+    ],
+)
+def test_components_are_pools_as_the_mode_says(component, mode, pool):
+    assert pool_of(component, mode) is pool
+
+
+def test_other_components_are_pools_where_somebody_says_so(clock):
+    passes = ForwardPasses(Mode.DECODE, clock, pools={"mine": Pool.DECODE})
+    passes.take(BACKEND.replace("backend", "mine"), message())
+    told = passes.read()
+    assert isinstance(told, tuple)
+    assert told[0].pool is Pool.DECODE
+
+
+def test_subjects():
+    assert subject("ns-a") == "namespace.ns-a.component.*.endpoint.*.forward-pass-metrics"
+    assert component_of(PREFILL) == "prefill"

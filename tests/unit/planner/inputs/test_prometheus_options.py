@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dynamo_planner.inputs import InputError
+from dynamo_planner.inputs.prometheus import prometheus_options
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.runtime.settings.planner import Prometheus
+
+OURS = "http://prometheus.monitoring:9090"
+THEIRS = "https://metrics.team-a:9090"
+
+
+def options(settings=None, infrastructure=OURS, **fields):
+    named = {f"metric_pulling_prometheus_{name}": value for name, value in fields.items()}
+    return prometheus_options(PlannerConfig.model_validate(named), settings or Prometheus(), infrastructure)
+
+
+def test_the_platform_says_where_prometheus_is():
+    assert options().url == OURS
+    assert options(Prometheus(endpoint="http://other:9090/")).url == "http://other:9090"
+
+
+def test_a_graph_may_name_its_own():
+    assert options(endpoint=THEIRS).url == THEIRS
+
+
+def test_unless_that_is_off():
+    with pytest.raises(InputError, match="ownEndpoints is off"):
+        options(Prometheus(own_endpoints=False), endpoint=THEIRS)
+    assert options(Prometheus(own_endpoints=False), endpoint=OURS + "/").url == OURS
+
+
+def test_nobody_says_where():
+    with pytest.raises(InputError, match="no Prometheus is known"):
+        options(infrastructure="")
+
+
+def test_the_platforms_token_goes_to_the_platforms_prometheus_only(tmp_path: Path):
+    settings = Prometheus(token_file=tmp_path / "token", ca_file=tmp_path / "ca", extra_query_params={"tenant": "us"})
+    assert options(settings).token_file == tmp_path / "token"
+    assert options(settings).extra_params == {"tenant": "us"}
+    own = options(settings, endpoint=THEIRS)
+    assert own.token_file is None
+    assert own.ca_file is None
+    assert own.extra_params == {}
+    assert options(settings, token="theirs").token_file is None
+
+
+def test_files_are_taken_from_one_folder_only(tmp_path: Path):
+    with pytest.raises(InputError, match="filesDir is unset"):
+        options(token_file="/etc/passwd")
+    settings = Prometheus(files_dir=tmp_path)
+    assert options(settings, token_file="team/token").token_file == tmp_path / "team" / "token"
+    for outside in ("../secret", "/etc/passwd", "team/../../secret"):
+        with pytest.raises(InputError, match="must be in"):
+            options(settings, token_file=outside)
+    (tmp_path / "link").symlink_to("/etc")
+    with pytest.raises(InputError, match="ca_bundle is link/passwd; it must be in"):
+        options(settings, ca_bundle="link/passwd")
+
+
+def test_certificates_are_checked_unless_somebody_says_no():
+    assert options(endpoint=THEIRS).verify
+    assert not options(endpoint=THEIRS, ssl_verify=False).verify
+    assert not options(Prometheus(verify=False)).verify
+    assert options(Prometheus(verify=False), ssl_verify=True).verify
+    assert options(Prometheus(verify=False), endpoint=THEIRS).verify
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host", "host:9090", "http://", "http://host:99999", "http://host/?a=b", "http://[::1"]
+)
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(InputError, match="no address"):
+        options(endpoint=url)
+
+
+def test_addresses_hold_no_secrets_and_errors_repeat_none():
+    with pytest.raises(InputError, match="holds a user name") as caught:
+        options(endpoint="http://me:secret@host:9090")
+    assert "secret" not in str(caught.value)
+    assert "hush" not in repr(options(token="hush"))

@@ -1,0 +1,236 @@
+"""Traffic of a graph as Prometheus tells it, and the names of all the ways in which it does not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from dynamo_planner.core.observing import Missing, Traffic
+from dynamo_planner.inputs import Unavailable
+from dynamo_planner.inputs.prometheus import PrometheusError, Sample, TrafficReader
+from dynamo_planner.inputs.prometheus.queries import Queries
+from dynamo_shared.api.contracts.planner import MetricsSource
+
+NOW = 1_000_000.0
+STARTED = "dynamo_frontend_requests_started_total"
+TOTAL = "dynamo_frontend_requests_total"
+ROUTED = "dynamo_component_router_requests_total"
+OURS = {"dynamo_namespace": "ns-a", "model": "Qwen"}
+
+
+class Scripted:
+    """Answers by what a query asks for; unknown ones are empty, as those of an empty Prometheus are."""
+
+    url = "http://prometheus:9090"
+
+    def __init__(self, answers=None):
+        self.answers = answers if answers is not None else {}
+        self.asked = []
+
+    async def query(self, promql):
+        self.asked.append(promql)
+        answer = self.answers.get(kind(promql), [])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def kind(promql):
+    for name, words in {
+        "earliest": ("min_over_time",),
+        "newest": ("timestamp(",),
+        "labelled": ("count by",),
+        "isl": ("input_sequence_tokens",),
+        "osl": ("output_sequence_tokens",),
+        "ttft": ("time_to_first_token",),
+        "itl": ("inter_token_latency",),
+        "hits": ("kv_hit_rate",),
+        "started": (STARTED,),
+        "routed": (ROUTED,),
+        "total": (TOTAL,),
+    }.items():
+        if any(word in promql for word in words):
+            return name
+    raise AssertionError(promql)
+
+
+def series(*values, **labels):
+    return [Sample({**OURS, **labels, "pod": str(index)}, NOW, value) for index, value in enumerate(values)]
+
+
+def healthy(**changes):
+    return {
+        "started": series(90.0, 30.0),
+        "newest": series(NOW - 5, NOW - 3),
+        "earliest": series(NOW - 178, NOW - 170),
+        "isl": series(1000.0, 2000.0),
+        "osl": series(100.0, 200.0),
+        "ttft": series(0.25, 0.75),
+        "itl": series(0.0, 0.0625),
+        **changes,
+    }
+
+
+def reader(answers, source=MetricsSource.FRONTEND, model="qwen", **options):
+    client = Scripted(answers)
+    return TrafficReader(client, source=source, namespace="ns-a", model=model, **options), client
+
+
+async def read(answers, **options):
+    return await reader(answers, **options)[0].read(180.0)
+
+
+def why(outcome):
+    assert isinstance(outcome, Unavailable)
+    return outcome.why
+
+
+async def test_counts_are_summed_and_means_are_means_over_series():
+    assert await read(healthy()) == Traffic(
+        duration=180.0, requests=120.0, isl=1500.0, osl=150.0, ttft=500.0, itl=31.25
+    )
+
+
+async def test_models_are_compared_without_case_and_others_do_not_count():
+    answers = healthy(started=[*series(10.0), *series(500.0, model="llama")])
+    traffic = await read(answers, model="QWEN")
+    assert isinstance(traffic, Traffic)
+    assert traffic.requests == 10
+
+
+async def test_an_older_frontend_has_another_counter():
+    answers = healthy(total=series(7.0))
+    del answers["started"]
+    traffic = await read(answers)
+    assert isinstance(traffic, Traffic)
+    assert traffic.requests == 7
+
+
+async def test_the_router_tells_how_often_the_cache_hits():
+    answers = healthy(routed=[Sample({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[Sample({}, NOW, 0.4)])
+    for name in ("isl", "osl", "ttft", "itl"):
+        answers[name] = [Sample({}, NOW, 1.0)]
+    traffic = await read(answers, source=MetricsSource.ROUTER)
+    assert isinstance(traffic, Traffic)
+    assert (traffic.requests, traffic.kv_hit_rate) == (9.0, 0.4)
+
+
+@pytest.mark.parametrize("hits", [[], [Sample({}, NOW, math.nan)]])
+async def test_a_hit_rate_that_is_missing_is_never_zero(hits):
+    answers = healthy(routed=series(9.0), hits=hits)
+    traffic = await read(answers, source=MetricsSource.ROUTER)
+    assert isinstance(traffic, Traffic)
+    assert traffic.kv_hit_rate is None
+
+
+class TestNoRequests:
+    idle = healthy(
+        started=series(0.0, 0.0),
+        isl=series(math.nan, math.nan),
+        osl=series(math.nan, math.nan),
+        ttft=series(math.nan),
+        itl=series(math.nan),
+    )
+
+    async def test_are_a_number_with_the_lengths_last_seen(self):
+        reading, client = reader(healthy())
+        await reading.read(180.0)
+        client.answers = self.idle
+        traffic = await reading.read(180.0)
+        assert isinstance(traffic, Traffic)
+        assert (traffic.requests, traffic.isl, traffic.osl, traffic.ttft) == (0.0, 1500.0, 150.0, None)
+
+    async def test_also_where_no_lengths_were_seen_yet(self):
+        traffic = await read(self.idle)
+        assert isinstance(traffic, Traffic)
+        assert (traffic.requests, traffic.isl, traffic.osl) == (0.0, 0.0, 0.0)
+
+    async def test_one_idle_frontend_does_not_hide_the_lengths_of_another(self):
+        traffic = await read(healthy(isl=series(1000.0, math.nan)))
+        assert isinstance(traffic, Traffic)
+        assert traffic.isl == 1000.0
+
+
+class TestMissing:
+    async def test_nobody_answers(self):
+        outcome = await read({"started": PrometheusError("http://prometheus:9090 did not answer within 10 s")})
+        assert why(outcome) is Missing.UNREACHABLE
+        assert "did not answer" in outcome.message
+
+    async def test_half_of_the_queries_fail(self):
+        assert why(await read(healthy(osl=PrometheusError("gone")))) is Missing.UNREACHABLE
+
+    async def test_nothing_is_known_of_the_graph(self):
+        outcome = await read({})
+        assert why(outcome) is Missing.NO_SERIES
+        assert "dynamo_namespace ns-a" in outcome.message
+
+    async def test_others_are_scraped_with_their_label(self):
+        labelled = [Sample({"dynamo_namespace": "ns-b"}, NOW, 3.0)]
+        assert why(await read({"labelled": labelled})) is Missing.NO_SERIES
+
+    async def test_the_label_is_missing(self):
+        outcome = await read({"labelled": [Sample({}, NOW, 3.0)]})
+        assert why(outcome) is Missing.NO_LABEL
+        assert "nvidia.com/dynamo-namespace" in outcome.message
+
+    async def test_the_model_has_another_name(self):
+        outcome = await read(healthy(), model="llama")
+        assert why(outcome) is Missing.NO_SERIES
+        assert "model_name" in outcome.message
+
+    async def test_one_scrape_is_too_few(self):
+        assert why(await read({"newest": series(NOW - 1)})) is Missing.TOO_YOUNG
+
+    @pytest.mark.parametrize("newest", [[], series(NOW - 91)])
+    async def test_values_that_stopped(self, newest):
+        outcome = await read(healthy(newest=newest))
+        assert why(outcome) is Missing.STALE
+        assert "not scraped any more" in outcome.message
+
+    async def test_one_frontend_that_left_does_not_make_the_rest_stale(self):
+        assert isinstance(await read(healthy(newest=series(NOW - 300, NOW - 4))), Traffic)
+
+    async def test_half_an_interval_is_needed(self):
+        assert why(await read(healthy(earliest=series(NOW - 80)))) is Missing.TOO_YOUNG
+
+    async def test_more_than_half_stands_for_all_of_it(self):
+        traffic = await read(healthy(earliest=series(NOW - 120)))
+        assert isinstance(traffic, Traffic)
+        assert traffic.requests == pytest.approx(120 * 180 / 120)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    async def test_counts_that_are_no_numbers(self, value):
+        assert why(await read(healthy(started=series(value, 3.0)))) is Missing.NOT_A_NUMBER
+
+    async def test_requests_whose_lengths_nobody_knows_yet(self):
+        outcome = await read(healthy(isl=series(math.nan)))
+        assert why(outcome) is Missing.NOT_A_NUMBER
+        assert "isl" in outcome.message
+
+    async def test_requests_without_histograms(self):
+        assert why(await read(healthy(osl=[]))) is Missing.NO_SERIES
+
+
+class TestQueries:
+    def test_are_those_of_dynamos_planner_for_one_namespace(self):
+        queries = Queries(MetricsSource.FRONTEND, "ns-a", 180.0)
+        assert queries.requests(STARTED) == f'increase({STARTED}{{dynamo_namespace="ns-a"}}[180s])'
+        metric = "dynamo_frontend_input_sequence_tokens"
+        assert queries.mean("isl") == (
+            f'increase({metric}_sum{{dynamo_namespace="ns-a"}}[180s]) / '
+            f'increase({metric}_count{{dynamo_namespace="ns-a"}}[180s])'
+        )
+        assert queries.kv_hit_rate is None
+
+    def test_the_router_writes_namespaces_with_underscores(self):
+        queries = Queries(MetricsSource.ROUTER, "ns-a", 60.0)
+        metric = "dynamo_component_router_kv_hit_rate"
+        assert queries.kv_hit_rate == (
+            f'sum(increase({metric}_sum{{dynamo_namespace="ns_a"}}[60s])) / '
+            f'sum(increase({metric}_count{{dynamo_namespace="ns_a"}}[60s]))'
+        )
+
+    def test_names_cannot_end_the_quotation(self):
+        queries = Queries(MetricsSource.FRONTEND, 'a"} or vector(1) #\\\n', 60.0)
+        assert '{dynamo_namespace="a\\"} or vector(1) #\\\\\\n"}' in queries.requests("m")

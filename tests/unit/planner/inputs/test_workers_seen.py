@@ -1,0 +1,223 @@
+"""Workers, start-up times and capabilities from Kubernetes objects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from dynamo_planner.core.observing import EngineCapabilities, Missing, Pool, PoolCounts
+from dynamo_planner.inputs import InputError, Unavailable
+from dynamo_planner.inputs.model_cards import engines_of
+from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready
+from dynamo_planner.inputs.workers import find_pools, gpus_of_worker, pool_counts
+from dynamo_shared.api.contracts.planner import Mode
+
+P, D = Pool.PREFILL, Pool.DECODE
+
+
+def component(name, kind=None, **fields):
+    return {"name": name, **({"type": kind} if kind else {}), **fields}
+
+
+def graph(*components, status=None):
+    return {"metadata": {"name": "g"}, "spec": {"components": list(components)}, "status": status or {}}
+
+
+def sub_type(role):
+    return {"podTemplate": {"metadata": {"labels": {"nvidia.com/dynamo-sub-component-type": role}}}}
+
+
+def pod(name, *, node="n1", scheduled="10:00:00", ready=None, reason=None, **metadata):
+    conditions = []
+    if reason:
+        conditions.append({"type": "PodScheduled", "status": "False", "reason": reason})
+    elif scheduled:
+        at = f"2026-01-01T{scheduled}Z"
+        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": at})
+    if ready:
+        conditions.append({"type": "Ready", "status": "True", "lastTransitionTime": f"2026-01-01T{ready}Z"})
+    return {
+        "metadata": {"name": name, "uid": name, **metadata},
+        "spec": {"nodeName": node} if node and not reason else {},
+        "status": {"phase": "Running", "conditions": conditions},
+    }
+
+
+class TestPools:
+    @pytest.mark.parametrize(
+        ("mode", "components", "found"),
+        [
+            (
+                Mode.DISAGG,
+                [component("a", "prefill"), component("b", "decode"), component("f", "frontend")],
+                {P: "a", D: "b"},
+            ),
+            (Mode.PREFILL, [component("a", "prefill"), component("b", "decode")], {P: "a"}),
+            (Mode.AGG, [component("w", "worker"), component("f", "frontend")], {D: "w"}),
+            (Mode.AGG, [component("w", "decode")], {D: "w"}),
+            (
+                Mode.DISAGG,
+                [component("x", "worker", **sub_type("prefill")), component("y", "worker", **sub_type("decode"))],
+                {P: "x", D: "y"},
+            ),
+            (
+                Mode.DISAGG,
+                [component("VllmPrefillWorker"), component("VllmDecodeWorker", "worker")],
+                {P: "VllmPrefillWorker", D: "VllmDecodeWorker"},
+            ),
+        ],
+    )
+    def test_are_found_by_type_then_role_then_name(self, mode, components, found):
+        assert {pool: each["name"] for pool, each in find_pools(graph(*components), mode).items()} == found
+
+    @pytest.mark.parametrize(
+        ("components", "problem"),
+        [
+            ([component("b", "decode")], "type prefill, and there is none; there are: b \\(decode\\)"),
+            ([component("a", "prefill"), component("b", "prefill"), component("c", "decode")], "more than one"),
+            ([], "there are: none"),
+        ],
+    )
+    def test_that_cannot_be_told_apart_are_refused(self, components, problem):
+        with pytest.raises(InputError, match=problem):
+            find_pools(graph(*components), Mode.DISAGG)
+
+
+class TestCounts:
+    def counts(self, told, pods=(), **fields):
+        worker = component("w", "worker", **fields)
+        return pool_counts(graph(worker, status={"components": {"w": told}}), worker, pods)
+
+    def test_available_workers_go_before_ready_ones(self):
+        assert self.counts({"availableReplicas": 2, "readyReplicas": 3}, replicas=4) == PoolCounts(ready=2, expected=4)
+        assert self.counts({"readyReplicas": 3}, replicas=3) == PoolCounts(ready=3, expected=3)
+
+    def test_one_replica_is_the_default_and_zero_is_none(self):
+        assert self.counts({"readyReplicas": 1}).expected == 1
+        assert self.counts({"readyReplicas": 0}, replicas=0) == PoolCounts(ready=0, expected=0)
+
+    def test_without_a_status_nothing_is_known(self):
+        outcome = self.counts({"replicas": 1})
+        assert isinstance(outcome, Unavailable)
+        assert outcome.why is Missing.NO_WORKERS
+
+    def test_what_is_on_its_way_is_told_apart(self):
+        pods = [
+            pod("serves", ready="10:01:00"),
+            pod("starts"),
+            pod("waits", reason="Unschedulable"),
+            pod("gated", reason="SchedulingGated"),
+            pod("leaves", deletionTimestamp="2026-01-01T10:00:00Z"),
+        ]
+        pods.append({**pod("over"), "status": {"phase": "Failed"}})
+        counts = self.counts({"readyReplicas": 1}, pods, replicas=4)
+        assert (counts.pending, counts.starting) == (1, 1)
+
+    def test_replicas_of_several_nodes_are_counted_whole(self):
+        pods = [pod(str(index), reason="Unschedulable") for index in range(3)] + [
+            pod(f"s{index}") for index in range(4)
+        ]
+        counts = self.counts({"readyReplicas": 0}, pods, replicas=4, multinode={})
+        assert (counts.pending, counts.starting) == (2, 2)
+
+    def test_gpus(self):
+        limits = {"resources": {"limits": {"nvidia.com/gpu": 4}}}
+        worker = component("w", podTemplate={"spec": {"containers": [limits]}}, multinode={"nodeCount": 2})
+        assert gpus_of_worker(worker) == 8
+        assert gpus_of_worker(component("w")) is None
+
+
+class TestStartup:
+    @pytest.mark.parametrize(
+        ("each", "seconds"),
+        [
+            (pod("a", ready="10:02:30"), 150.0),
+            (pod("starts"), None),
+            (pod("waits", reason="Unschedulable"), None),
+            (pod("clock", ready="09:00:00"), None),
+            (
+                {
+                    **pod("again", ready="10:02:30"),
+                    "status": {**pod("again", ready="10:02:30")["status"], "containerStatuses": [{"restartCount": 1}]},
+                },
+                None,
+            ),
+            ({"metadata": {"name": "new"}}, None),
+            (pod("odd", scheduled="never", ready="10:00:00"), None),
+        ],
+    )
+    def test_of_one_pod(self, each, seconds):
+        assert seconds_to_ready(each) == seconds
+
+    def test_is_the_median_of_those_seen(self):
+        times = StartupTimes()
+        assert times.seconds is None
+        times.learn([pod("a", ready="10:01:00"), pod("b", ready="10:02:00"), pod("c", ready="10:59:00")])
+        assert times.seconds == 120
+
+    def test_a_pod_that_is_ready_again_did_not_start(self):
+        times = StartupTimes()
+        times.learn([pod("a", ready="10:01:00")])
+        times.learn([pod("a", ready="11:00:00")])
+        assert times.seconds == 60
+
+    def test_pods_that_go_leave_their_measurement(self):
+        times = StartupTimes()
+        times.learn([pod("a", ready="10:01:00")])
+        times.learn([])
+        assert times.seconds == 60
+
+    def test_new_starts_displace_old_ones_within_bounds(self):
+        times = StartupTimes()
+        for index in range(1000):
+            times.learn([pod(f"p{index}", ready="10:05:00" if index > 900 else "10:00:10")])
+        assert times.seconds == 300
+        assert len(times._seen) <= 256
+
+
+def metadata(name, *cards):
+    entries = {
+        str(index): {"card_json": card, **({"model_suffix": "lora"} if "adapter" in str(card) else {})}
+        for index, card in enumerate(cards)
+    }
+    return {
+        "metadata": {"name": name, "ownerReferences": [{"kind": "Pod", "name": name}]},
+        "spec": {"data": {"endpoints": {}, "model_cards": entries}},
+    }
+
+
+def card(name="Qwen", blocks=512, **runtime):
+    return {
+        "display_name": name,
+        "kv_cache_block_size": 16,
+        "context_length": 4096,
+        "runtime_config": {"total_kv_blocks": blocks, "max_num_seqs": 256, "max_num_batched_tokens": 8192, **runtime},
+    }
+
+
+class TestCards:
+    def test_engines_are_able_to_what_all_of_them_are(self):
+        told = engines_of([metadata("a", card()), metadata("b", card(blocks=256))], {"a", "b"}, 2)
+        assert told.able == EngineCapabilities(
+            num_gpu=2, max_num_batched_tokens=8192, max_num_seqs=256, context_length=4096, max_kv_tokens=4096
+        )
+        assert told.models == ("Qwen",)
+
+    def test_other_pods_do_not_count(self):
+        assert engines_of([metadata("a", card())], {"b"}, None).able == EngineCapabilities()
+
+    def test_cards_may_be_text_and_adapters_are_no_models(self):
+        told = engines_of([metadata("a", json.dumps(card()), card("adapter"))], {"a"}, None)
+        assert told.models == ("Qwen",)
+
+    @pytest.mark.parametrize(
+        "data", [None, [], "{", {"model_cards": [1]}, {"model_cards": {"a": 1, "b": {"card_json": 2}}}]
+    )
+    def test_what_is_not_understood_is_unknown(self, data):
+        each = {"metadata": {"name": "a"}, "spec": {"data": data}}
+        assert engines_of([each], {"a"}, None).able == EngineCapabilities()
+
+    def test_numbers_that_make_no_sense_are_unknown(self):
+        told = engines_of([metadata("a", card(blocks=True, max_num_seqs=-1))], {"a"}, None)
+        assert told.able.max_kv_tokens is None
+        assert told.able.max_num_seqs is None
