@@ -83,10 +83,12 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def servers(*, scheduler: bool, kwok_nodes: int) -> AsyncIterator[Stage]:
-    """A control plane with our CRDs and a namespace, and NATS."""
+async def servers(*, scheduler: bool, kwok_nodes: int, controllers: bool = True) -> AsyncIterator[Stage]:
+    """A control plane with our CRDs and a namespace, and NATS; without `controllers` Deployments get no pods."""
     programs = Programs()
-    options = ControlPlaneOptions(scheduler=scheduler, kwok_nodes=kwok_nodes, prepare=install_definitions)
+    options = ControlPlaneOptions(
+        controller_manager=controllers, scheduler=scheduler, kwok_nodes=kwok_nodes, prepare=install_definitions
+    )
     async with contextlib.AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynamo-bench-")))
         plane = await stack.enter_async_context(ControlPlane(options, programs))

@@ -8,10 +8,13 @@ from typing import Any
 
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
+    DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     KAI_QUEUES,
+    LEADER_WORKER_SETS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
@@ -23,6 +26,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, now
+from dynamo_shared.runtime.patience import Patience
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import children, pods
@@ -38,8 +42,9 @@ from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints, woken_by
+from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_pod_builder.routing import Concern, Task, is_of_replicas, is_of_status, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
@@ -59,6 +64,10 @@ READS: tuple[Resource, ...] = (
     PODS,
     KAI_QUEUES,
 )
+#: What has a number of replicas that changes often.
+SCALE_FIRST = frozenset({DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DEPLOYMENTS, LEADER_WORKER_SETS})
+#: Adapters of one graph that change together are looked at together. Seconds.
+SETTLE = 0.02
 
 
 class PodBuilderService:
@@ -82,6 +91,7 @@ class _PodBuilder(Controller[Task]):
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock)
+        self._patience = Patience(context.clock)
         self._config = self._render_config()
         self._pull_secrets = PullSecretLists(
             kube, self.recorder, in_use=self._in_use, changed=self._look_at_namespace, clock=context.clock
@@ -93,6 +103,7 @@ class _PodBuilder(Controller[Task]):
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
             Concern.GRAPH: GraphReconciler(*shared, checkpoints, keys=keys).reconcile,
             Concern.COMPONENT: ComponentReconciler(*shared, checkpoints).reconcile,
+            Concern.SCALING: ScalingReconciler(cache, applier).reconcile,
             Concern.CHECKPOINT: CheckpointReconciler(
                 kube, cache, applier, statuses, checkpoint_reporter, lambda: self._config, now
             ).reconcile,
@@ -117,7 +128,18 @@ class _PodBuilder(Controller[Task]):
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> Iterable[Task]:
-        yield from tasks_for(resource, key, old, new, self._graph_of_set)
+        if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and is_of_status(old, new):
+            return
+        found = tasks_for(resource, key, old, new, self._graph_of_set)
+        if new is not None and resource in SCALE_FIRST and is_of_replicas(old, new):
+            # Pods first: what is rendered anew for a number alone, and all that tells of it, may wait a little.
+            if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and (keys := list(components_of(self.cache, new))):
+                yield from (Task(Concern.SCALING, each) for each in keys)
+                self._patience.after_one_more()
+            for task in found:
+                self.look_at(task, SETTLE + self._patience.after_these())
+            return
+        yield from found
         yield from woken_by(self.cache, resource, key, old, new)
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:

@@ -24,8 +24,10 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     GROUP,
+    LEADER_WORKER_SETS,
     PERSISTENT_VOLUME_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
@@ -45,6 +47,8 @@ FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 #: Field of the spec that is given at creation and belongs to others from then on: of adapters, whoever scales.
 ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
+#: What autoscaling changes often: where it is all that differs, one small patch does.
+SCALED = frozenset({DEPLOYMENTS, LEADER_WORKER_SETS, DYNAMO_COMPONENT_DEPLOYMENTS})
 #: What is made where it is missing, and else taken as it is, whoever made it: data outlives what asked for it.
 TAKEN_AS_FOUND = frozenset({PERSISTENT_VOLUME_CLAIMS})
 
@@ -113,6 +117,8 @@ class Applier:
             wanted = _with_marks_of(desired, observed)
         if _has_all(wanted, observed) and (not adopting or uid in self._adopted):
             return Ensured(Change.UNCHANGED, observed)
+        if not adopting and resource in SCALED and _has_all_but_replicas(wanted, observed):
+            return await self.patch_replicas(resource, observed, wanted["spec"]["replicas"])
         fixed = FIXED.get(resource)
         if fixed is not None and coverage.missing(wanted[fixed], observed[fixed]):
             await self.delete(resource, observed)
@@ -172,12 +178,11 @@ class Applier:
         with contextlib.suppress(NotFound):
             await self._kube.merge_patch(resource, resources.key_of(observed), patch)
 
-    async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> None:
-        """Set `spec.replicas` alone, of a leftover whose full wish is no longer known."""
+    async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
+        """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose full wish is no longer known."""
         patch = {"spec": {"replicas": replicas}}
-        self._remembered(
-            resource, Change.UPDATED, await self._kube.merge_patch(resource, resources.key_of(observed), patch)
-        )
+        result = await self._kube.merge_patch(resource, resources.key_of(observed), patch)
+        return self._remembered(resource, Change.UPDATED, result)
 
     def _remembered(self, resource: Resource, change: Change, obj: KubeObject) -> Ensured:
         self._cache.put(resource, obj)
@@ -185,8 +190,15 @@ class Applier:
 
 
 def stamped(desired: KubeObject) -> KubeObject:
-    """`desired` with the hash of itself as an annotation."""
-    digest = hashlib.sha256(msgspec.json.encode(desired, order="sorted")).hexdigest()[:16]
+    """`desired` with the hash of itself as an annotation.
+
+    How many replicas are asked for is left out of it: the number changes often, and is compared by itself.
+    """
+    spec = desired.get("spec")
+    hashed = desired
+    if isinstance(spec, dict) and "replicas" in spec:
+        hashed = {**desired, "spec": {**spec, "replicas": None}}
+    digest = hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()[:16]
     metadata = desired["metadata"]
     marks = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
     return {**desired, "metadata": {**metadata, "annotations": marks}}
@@ -221,6 +233,12 @@ def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
 def controller_of(obj: KubeObject) -> dict[str, Any] | None:
     """The owner reference of the object's controller."""
     return next((ref for ref in obj["metadata"].get("ownerReferences", ()) if ref.get("controller")), None)
+
+
+def _has_all_but_replicas(wanted: KubeObject, observed: KubeObject) -> bool:
+    """Whether only the number of replicas has to change."""
+    spec = {name: value for name, value in wanted["spec"].items() if name != "replicas"}
+    return wanted["spec"].get("replicas") is not None and _has_all({**wanted, "spec": spec}, observed)
 
 
 def _has_all(wanted: KubeObject, observed: KubeObject) -> bool:

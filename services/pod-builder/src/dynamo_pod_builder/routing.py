@@ -28,10 +28,11 @@ KubeObject = dict[str, Any]
 
 
 class Concern(enum.StrEnum):
-    """What is looked at: a graph, a component, what the graphs of a namespace share, or a pod that ended."""
+    """What is looked at: a graph, a component, its replicas alone, what the graphs of a namespace share, a pod that ended."""
 
     GRAPH = "dynamographdeployments"
     COMPONENT = "dynamocomponentdeployments"
+    SCALING = "dynamographdeploymentscalingadapters"
     CHECKPOINT = "dynamocheckpoints"
     NAMESPACE = "namespaces"
     COHORT = "pods"
@@ -84,6 +85,25 @@ def tasks_for(
         yield Task(Concern.CHECKPOINT, key)
         return
     yield from _of_child(resource, key, obj, graph_of_set)
+
+
+def is_of_status(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Whether all that changed of an object is its status, or who wrote what."""
+    return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
+
+
+def is_of_replicas(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Whether all that changed of an object is how many replicas are asked for."""
+    if old is None or new is None or _rest(old) != _rest(new) or old.get("status") != new.get("status"):
+        return False
+    before, after = ({**each.get("spec", {}), "replicas": None} for each in (old, new))
+    return before == after
+
+
+def _rest(obj: KubeObject) -> KubeObject:
+    """Metadata but for what counts changes."""
+    counting = ("resourceVersion", "generation", "managedFields")
+    return {name: value for name, value in obj["metadata"].items() if name not in counting}
 
 
 def _of_child(

@@ -21,11 +21,13 @@ class Reporter:
         self._publisher = publisher
 
     def scaled(self, adapter: KubeObject, component: str, before: int, writer: str) -> None:
-        """A graph was given an adapter's number; `before` is what it had."""
+        """A graph was given an adapter's number; `before` is what it had, `writer` "" where nobody knows who."""
         now = adapter["spec"]["replicas"]
-        message = f"Scaled component {component} from {before} to {now} replicas, as {writer} asked"
+        message = f"Scaled component {component} from {before} to {now} replicas"
+        if writer:
+            message += f", as {writer} asked"
         self._record(adapter, "Normal", "Scaled", "Scale", message)
-        self._publish("scaled", adapter, ("Scaled", message), before, [writer])
+        self._publish("scaled", adapter, ("Scaled", message), before, [writer] if writer else [])
 
     def conflict(self, adapter: KubeObject, reason: str, message: str, before: int, writers: Sequence[str]) -> None:
         """Somebody else sets the number, too. `writers`: the adapter's first."""

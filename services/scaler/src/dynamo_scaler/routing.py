@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
+from dynamo_shared.runtime.patience import Patience
 
 from dynamo_scaler.adapters.pods import is_there
 
@@ -26,8 +26,6 @@ KubeObject = dict[str, Any]
 SETTLE = 0.02
 #: Pods come and go in groups, and only their count is told. Seconds.
 SETTLE_PODS = 0.2
-#: Pods come first: for each other adapter that changed within `BUSY` the graph's number waits so much longer. Seconds.
-PATIENCE, BUSY = 0.004, 1.0
 
 
 class Concern(enum.StrEnum):
@@ -50,8 +48,7 @@ class Pace:
     """How long after a change its graph is looked at: soon, and later where very many adapters change at once."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._recent: deque[float] = deque(maxlen=1000)
+        self._patience = Patience(clock)
 
     def wait(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
@@ -64,7 +61,7 @@ class Pace:
         if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
             if _same(old, new, "spec", "ownerReferences", "deletionTimestamp"):
                 return None
-            return ObjectKey(namespace, obj["spec"]["dgdRef"]["name"]), SETTLE + self._patience()
+            return ObjectKey(namespace, obj["spec"]["dgdRef"]["name"]), SETTLE + self._patience.after_one_more()
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             if _same(old, new, "spec", "annotations", "deletionTimestamp") and _counts(old) == _counts(new):
                 return None
@@ -80,13 +77,6 @@ class Pace:
             # What it counts and decides is its own; what it is asked for is ours.
             return None if _same(old, new, "spec", "labels", "annotations") else (ObjectKey(namespace, graph), 0.0)
         return None
-
-    def _patience(self) -> float:
-        now = self._clock()
-        while self._recent and self._recent[0] < now - BUSY:
-            self._recent.popleft()
-        self._recent.append(now)
-        return PATIENCE * (len(self._recent) - 1)
 
 
 def _same(old: KubeObject | None, new: KubeObject | None, *parts: str) -> bool:

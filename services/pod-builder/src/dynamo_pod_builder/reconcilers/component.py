@@ -22,7 +22,7 @@ from dynamo_pod_builder.children import surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
-from dynamo_pod_builder.reconcilers import switching
+from dynamo_pod_builder.reconcilers import scaling, switching
 from dynamo_pod_builder.reconcilers.adopting import legacy_type
 from dynamo_pod_builder.reconcilers.restoring import Checkpoints
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
@@ -82,7 +82,7 @@ class ComponentReconciler:
             pull_secrets=await self.pull_secrets.of(namespace),
         )
         try:
-            parsed, config = parse_component(component), self.config()
+            parsed, config = parse_component(scaling.of_component(self.cache, component)), self.config()
             starts = self.checkpoints.of_component(parsed, config)
             observed = replace(observed, restore=starts.restores.get(parsed.metadata.name))
             wanted = render.component_children(parsed, config, observed)

@@ -33,7 +33,7 @@ from dynamo_pod_builder.children import children, surplus, workload_of
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
-from dynamo_pod_builder.reconcilers import grove, restarting, switching
+from dynamo_pod_builder.reconcilers import grove, restarting, scaling, switching
 from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_types
 from dynamo_pod_builder.reconcilers.component import LOOK_AT_SHARED, RETRY_REFUSED, SHARERS, earliest
 from dynamo_pod_builder.reconcilers.restarting import Restart
@@ -121,7 +121,7 @@ class GraphReconciler:
         present = children(self.cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph)
         sets = children(self.cache, POD_CLIQUE_SETS, graph)
         try:
-            parsed, config = parse_graph(graph), self.config()
+            parsed, config = parse_graph(scaling.of_graph(self.cache, graph)), self.config()
             starts = self.checkpoints.of_graph(parsed, config)
             observed = replace(await self._observed(graph, present, sets), restores=starts.restores)
             wanted = render.graph_children(parsed, config, observed)

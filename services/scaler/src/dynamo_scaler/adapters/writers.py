@@ -24,7 +24,11 @@ CAPACITY = 10_000
 
 
 def of_adapter(adapter: KubeObject) -> str:
-    """The field manager that set `spec.replicas` of an adapter last; `somebody` where that is not known."""
+    """The field manager that set `spec.replicas` of an adapter last; `somebody` where that is not known.
+
+    Kubernetes leaves a 0 out of a Scale, takes the field for removed, and then tracks no later writer either (it only
+    goes on tracking what somebody owns).
+    """
     return next(iter(_managers(adapter, "f:spec", "f:replicas")), NOBODY)
 
 

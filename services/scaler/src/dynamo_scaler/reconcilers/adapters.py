@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,13 +18,13 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_scaler.adapters import mirroring, pods
 from dynamo_scaler.adapters.status import Seen, Verdict, adapter_status, conflict_ends_in
-from dynamo_scaler.adapters.writers import Turns, of_adapter, of_component
+from dynamo_scaler.adapters.writers import NOBODY, Turns, of_adapter, of_component
 from dynamo_scaler.autoscaling.owning import Autoscalers
 from dynamo_scaler.events import Reporter
 from dynamo_scaler.metrics import AdapterMetrics
@@ -121,10 +122,14 @@ class AdapterReconciler:
         return None
 
     async def _writer(self, adapter: KubeObject) -> str:
-        try:
-            return of_adapter(await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter)))
-        except NotFound:
-            return of_adapter(adapter)
+        """Who set the number. Kubernetes forgets it where that is 0, and all who come after: then it is told to remember."""
+        with contextlib.suppress(NotFound):
+            adapter = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter))
+            if (writer := of_adapter(adapter)) != NOBODY:
+                return writer
+            with contextlib.suppress(Conflict):
+                await self.kube.apply(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _as_it_is(adapter))
+        return NOBODY
 
     def _settle(self, adapter: KubeObject, done: Difference, fresh: KubeObject | None, writer: str) -> None:
         """Remember and report what one write meant for one adapter."""
@@ -138,9 +143,9 @@ class AdapterReconciler:
             writers = [writer, others[0]]
         else:
             if before != done.replicas:
-                self.reporter.scaled(adapter, done.component, before, writer)
+                self.reporter.scaled(adapter, done.component, before, "" if writer == NOBODY else writer)
                 self.metrics.scaled(namespace, before, done.replicas)
-            pair = self.turns.took(uid, writer, done.replicas)
+            pair = self.turns.took(uid, writer, done.replicas) if writer != NOBODY else None
             conflict = mirroring.taking_turns(done.component, pair) if pair else None
             writers = list(pair or ())
         if conflict is not None:
@@ -195,6 +200,17 @@ class AdapterReconciler:
             self._untold.pop(adapter["metadata"]["uid"], None)
             wait = conflict_ends_in(status, now)
         return wait
+
+
+def _as_it_is(adapter: KubeObject) -> KubeObject:
+    """The adapter's own number, for an apply that changes nothing but whose it is, and fails where another number is there."""
+    metadata = adapter["metadata"]
+    return {
+        "apiVersion": adapter["apiVersion"],
+        "kind": adapter["kind"],
+        "metadata": {name: metadata[name] for name in ("name", "namespace", "resourceVersion")},
+        "spec": {"replicas": adapter["spec"]["replicas"]},
+    }
 
 
 def _components(graph: KubeObject) -> Iterable[KubeObject]:

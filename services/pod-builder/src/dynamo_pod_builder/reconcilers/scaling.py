@@ -1,0 +1,103 @@
+"""Replicas that adapters own: what graphs and components are rendered with, and the short way from an adapter to its pods.
+
+1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering.
+2. Graph and component are looked at soon after and find the workload right; the number in the component follows.
+Both take the number from the adapter in the cache, so whichever comes first, none undoes the other's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api import adapted, resources
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SETS,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import Invalid, NotFound
+from dynamo_shared.runtime import Result
+
+from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_pod_builder.children import children, workload_of
+
+KubeObject = dict[str, Any]
+
+
+def of_graph(cache: ObjectCache, graph: KubeObject) -> KubeObject:
+    """The graph with the replicas of its adapters."""
+    return adapted.with_replicas(graph, adapted.replicas_of(_owning(cache, graph)))
+
+
+def of_component(cache: ObjectCache, component: KubeObject) -> KubeObject:
+    """The component deployment with the replicas of its adapter; as it is, where none owns them."""
+    replicas = _wanted(cache, component)
+    if replicas is None or component["spec"].get("replicas") == replicas:
+        return component
+    return {**component, "spec": {**component["spec"], "replicas": replicas}}
+
+
+def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey]:
+    """Component deployments whose workload has an adapter's number; none where a graph has to be rendered for it."""
+    reference = adapter["spec"]["dgdRef"]
+    graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(adapter["metadata"]["namespace"], reference["name"]))
+    if graph is None:
+        return
+    for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph):
+        if _name_of(each) == reference["componentName"] and _wanted(cache, each) is not None:
+            yield key_of(each)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingReconciler:
+    """Gives the workload of one component the number of its adapter, and looks at nothing else."""
+
+    cache: ObjectCache
+    applier: Applier
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One look at one component deployment. Raises KubeError where the API server is away."""
+        component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
+        if component is None or "deletionTimestamp" in component["metadata"]:
+            return Result()
+        workload, replicas = workload_of(self.cache, component), _wanted(self.cache, component)
+        if workload is None or replicas is None or workload["spec"].get("replicas") == replicas:
+            return Result()
+        try:
+            await self.applier.patch_replicas(resources.of(workload), workload, replicas)
+        except (NotFound, Invalid):
+            # Gone, or refused: the component itself is looked at next, and tells of it.
+            return Result()
+        return Result()
+
+
+def _wanted(cache: ObjectCache, component: KubeObject) -> int | None:
+    """The adapter's number, where it is that of this component deployment alone.
+
+    While generations take turns their numbers are the rolling update's; Grove's pods have no component deployment.
+    """
+    owner = controller_of(component)
+    if owner is None or owner["kind"] != DYNAMO_GRAPH_DEPLOYMENTS.kind:
+        return None
+    graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(component["metadata"]["namespace"], owner["name"]))
+    if graph is None or graph["metadata"]["uid"] != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
+        return None
+    name = _name_of(component)
+    adapter = _owning(cache, graph).get(name)
+    generations = [each for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph) if _name_of(each) == name]
+    return int(adapter["spec"]["replicas"]) if adapter is not None and len(generations) == 1 else None
+
+
+def _owning(cache: ObjectCache, graph: KubeObject) -> dict[str, KubeObject]:
+    return adapted.owning(graph, children(cache, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph))
+
+
+def _name_of(component: KubeObject) -> str:
+    return str(component["metadata"].get("labels", {}).get(labels.COMPONENT, ""))

@@ -1,0 +1,156 @@
+"""`make bench-scale`: from the write of an adapter's `/scale` to the new `spec.replicas` of the component's Deployment.
+
+With all services, and without the controllers that make pods of it, so that only the platform and the API server are
+measured. One at a time, and 200 adapters (of 100 graphs) at once; a
+sample begins when its request is sent, so in a burst it has the API server's own queue in it. `graph` is how long it
+takes until the graph has the number, too, which may come a little later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+)
+from dynamo_shared.kube.reflector import Change, Reflector
+
+from .graphs import graph
+from .platform import NAMESPACE, Bench, bench, percentile, servers
+
+WORKERS = ("PrefillWorker", "DecodeWorker")
+SAMPLES = 40
+BURSTS = 3
+#: Until what follows from a burst (status, Events, pods) is over. Seconds.
+SETTLE = 15.0
+
+Place = tuple[str, str]
+"""A graph, and a component of it."""
+
+
+class Arrivals:
+    """When a number was seen in a Deployment, and in a graph."""
+
+    def __init__(self) -> None:
+        self.deployments: dict[Place, tuple[int, asyncio.Future[float]]] = {}
+        self.graphs: dict[Place, tuple[int, asyncio.Future[float]]] = {}
+        self.ready: dict[Place, asyncio.Event] = {}
+
+    def expect(self, place: Place, replicas: int) -> tuple[asyncio.Future[float], asyncio.Future[float]]:
+        """Resolve to the times at which the Deployment and the graph have so many replicas."""
+        loop = asyncio.get_running_loop()
+        found = loop.create_future(), loop.create_future()
+        self.deployments[place], self.graphs[place] = (replicas, found[0]), (replicas, found[1])
+        return found
+
+    async def watch_deployments(self, bench_: Bench) -> None:
+        """Follow the Deployments, for ever."""
+        async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
+            if isinstance(change, Change):
+                marks = change.obj["metadata"]["labels"]
+                place = (marks[labels.GRAPH_DEPLOYMENT_NAME], marks[labels.COMPONENT])
+                self.ready.setdefault(place, asyncio.Event()).set()
+                _arrived(self.deployments.get(place), change.obj["spec"].get("replicas"))
+
+    async def watch_graphs(self, bench_: Bench) -> None:
+        """Follow the graphs, for ever."""
+        async for change in Reflector(bench_.kube, DYNAMO_GRAPH_DEPLOYMENTS, namespace=NAMESPACE).changes():
+            if isinstance(change, Change):
+                for component in change.obj["spec"]["components"]:
+                    place = (change.obj["metadata"]["name"], component["name"])
+                    _arrived(self.graphs.get(place), component.get("replicas"))
+
+
+async def run(count: int, services: Sequence[str]) -> str:
+    """Measure, and return the line. Without names of services all run, admission's webhooks included."""
+    async with servers(scheduler=False, kwok_nodes=0, controllers=False) as stage, bench(stage, *services) as bench_:
+        arrivals = Arrivals()
+        async with asyncio.TaskGroup() as tasks:
+            watching = [
+                tasks.create_task(arrivals.watch_deployments(bench_)),
+                tasks.create_task(arrivals.watch_graphs(bench_)),
+            ]
+            try:
+                return await _measure(bench_, arrivals, count)
+            finally:
+                for each in watching:
+                    each.cancel()
+
+
+async def _measure(bench_: Bench, arrivals: Arrivals, count: int) -> str:
+    places = [(f"graph-{number}", component) for number in range((count + 1) // 2) for component in WORKERS][:count]
+    await _create(bench_, arrivals, places)
+    await _scale(bench_, arrivals, places[0], 2)
+    single = []
+    for number in range(SAMPLES):
+        single.append(await _scale(bench_, arrivals, places[number % 4], 3 + number))
+        await asyncio.sleep(0.25)
+    bursts: list[tuple[float, float]] = []
+    writes = 0.0
+    for burst in range(BURSTS):
+        await asyncio.sleep(SETTLE)
+        before = bench_.usage()
+        bursts += await asyncio.gather(*(_scale(bench_, arrivals, place, 50 + burst) for place in places))
+        await asyncio.sleep(SETTLE)
+        writes += bench_.usage().since(before).writes
+    alone, together = _deployments(single), _deployments(bursts)
+    return (
+        f"p50_scale_to_deployment_ms={percentile(alone, 0.5):.0f} p99_scale_to_deployment_ms={percentile(alone, 0.99):.0f} "
+        f"p50_scale_to_graph_ms={percentile(_graphs(single), 0.5):.0f} "
+        f"burst_p50_ms={percentile(together, 0.5):.0f} burst_p99_ms={percentile(together, 0.99):.0f} "
+        f"burst_p99_graph_ms={percentile(_graphs(bursts), 0.99):.0f} "
+        f"writes_per_scaling={writes / len(bursts):.1f} n={count} bursts={BURSTS}"
+    )
+
+
+async def _create(bench_: Bench, arrivals: Arrivals, places: Iterable[Place]) -> None:
+    """Graphs whose workers have adapters."""
+    for name in dict.fromkeys(name for name, _ in places):
+        wanted = graph(name, NAMESPACE)
+        for component in wanted["spec"]["components"]:
+            if component["name"] in WORKERS:
+                component["scalingAdapter"] = {}
+        await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wanted)
+    async with asyncio.timeout(180):
+        for place in places:
+            await arrivals.ready.setdefault(place, asyncio.Event()).wait()
+    await asyncio.sleep(SETTLE)
+
+
+async def _scale(bench_: Bench, arrivals: Arrivals, place: Place, replicas: int) -> tuple[float, float]:
+    """Milliseconds until the Deployment has the number, and until the graph has it."""
+    in_deployment, in_graph = arrivals.expect(place, replicas)
+    key, started = ObjectKey(NAMESPACE, f"{place[0]}-{place[1].lower()}"), time.perf_counter()
+    await bench_.kube.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key, {"spec": {"replicas": replicas}}, subresource="scale"
+    )
+    async with asyncio.timeout(60):
+        return (await in_deployment - started) * 1000, (await in_graph - started) * 1000
+
+
+def _arrived(expected: tuple[int, asyncio.Future[float]] | None, replicas: int | None) -> None:
+    if expected is not None and expected[0] == replicas and not expected[1].done():
+        expected[1].set_result(time.perf_counter())
+
+
+def _deployments(samples: Iterable[tuple[float, float]]) -> list[float]:
+    return [deployment for deployment, _ in samples]
+
+
+def _graphs(samples: Iterable[tuple[float, float]]) -> list[float]:
+    return [in_graph for _, in_graph in samples]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=200, help="adapters scaled at once")
+    parser.add_argument("--services", nargs="*", default=(), help="only these, such as watcher pod-builder scaler")
+    options = parser.parse_args()
+    print(asyncio.run(run(options.n, options.services)))

@@ -1,0 +1,242 @@
+"""Scaling through adapters: from /scale to pods, and back into every status, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_scaler.app import ScalerService
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    PODS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Service
+from dynamo_watcher.app import WatcherService
+
+from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+KubeObject = dict[str, Any]
+
+
+def parts() -> list[Service]:
+    return [WatcherService(), PodBuilderService(), ScalerService()]
+
+
+@pytest.fixture
+async def running_platform(control_plane: ControlPlane, nats_server: NatsServer) -> AsyncIterator[Any]:
+    async with platform(settings(control_plane.kubeconfig, nats_server.url), parts()) as up:
+        yield up
+
+
+def adapted(component: KubeObject) -> KubeObject:
+    # Without GPUs: the nodes have few, and other tests want them.
+    spec = component["podTemplate"]["spec"]
+    containers = [{name: value for name, value in each.items() if name != "resources"} for each in spec["containers"]]
+    template = {**component["podTemplate"], "spec": {**spec, "containers": containers}}
+    return {**component, "podTemplate": template, "scalingAdapter": {}}
+
+
+async def scale(kube: KubeClient, adapter: ObjectKey, replicas: int) -> None:
+    await kube.merge_patch(ADAPTERS, adapter, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+async def numbers(kube: KubeClient, namespace: str, component: str = "Worker") -> dict[str, int | None]:
+    """Every number that tells of a component's replicas."""
+    selector = f"{labels.COMPONENT}={component}"
+    graphs = (await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
+    dcds = (await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace, label_selector=selector)).items
+    workloads = (await kube.list(DEPLOYMENTS, namespace, label_selector=selector)).items
+    pods = (await kube.list(PODS, namespace, label_selector=selector)).items
+    adapter = await kube.get(ADAPTERS, ObjectKey(namespace, f"disagg-{component.lower()}"))
+    return {
+        "graph": next(each for each in graphs[0]["spec"]["components"] if each["name"] == component).get("replicas"),
+        "components": sum(each["spec"].get("replicas", 1) for each in dcds),
+        "workloads": sum(each["spec"]["replicas"] for each in workloads),
+        "pods": sum("deletionTimestamp" not in pod["metadata"] for pod in pods),
+        "status": adapter.get("status", {}).get("replicas"),
+        "graph status": graphs[0].get("status", {}).get("components", {}).get(component, {}).get("replicas"),
+    }
+
+
+async def until_all(kube: KubeClient, namespace: str, replicas: int, component: str = "Worker") -> None:
+    async def look() -> bool:
+        seen.update(await numbers(kube, namespace, component))
+        return set(seen.values()) == {replicas}
+
+    seen: dict[str, int | None] = {}
+    try:
+        await eventually(look, f"{replicas} everywhere")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; {seen}") from None
+
+
+async def condition(kube: KubeClient, adapter: ObjectKey, type_: str) -> KubeObject:
+    found = find((await kube.get(ADAPTERS, adapter)).get("status", {}).get("conditions", ()), type_)
+    return found or {}
+
+
+async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, running_platform):
+    of = ObjectKey(namespace, "disagg-worker")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    for replicas in (3, 0, 2):
+        await scale(kube, of, replicas)
+        await until_all(kube, namespace, replicas)
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    adapter = await kube.get(ADAPTERS, of)
+    selector = f"{labels.COMPONENT}=Worker,{labels.GRAPH_DEPLOYMENT_NAME}=disagg"
+    assert adapter["status"]["selector"] == selector
+    assert adapter["status"]["lastScaleTime"]
+    assert len((await kube.list(PODS, namespace, label_selector=selector)).items) == 2
+    assert [(each["type"], each["status"]) for each in adapter["status"]["conditions"]] == [
+        ("Synced", "True"),
+        ("Conflict", "False"),
+    ]
+
+    async def told() -> list[str]:
+        events = (await kube.list(EVENTS, namespace)).items
+        return sorted(each["note"] for each in events if each["reason"] == "Scaled") if len(events) else []
+
+    async def all_told() -> bool:
+        return len(await told()) == 3
+
+    await eventually(all_told, "three Events")
+    assert await told() == [
+        "Scaled component Worker from 0 to 2 replicas, as dynamo-tests asked",
+        "Scaled component Worker from 1 to 3 replicas, as dynamo-tests asked",
+        # Kubernetes does not tell who wrote a 0 through /scale.
+        "Scaled component Worker from 3 to 0 replicas",
+    ]
+
+
+async def test_several_adapters_of_a_graph_do_not_wait_for_each_other(kube, namespace, running_platform):
+    both = [frontend(), adapted(worker("One")), adapted(worker("Two"))]
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=both))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    await asyncio.gather(
+        scale(kube, ObjectKey(namespace, "disagg-one"), 2), scale(kube, ObjectKey(namespace, "disagg-two"), 3)
+    )
+    await until_all(kube, namespace, 2, "One")
+    await until_all(kube, namespace, 3, "Two")
+
+
+async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_platform):
+    key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    await until_state(kube, key, "successful")
+    await scale(kube, of, 3)
+    await until_all(kube, namespace, 3)
+    components = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["spec"]["components"]
+    without = [{name: value for name, value in each.items() if name != "scalingAdapter"} for each in components]
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
+    await eventually(lambda: gone(kube, ADAPTERS, of), "no adapter")
+    done = await until_state(kube, key, "successful")
+    assert [each.get("replicas") for each in done["spec"]["components"]] == [1, 3]
+    # From now on the graph's own number counts.
+    without[1]["replicas"] = 2
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
+
+    async def two() -> bool:
+        found = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+        return [each["spec"]["replicas"] for each in found] == [2]
+
+    await eventually(two, "2 replicas")
+
+
+async def test_what_is_scaled_while_the_scaler_is_away_is_seen_when_it_comes(
+    control_plane, nats_server, kube, namespace
+):
+    of, configured = ObjectKey(namespace, "disagg-worker"), settings(control_plane.kubeconfig, nats_server.url)
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    async with platform(configured, parts()):
+        await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+        await scale(kube, of, 2)
+    async with platform(configured, [WatcherService(), PodBuilderService()]):
+        await scale(kube, of, 3)
+
+        async def three() -> bool:
+            return (await numbers(kube, namespace))["pods"] == 3
+
+        # Pods do not wait for the bookkeeper.
+        await eventually(three, "3 pods")
+        assert (await numbers(kube, namespace))["graph"] != 3
+    async with platform(configured, parts()):
+        await until_all(kube, namespace, 3)
+        assert (await condition(kube, of, "Conflict"))["status"] == "False"
+
+
+async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kube, namespace, running_platform):
+    key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    await until_state(kube, key, "successful")
+    await scale(kube, of, 2)
+    await until_all(kube, namespace, 2)
+    operations = [{"op": "replace", "path": "/spec/components/1/replicas", "value": 4}]
+    await kube.acting_as("kubectl-edit").json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
+
+    async def conflict() -> KubeObject | None:
+        found = await condition(kube, of, "Conflict")
+        return found if found.get("status") == "True" else None
+
+    found = await eventually(conflict, "a condition")
+    assert found["reason"] == "GraphChanged"
+    assert "kubectl-edit set 4 replicas of Worker in the graph, dynamo-tests 2 in the adapter" in found["message"]
+
+    async def event() -> bool:
+        notes = [
+            each["note"] for each in (await kube.list(EVENTS, namespace)).items if each["reason"] == "GraphChanged"
+        ]
+        return bool(notes) and "kubectl-edit" in notes[0] and "dynamo-tests" in notes[0]
+
+    await eventually(event, "an Event that names both")
+    await until_all(kube, namespace, 2)
+
+
+async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_platform):
+    of = ObjectKey(namespace, "disagg-worker")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    for writer, replicas in (("hpa", 3), ("planner", 1), ("hpa", 3)):
+        await scale(kube.acting_as(writer), of, replicas)
+        await until_all(kube, namespace, replicas)
+    found = await condition(kube, of, "Conflict")
+    assert (found["status"], found["reason"]) == ("True", "SeveralWriters")
+    assert found["message"].startswith("hpa and planner take turns")
+
+
+async def test_an_adapter_that_nobody_made_scales_nothing_and_says_so(kube, namespace, running_platform):
+    theirs = {
+        "apiVersion": ADAPTERS.api_version,
+        "kind": ADAPTERS.kind,
+        "metadata": {"name": "mine", "namespace": namespace},
+        "spec": {"dgdRef": {"name": "disagg", "componentName": "Worker"}, "replicas": 3},
+    }
+    of = ObjectKey(namespace, "mine")
+    await kube.create(ADAPTERS, theirs)
+
+    async def reason() -> str:
+        return str((await condition(kube, of, "Synced")).get("reason", ""))
+
+    async def says(word: str) -> bool:
+        return await reason() == word
+
+    await eventually(lambda: says("GraphNotFound"), "no graph")
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), worker("Worker")]))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    await eventually(lambda: says("NotOwner"), "not the component's")
+    found = (await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")).items
+    assert [each["spec"]["replicas"] for each in found] == [1]
