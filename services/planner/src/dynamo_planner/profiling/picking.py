@@ -8,8 +8,8 @@ from math import ceil
 
 from dynamo_shared.api.v1beta1.request import OptimizationType
 
+from dynamo_planner.core.pareto import pareto_front
 from dynamo_planner.profiling.objective import AGG, Objective, Picking
-from dynamo_planner.profiling.pareto import pareto_front
 from dynamo_planner.profiling.points import DECODE, DECODE_SHARE, PREFILL, PREFILL_SHARE, WORKER, Point
 
 
@@ -169,5 +169,5 @@ def _front(choices: Sequence[Choice], objective: Objective) -> tuple[Choice, ...
         else -(choice.point.tokens_per_second_per_user or 0.0)
         for choice in choices
     ]
-    *_, places = pareto_front(slowness, [choice.tokens_per_second_per_gpu for choice in choices])
-    return tuple(choices[place] for place in places)
+    front = pareto_front(slowness, [choice.tokens_per_second_per_gpu for choice in choices])
+    return tuple(choices[place] for place in front.indices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
@@ -28,6 +28,7 @@ from dynamo_planner.profiling.results import (
     Progress,
 )
 from dynamo_planner.profiling.simulated import Simulations
+from dynamo_planner.profiling.simulation.pool import CHILD
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
 
 _ORDER = list(ProfilingPhase)
@@ -39,11 +40,17 @@ _LEAST_CONTEXT = 8192
 class RapidProfiler:
     """Profiles requests by simulation, without cluster or GPU. Use it in `async with`: its processes end with it."""
 
-    def __init__(self, settings: Planner, dynamo_version: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: Planner,
+        dynamo_version: str,
+        clock: Callable[[], float] = time.monotonic,
+        child: Sequence[str] = CHILD,
+    ) -> None:
         self._settings = settings
         self._version = dynamo_version
         self._clock = clock
-        self.simulations = Simulations(settings.rapid)
+        self.simulations = Simulations(settings.rapid, child)
 
     async def __aenter__(self) -> RapidProfiler:
         return self

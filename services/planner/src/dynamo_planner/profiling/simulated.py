@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from weakref import WeakValueDictionary
 
@@ -12,7 +12,7 @@ import structlog
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_planner.profiling.cache import AnswerCache, key_of
-from dynamo_planner.profiling.simulation.pool import Overgrown, Pool, PoolBusy, WorkerDied
+from dynamo_planner.profiling.simulation.pool import CHILD, Overgrown, Pool, PoolBusy, WorkerDied
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
 
 _log = structlog.get_logger("dynamo.planner.profiling")
@@ -26,11 +26,11 @@ Job = Sweep | Curves
 class Simulations:
     """Answers jobs. Cancelling a call ends the process that works for it. Close it, and all processes end."""
 
-    def __init__(self, settings: Rapid) -> None:
+    def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
         self._settings = settings
         self._cache = AnswerCache(settings.cache_entries, settings.cache_dir)
         self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.pool = Pool(settings)
+        self.pool = Pool(settings, child)
 
     async def __aenter__(self) -> Simulations:
         return self

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sw
 Told = Callable[[str, str], None]
 Job = Sweep | Curves
 
-_MODULE = "dynamo_planner.profiling.simulation.child"
+#: What a worker runs; arguments are its memory limit in MiB and its niceness.
+CHILD = (sys.executable, "-m", "dynamo_planner.profiling.simulation.child")
 #: Libraries of one worker compute with one thread: two workers are to take two cores, not sixteen.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
 _LINE_LIMIT = 64 * 1024 * 1024
@@ -75,8 +76,9 @@ class _Worker:
 class Pool:
     """Runs jobs, each in one worker, first come first served. Close it, or leave `async with`, and all workers end."""
 
-    def __init__(self, settings: Rapid) -> None:
+    def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
         self._settings = settings
+        self._child = tuple(child)
         self._turns = asyncio.Semaphore(settings.processes)
         self._free: list[_Worker] = []
         self._all: set[_Worker] = set()
@@ -157,9 +159,7 @@ class Pool:
         }
         environment.update(dict.fromkeys(_ONE_THREAD, "1"))
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            _MODULE,
+            *self._child,
             str(self._settings.memory_mib),
             str(self._settings.niceness),
             stdin=asyncio.subprocess.PIPE,

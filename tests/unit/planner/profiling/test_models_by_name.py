@@ -1,0 +1,110 @@
+"""What is known of models."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from dynamo_planner.profiling.models import Known, bytes_per_parameter, known_model, parameters_in
+from dynamo_shared.runtime.settings.planner import Rapid
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "path"),
+    [
+        ("Qwen/Qwen3-32B", Known.SHIPPED, "Qwen/Qwen3-32B"),
+        ("meta-llama/Llama-3.1-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
+        ("meta-llama/Llama-3.3-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
+        ("deepseek-ai/DeepSeek-R1-0528", Known.SIBLING, "deepseek-ai/DeepSeek-R1"),
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507", Known.SIBLING, "Qwen/Qwen3-235B-A22B"),
+        # Another number format is another model, and so is a distillate.
+        ("Qwen/Qwen3-32B-AWQ", Known.NAME, None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", Known.NAME, None),
+        ("someone/Qwen3-32B", Known.NAME, None),
+        ("Qwen/Qwen2.5-0.5B", Known.NAME, None),
+        ("acme/secret", Known.NOTHING, None),
+        ("../../etc", Known.NOTHING, None),
+    ],
+)
+def test_where_an_architecture_is_known_from(name: str, known: Known, path: str | None):
+    model = known_model(name, Rapid())
+    assert (model.known, model.path) == (known, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("Qwen2.5-0.5B", 0.5),
+        ("Llama-3.1-70B-Instruct", 70),
+        ("Mixtral-8x7B-v0.1", 56),
+        ("Qwen3-235B-A22B", 235),
+        ("gpt-oss-120b", 120),
+        ("phi-4", None),
+        ("model-v2.5", None),
+        ("abc7bx", None),
+    ],
+)
+def test_parameters_by_name(name: str, billions: float | None):
+    assert parameters_in(name) == billions
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("Qwen3-32B", 2.0), ("Qwen3-32B-FP8", 1.0), ("x-w8a8", 1.0), ("x-AWQ", 0.5), ("x-NVFP4", 0.5)]
+)
+def test_bytes_of_a_parameter_by_name(name: str, size: float):
+    assert bytes_per_parameter(name) == size
+
+
+@pytest.mark.parametrize(("name", "billions"), [("Qwen/Qwen3-32B", 32.8), ("meta-llama/Meta-Llama-3.1-8B", 8.0)])
+def test_weights_of_shipped_configurations(name: str, billions: float):
+    assert known_model(name, Rapid()).weights_bytes == pytest.approx(billions * 2e9, rel=0.03)
+
+
+def test_eight_bit_experts_with_a_compressed_cache():
+    model = known_model("deepseek-ai/DeepSeek-V3", Rapid())
+    assert model.experts
+    assert model.latent
+    assert model.weights_bytes == pytest.approx(671e9, rel=0.06)
+
+
+CONFIG = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "max_position_embeddings": 32768,
+}
+
+
+@pytest.mark.parametrize("folder", ["Qwen/Qwen2.5-7B-Instruct", "Qwen--Qwen2.5-7B-Instruct"])
+def test_a_configuration_in_the_folder_of_models(tmp_path, folder: str):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "config.json").write_text(json.dumps(CONFIG))
+    model = known_model("Qwen/Qwen2.5-7B-Instruct", Rapid(models_dir=tmp_path))
+    assert model.known is Known.FOLDER
+    assert model.path == str(tmp_path / folder)
+    assert model.max_context == 32768
+    assert model.weights_bytes == pytest.approx(7.6e9 * 2, rel=0.03)
+    assert model.digest
+
+
+def test_names_do_not_lead_out_of_the_folder(tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "models").mkdir()
+    assert known_model("../secret", Rapid(models_dir=tmp_path / "models")).path is None
+
+
+def test_what_is_no_configuration_is_passed_over(tmp_path):
+    (tmp_path / "a/b-7B").mkdir(parents=True)
+    (tmp_path / "a/b-7B" / "config.json").write_text("[1")
+    assert known_model("a/b-7B", Rapid(models_dir=tmp_path)).known is Known.NAME
+
+
+def test_downloads_are_asked_for():
+    assert known_model("acme/secret", Rapid()).path is None
+    assert known_model("acme/secret", Rapid(download=True)).known is Known.DOWNLOAD
+    assert known_model("/models/secret", Rapid(download=True)).path is None
