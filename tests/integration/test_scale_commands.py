@@ -1,0 +1,365 @@
+"""Scale commands against a real API server and a real NATS: pods follow, budgets hold, each answer says what was done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_scaler.app import ScalerService
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    PODS,
+    ObjectKey,
+)
+from dynamo_shared.bus import (
+    CommandResult,
+    NatsBus,
+    NatsOptions,
+    ScaleData,
+    ScaleTarget,
+    cloudevents,
+    streams,
+    subjects,
+)
+from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Service, Settings
+from dynamo_watcher.app import WatcherService
+
+from .platform import eventually, frontend, graph, platform, settings, until_state, worker
+
+CLUSTER = "local"
+#: No rest between scalings: these tests are about other things.
+BUSY = {"PLATFORM__SCALER__LIMITS__DOWN__COOLDOWN": "0s"}
+
+
+class Asking:
+    """Asks the scaler, and reads what it told."""
+
+    def __init__(self, bus: NatsBus, namespace: str) -> None:
+        self._bus = bus
+        self._sender = CommandSender(bus, CLUSTER)
+        self._namespace = namespace
+
+    async def scale(
+        self, name: str, request: str, dry_run: bool = False, generation: int = 0, **replicas: int
+    ) -> tuple[bool, CommandResult]:
+        targets = [
+            ScaleTarget(sub_component_type=what, replicas=n)
+            if what.islower()
+            else ScaleTarget(component=what, replicas=n)
+            for what, n in replicas.items()
+        ]
+        data = ScaleData(
+            graph_deployment=name,
+            targets=targets,
+            requester="tests",
+            reason="to see",
+            expected_generation=str(generation),
+            dry_run=dry_run,
+        )
+        while True:
+            await self._bus.wait_connected()
+            # A server that restarts is noticed when it is used; the same request is the same command.
+            with suppress(BusUnavailableError):
+                return await self._sender.ask("scaler", "scale", self._namespace, data, request=request, timeout=60)
+
+    async def told(self, event: str, name: str) -> list[dict[str, Any]]:
+        """Data of the events of a graph, oldest first."""
+        pattern = subjects.event_subject(CLUSTER, self._namespace, "dynamographdeployment", name, event)
+        found: list[dict[str, Any]] = []
+        subscription = await self._bus.subscribe(streams.EVENTS, [pattern], start=Start.ALL)
+        try:
+            async for item in subscription:
+                if isinstance(item, CaughtUp):
+                    break
+                if isinstance(item, Message):
+                    found.append(cloudevents.decode(item.payload).data)
+        finally:
+            await subscription.close()
+        return found
+
+
+@asynccontextmanager
+async def asking(nats_url: str, namespace: str) -> AsyncIterator[Asking]:
+    bus = await NatsBus.connect(NatsOptions(servers=(nats_url,), name="tests"), wait=10)
+    try:
+        yield Asking(bus, namespace)
+    finally:
+        await bus.close()
+
+
+def everything() -> list[Service]:
+    return [WatcherService(), PodBuilderService(), ScalerService()]
+
+
+@asynccontextmanager
+async def scaled(kubeconfig: Path, nats_url: str, namespace: str, **extra: str) -> AsyncIterator[Asking]:
+    """The platform with a scaler, and somebody who asks it."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(platform(settings(kubeconfig, nats_url, **extra), everything()))
+        yield await stack.enter_async_context(asking(nats_url, namespace))
+
+
+def disagg(namespace: str, name: str, *, adapters: bool, replicas: int = 1) -> dict[str, Any]:
+    workers = [worker("Prefill", "prefill", replicas=replicas), worker("Decode", "decode", replicas=replicas)]
+    if adapters:
+        workers = [{**each, "scalingAdapter": {}} for each in workers]
+    return graph(namespace, name, components=[frontend(), *workers])
+
+
+async def running_pods(kube: KubeClient, namespace: str, name: str, component: str) -> int:
+    selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={name},{labels.COMPONENT}={component}"
+    found = (await kube.list(PODS, namespace, label_selector=selector)).items
+    return sum("deletionTimestamp" not in pod["metadata"] for pod in found)
+
+
+async def until_pods(kube: KubeClient, namespace: str, name: str, **wanted: int) -> None:
+    async def look() -> bool:
+        return all([await running_pods(kube, namespace, name, each) == n for each, n in wanted.items()])
+
+    await eventually(look, f"{name}: {wanted}")
+
+
+async def notes(kube: KubeClient, namespace: str, name: str) -> dict[str, str]:
+    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+    annotations: dict[str, str] = found["metadata"].get("annotations", {})
+    return annotations
+
+
+async def replicas(kube: KubeClient, namespace: str, name: str) -> dict[str, int]:
+    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+    return {each["name"]: each.get("replicas", 1) for each in found["spec"]["components"]}
+
+
+@pytest.mark.parametrize("adapters", [True, False], ids=["adapters", "graph"])
+async def test_a_command_becomes_pods(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str, adapters: bool
+) -> None:
+    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **BUSY) as ask:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=adapters))
+        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
+        done, result = await ask.scale("llama", "one", decode=3, Prefill=2)
+        assert (done, result.reason, result.message) == (True, "Applied", "Decode 1 -> 3; Prefill 1 -> 2")
+        await until_pods(kube, namespace, "llama", Decode=3, Prefill=2, Frontend=1)
+        (event,) = await ask.told("scale-applied", "llama")
+        assert event["requester"] == "tests"
+        assert [(each["component"], each["current"], each["allowed"]) for each in event["components"]] == [
+            ("Decode", 1, 3),
+            ("Prefill", 1, 2),
+        ]
+        again, repeated = await ask.scale("llama", "one", decode=3, Prefill=2)
+        assert (again, repeated.message) == (True, result.message)
+        down, result = await ask.scale("llama", "two", Decode=1)
+        assert (down, result.message) == (True, "Decode 3 -> 1")
+        await until_pods(kube, namespace, "llama", Decode=1, Prefill=2)
+        held_by = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS if adapters else DYNAMO_GRAPH_DEPLOYMENTS
+        key = ObjectKey(namespace, "llama-decode" if adapters else "llama")
+        assert LAST_SCALED in (await kube.get(held_by, key))["metadata"]["annotations"]
+
+        async def told() -> bool:
+            return "Scaled" in {each["reason"] for each in (await kube.list(EVENTS, namespace)).items}
+
+        await eventually(told, "a Kubernetes Event")
+
+
+async def test_two_deployments_exchange_gpus_in_one_go(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    budget = {"name": "twelve", "namespaces": [namespace], "minGpus": 12, "maxGpus": 12}
+    limits = {**BUSY, "PLATFORM__SCALER__BUDGETS": json.dumps([budget])}
+    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **limits) as ask:
+        for name, adapters in (("a", True), ("b", False)):
+            await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, name, adapters=adapters, replicas=3))
+            await until_state(kube, ObjectKey(namespace, name), "successful")
+        done, result = await ask.scale("a", "alone", prefill=2)
+        assert (done, result.reason) == (False, "BudgetFloor")
+        assert "budget twelve: 11 GPUs, below its floor of 12 (now 12)" in result.message
+        assert SCALING_INTENTS in await notes(kube, namespace, "a")
+        done, result = await ask.scale("b", "trial", dry_run=True, decode=4)
+        assert (done, result.reason) == (True, "DryRun")
+        assert (await replicas(kube, namespace, "b"))["Decode"] == 3
+        done, result = await ask.scale("b", "other", decode=4)
+        assert (done, result.reason) == (True, "Paired")
+        assert result.message == f"Decode 3 -> 4; {namespace}/a Prefill 3 -> 2"
+        await until_pods(kube, namespace, "a", Prefill=2, Decode=3)
+        await until_pods(kube, namespace, "b", Prefill=3, Decode=4)
+        (event,) = await ask.told("scale-applied", "b")
+        assert event["budgets"] == [
+            {"name": "twelve", "minGpus": 12, "maxGpus": 12, "before": 12, "after": 12, "tolerance": 1}
+        ]
+        # The one who was refused first hears of it, too.
+        (event,) = await ask.told("scale-applied", "a")
+        assert [(each["component"], each["allowed"]) for each in event["components"]] == [("Prefill", 2)]
+        assert SCALING_INTENTS not in await notes(kube, namespace, "a")
+        done, result = await ask.scale("a", "too much", decode=5)
+        assert (done, result.reason) == (False, "BudgetCeiling")
+
+
+async def test_what_cannot_be_done_is_refused_with_its_reason(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    async with scaled(control_plane.kubeconfig, nats_server.url, namespace) as ask:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
+        stored = await until_state(kube, ObjectKey(namespace, "llama"), "successful")
+        generation = stored["metadata"]["generation"]
+        for number, (name, expected, wanted, reason) in enumerate(
+            [
+                ("missing", 0, {"decode": 2}, "NotFound"),
+                ("llama", 0, {"Decoder": 2}, "UnknownComponent"),
+                ("llama", 0, {"worker": 2}, "UnknownComponent"),
+                ("llama", 0, {}, "InvalidCommand"),
+                ("llama", generation + 7, {"decode": 2}, "StaleGeneration"),
+                ("llama", 0, {"decode": 0}, "BelowMinimum"),
+            ]
+        ):
+            done, result = await ask.scale(name, f"refused-{number}", False, expected, **wanted)
+            assert (done, result.reason) == (False, reason), result
+        await kube.merge_patch(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            ObjectKey(namespace, "llama"),
+            {"metadata": {"annotations": {SCALING_POLICY: "{Decode: {mim: 2}}"}}},
+        )
+
+        async def invalid() -> bool:
+            done, result = await ask.scale("llama", f"policy-{next(numbers)}", dry_run=True, decode=2)
+            return not done and result.reason == "InvalidPolicy"
+
+        numbers = iter(range(1000))
+        await eventually(invalid, "a policy with a mistake refuses")
+        assert await replicas(kube, namespace, "llama") == {"Frontend": 1, "Prefill": 1, "Decode": 1}
+        done, result = await ask.scale("llama", "right", generation=generation, Frontend=1)
+        assert result.reason == "InvalidPolicy"
+
+
+async def test_pending_pods_hold_growth_and_it_is_done_when_they_are_gone(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **BUSY) as ask:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
+        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
+        # Two nodes of eight GPUs.
+        done, result = await ask.scale("llama", "greedy", decode=20)
+        assert (done, result.reason) == (True, "Applied")
+        numbers = iter(range(1000))
+
+        async def held() -> CommandResult | None:
+            _, result = await ask.scale("llama", f"more-{next(numbers)}", dry_run=True, prefill=2)
+            return result if "CapacityPending" in result.message else None
+
+        await eventually(held, "pods wait for a node")
+        done, result = await ask.scale("llama", "more", prefill=2)
+        assert (done, result.reason) == (True, "Held")
+        assert "Prefill stays at 1: CapacityPending" in result.message
+        assert "Insufficient nvidia.com/gpu" in result.message
+        assert (await ask.told("scale-held", "llama"))[-1]["reason"] == "CapacityPending"
+        # Down is what helps, and is not held; and then the rest is done by itself.
+        done, result = await ask.scale("llama", "modest", decode=2)
+        assert (done, result.message) == (True, "Decode 20 -> 2")
+        await until_pods(kube, namespace, "llama", Decode=2, Prefill=2)
+
+        async def told() -> bool:
+            return [each["message"] for each in await ask.told("scale-applied", "llama")][-1] == "Prefill 1 -> 2"
+
+        await eventually(told, "it is told of")
+
+
+async def test_a_roll_out_holds_and_what_was_held_follows_it(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    configured = settings(control_plane.kubeconfig, nats_server.url, **BUSY)
+    key = ObjectKey(namespace, "llama")
+    async with AsyncExitStack() as stack, AsyncExitStack() as builder:
+        await stack.enter_async_context(platform(configured, [WatcherService(), ScalerService()]))
+        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
+        await builder.enter_async_context(platform(configured, [PodBuilderService()]))
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
+        await until_state(kube, key, "successful")
+        # Nobody acts on the change for now: the roll-out is as good as under way.
+        await builder.aclose()
+        next_image = [frontend(), worker("Prefill", "prefill"), worker("Decode", "decode", image="other:2")]
+        changed = await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": next_image}})
+        done, result = await ask.scale("llama", "while", generation=changed["metadata"]["generation"], decode=2)
+        assert (done, result.reason) == (True, "Held"), result
+        assert "RolloutInProgress" in result.message
+        assert (await replicas(kube, namespace, "llama"))["Decode"] == 1
+        async with platform(configured, [PodBuilderService()]):
+            await until_pods(kube, namespace, "llama", Decode=2)
+            (event,) = await eventually(lambda: ask.told("scale-applied", "llama"), "it is told of")
+            assert (event["message"], event["requester"]) == ("Decode 1 -> 2", "tests")
+
+
+async def test_a_command_is_carried_out_once_whatever_restarts(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    configured = settings(control_plane.kubeconfig, nats_server.url, **BUSY)
+    key = ObjectKey(namespace, "llama")
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(platform(configured, [WatcherService(), PodBuilderService()]))
+        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
+        await until_state(kube, key, "successful")
+        async with platform(configured, [ScalerService()]):
+            first = await ask.scale("llama", "once", decode=3)
+            await nats_server.restart()
+            second = await ask.scale("llama", "after the restart", decode=2)
+            assert second[0]
+            await until_pods(kube, namespace, "llama", Decode=2)
+        # Another scaler, which remembers nothing, and a NATS that has lost everything.
+        await nats_server.wipe()
+        await nats_server.start()
+        async with platform(configured, [ScalerService()]):
+            for request, decode in (("once", 3), ("after the restart", 2)):
+                done, result = await ask.scale("llama", request, decode=decode)
+                assert (done, result.reason) == (True, "Applied")
+            assert first[1].message == "Decode 1 -> 3"
+            assert (await replicas(kube, namespace, "llama"))["Decode"] == 2
+            assert await running_pods(kube, namespace, "llama", "Decode") == 2
+
+
+async def test_of_two_scalers_one_decides_and_the_other_takes_over(
+    control_plane: ControlPlane, nats_server: NatsServer, etcd_server: EtcdServer, kube: KubeClient, namespace: str
+) -> None:
+    def configured(replica: str) -> Settings:
+        extra = {**BUSY, "PLATFORM__REPLICA_ID": replica, "PLATFORM__REPLICAS": "2"}
+        return settings(control_plane.kubeconfig, nats_server.url, etcd_server.url, **extra)
+
+    async with AsyncExitStack() as stack, AsyncExitStack() as first, AsyncExitStack() as second:
+        stacks = {"one": first, "two": second}
+        ups = {
+            name: await each.enter_async_context(platform(configured(name), everything()))
+            for name, each in stacks.items()
+        }
+        ask = await stack.enter_async_context(asking(nats_server.url, namespace))
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
+        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
+        assert (await ask.scale("llama", "one", decode=3))[0]
+        decided = {name: decisions(up) for name, up in ups.items()}
+        assert sorted(decided.values()) == [0, 1], decided
+        decider = max(decided, key=lambda name: decided[name])
+        await stacks[decider].aclose()
+        done, result = await ask.scale("llama", "two", decode=2)
+        assert (done, result.message) == (True, "Decode 3 -> 2")
+        await until_pods(kube, namespace, "llama", Decode=2)
+
+
+def decisions(up: Any) -> float:
+    return sum(
+        sample.value
+        for family in up.context.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "dynamo_scaler_decisions_total"
+    )
