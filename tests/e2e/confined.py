@@ -39,7 +39,7 @@ def _keep_logs(folder: Path) -> None:
     for name in ("logs", "kubernetes/logs"):
         if (folder / name).is_dir():
             shutil.copytree(folder / name, KEPT_LOGS / name, symlinks=True)
-    if (folder / "platform" / "platform.log").exists():
+    for log in folder.glob("platform/*/platform.log"):
         KEPT_LOGS.mkdir(parents=True, exist_ok=True)
-        shutil.copy(folder / "platform" / "platform.log", KEPT_LOGS)
+        shutil.copy(log, KEPT_LOGS)
     print(f"the logs of everything that ran are in {KEPT_LOGS}", file=sys.stderr)
