@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
 
-from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.discovery import Discovery, discovery_of
@@ -94,9 +94,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         type=observed.legacy_type or (spec.type.value if spec.type else alpha.type),
         graph=graph or metadata.name,
         of_graph=bool(graph),
-        dynamo_namespace=names.dynamo_namespace(
-            namespace, graph or metadata.name, shared=bool(spec.global_dynamo_namespace)
-        ),
+        dynamo_namespace=dynamo_namespace(namespace, graph or metadata.name, shared=bool(spec.global_dynamo_namespace)),
         template=template,
         template_labels=template_labels,
         template_annotations=template_annotations,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
@@ -160,7 +161,7 @@ def _component_spec(
 def _component_deployment(
     graph: DynamoGraphDeployment, namespace: str, name: str, spec: KubeObject, owner: KubeObject
 ) -> KubeObject:
-    space = names.dynamo_namespace(namespace, graph.metadata.name, shared=bool(spec.get("globalDynamoNamespace")))
+    space = dynamo_namespace(namespace, graph.metadata.name, shared=bool(spec.get("globalDynamoNamespace")))
     names.check(spec["name"], name, space)
     template = spec.get("podTemplate") or {}
     marks = {
@@ -179,7 +180,7 @@ def _component_deployment(
 
 def _picker(graph: DynamoGraphDeployment, namespace: str, spec: KubeObject, owner: KubeObject) -> list[KubeObject]:
     name = graph.metadata.name
-    space = names.dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
+    space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
     made = picker.config_map(name, namespace, spec, owner)
     pool = picker.inference_pool(name, namespace, spec, space, owner)
     return [pool] if made is None else [made, pool]

@@ -17,7 +17,6 @@ MAX_LABEL = 63
 _GROVE_BUDGET = 45
 _SHORTEST_SET = 8
 
-GLOBAL_DYNAMO_NAMESPACE = "dynamo"
 PLANNER_ACCOUNT = "planner-serviceaccount"
 EPP_ACCOUNT = "epp-serviceaccount"
 
@@ -33,11 +32,6 @@ def component_deployment(graph: str, component: str, worker_hash: str = "") -> s
 def service(component_deployment_name: str) -> str:
     """Name of a component's Service: dots, which graph names may have, are not allowed in it."""
     return component_deployment_name.lower().replace(".", "-")
-
-
-def dynamo_namespace(namespace: str, graph: str, *, shared: bool) -> str:
-    """Namespace in Dynamo's own sense, within which workers and frontends find each other."""
-    return GLOBAL_DYNAMO_NAMESPACE if shared else f"{namespace}-{graph.replace('.', '-')}"
 
 
 def discovery_account(graph: str) -> str:

@@ -85,8 +85,18 @@ class MetricsSource(StrEnum):
     ROUTER = "router"
 
 
+class PlanningPolicy(StrEnum):
+    """How the planner service decides."""
+
+    ADAPTIVE = "adaptive"
+    REFERENCE = "reference"
+
+
 class PlannerConfig(PlannerExtensions):
     """Configuration of the planner of one graph."""
+
+    policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
+    """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
 
     pre_deployment_sweeping_mode: Sweeping = Sweeping.RAPID
     """How engines are measured first: not at all, by simulation, or on GPUs."""

@@ -1,0 +1,15 @@
+"""Namespaces in Dynamo's own sense, within which workers and frontends find each other."""
+
+from __future__ import annotations
+
+GLOBAL = "dynamo"
+
+
+def dynamo_namespace(namespace: str, graph: str, *, shared: bool = False) -> str:
+    """The Dynamo namespace of a graph; `shared` where it asks for the one that all such graphs have."""
+    return GLOBAL if shared else f"{namespace}-{graph.replace('.', '-')}"
+
+
+def worker_namespace(base: str, worker_hash: str) -> str:
+    """The Dynamo namespace of one generation of workers (planner notes, section a.9)."""
+    return f"{base}-{worker_hash}" if worker_hash else base
