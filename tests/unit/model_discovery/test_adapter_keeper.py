@@ -1,0 +1,288 @@
+"""Many models at many workers: nobody waits for a bad one, nothing is asked that is not ours, what is owed is done or said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.answers import LoraError
+from dynamo_model_discovery.lora.api import Listing
+from dynamo_model_discovery.lora.keeper import AdapterKeeper
+from dynamo_model_discovery.lora.standing import Standing
+from dynamo_model_discovery.models.workers import Worker
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.runtime import WorkQueue
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
+
+KEY = ObjectKey("prod", "m")
+ADAPTER = Adapter("a", "s3://1")
+
+
+def workers(count: int) -> list[Worker]:
+    return [
+        Worker(f"pod-{number}", f"uid-{number}", f"http://10.0.0.{number}:9090", "main:0") for number in range(count)
+    ]
+
+
+def model(uid: str = "m1") -> dict[str, Any]:
+    return {"metadata": {"name": "m", "namespace": "prod", "uid": uid}, "spec": {"modelName": "a"}}
+
+
+@dataclass
+class World:
+    """Workers, and what was told of them."""
+
+    loras: dict[str, set[str]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    hanging: set[str] = field(default_factory=set)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    told: list[tuple[str, str]] = field(default_factory=list)
+    allowed: bool = True
+    now: float = 0.0
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def listing(self, url: str) -> Listing:
+        await self._call("GET", url)
+        return Listing(frozenset(self.loras.get(url, ())), "/v1/loras")
+
+    async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
+        await self._call("POST", url)
+        self.loras.setdefault(url, set()).add(adapter.name)
+
+    async def unload(self, url: str, path: str | None, name: str) -> bool:
+        await self._call("DELETE", url)
+        self.loras.get(url, set()).discard(name)
+        return True
+
+    async def _call(self, method: str, url: str) -> None:
+        self.calls.append((method, url))
+        if url in self.hanging:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        if url in self.broken:
+            raise LoraError("HTTP 500: no")
+
+    def loaded(self, standing: Standing) -> None:
+        self._tell("loaded", standing)
+
+    def failed(self, standing: Standing) -> None:
+        self._tell("failed", standing)
+
+    def unloaded(self, standing: Standing) -> None:
+        self._tell("unloaded", standing)
+
+    def given_up(self, model: dict[str, Any], standing: Standing) -> None:
+        self._tell("given up", standing)
+
+    def _tell(self, what: str, standing: Standing) -> None:
+        self.told.append((what, standing.worker.pod))
+        self.news.set()
+
+    async def until(self, what: str, count: int) -> None:
+        """So many workers were told of with this word."""
+        async with asyncio.timeout(5):
+            while len({pod for told, pod in self.told if told == what}) < count:
+                self.news.clear()
+                await self.news.wait()
+
+    def count(self, method: str) -> int:
+        return sum(each == method for each, _ in self.calls)
+
+
+@asynccontextmanager
+async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]:
+    configured = ModelDiscovery(**{"concurrency": 4, "longest_retry": 0.1, "probe_interval": 60.0, **settings})
+    metrics = Metrics()
+    queues: tuple[WorkQueue[Any], WorkQueue[Any]] = (
+        WorkQueue(metrics=metrics.queue("first")),
+        WorkQueue(metrics=metrics.queue("second")),
+    )
+    keeper = AdapterKeeper(
+        world,
+        configured,
+        queues,
+        world,
+        may=lambda _: world.allowed,
+        changed=lambda _: None,
+        clock=lambda: world.now,
+    )
+    task = asyncio.create_task(keeper.run())
+    try:
+        yield keeper
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_worker_that_hangs_holds_nobody_up():
+    world = World()
+    all_ = workers(40)
+    world.hanging = {worker.url for worker in all_[:2]}
+    async with keeping(world) as keeper:
+        standings = keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 38)
+    assert sum(standing.loaded for standing in standings.values()) == 38
+    assert len(standings) == 40
+
+
+async def test_workers_that_failed_hold_only_a_part_of_the_hands():
+    """Once they have failed, all of them may hang: others still have hands."""
+    world, all_ = World(), workers(12)
+    bad, good = all_[:8], all_[8:]
+    world.broken = {worker.url for worker in bad}
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", bad, ADAPTER, ())
+        await world.until("failed", 8)
+        world.hanging, world.broken = world.broken, set()
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 4)
+    assert {pod for what, pod in world.told if what == "loaded"} == {worker.pod for worker in good}
+
+
+async def test_a_failure_is_told_once_and_tried_until_it_is_over():
+    world, (worker,) = World(), workers(1)
+    world.broken = {worker.url}
+    async with keeping(world) as keeper:
+        standing = keeper.want(KEY, "m1", [worker], ADAPTER, ())[worker.uid]
+        async with asyncio.timeout(5):
+            while standing.failures < 3:
+                await asyncio.sleep(0.01)
+        assert world.told == [("failed", "pod-0")]
+        world.broken.clear()
+        await world.until("loaded", 1)
+    assert not standing.failure
+
+
+async def test_the_same_wish_again_asks_nobody():
+    world, all_ = World(), workers(3)
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 3)
+        asked = len(world.calls)
+        for _ in range(10):
+            keeper.want(KEY, "m1", all_, ADAPTER, ())
+            await asyncio.sleep(0)
+        assert len(world.calls) == asked == 9
+
+
+async def test_adapters_on_one_worker_are_looked_for_in_one_answer():
+    world, (worker,) = World(), workers(1)
+    async with keeping(world, probe_interval=0.2) as keeper:
+        for number in range(20):
+            keeper.want(KEY, f"m{number}", [worker], Adapter(f"a{number}", "s3://1"), ())
+        async with asyncio.timeout(5):
+            while len(world.loras.get(worker.url, ())) < 20:
+                await asyncio.sleep(0.01)
+        before, world.now = world.count("GET"), 0.05
+        async with asyncio.timeout(5):
+            while sum(standing.last_heard >= 0.05 for standing in keeper.standings()) < 20:
+                await asyncio.sleep(0.01)
+        assert world.count("GET") - before < 10
+        assert world.count("POST") == 20
+
+
+async def test_workers_that_are_gone_are_forgotten():
+    world, all_ = World(), workers(3)
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 3)
+        assert set(keeper.want(KEY, "m1", all_[1:], ADAPTER, ())) == {"uid-1", "uid-2"}
+        keeper.prune("m1", all_[2:])
+        assert [standing.worker.pod for standing in keeper.standings()] == ["pod-2"]
+        keeper.drop("m1")
+        assert not list(keeper.standings())
+
+
+async def test_what_another_replica_has_is_not_asked_for():
+    world, all_ = World(), workers(3)
+    world.hanging = {all_[0].url}
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 2)
+        world.allowed = False
+        keeper.disown()
+        await asyncio.sleep(0)
+        assert not list(keeper.standings())
+        asked = len(world.calls)
+        world.hanging.clear()
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await asyncio.sleep(0.05)
+        assert len(world.calls) == asked
+
+
+async def test_what_is_owed_is_done_when_it_can_be():
+    world, all_ = World(), workers(2)
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 2)
+        world.broken = {all_[0].url}
+        keeper.want(KEY, "m1", all_, None, ("a",))
+        await world.until("unloaded", 1)
+        await world.until("failed", 1)
+        assert [each.worker.pod for each in keeper.leave(model(), ("a",))] == ["pod-0"]
+        world.broken.clear()
+        await world.until("unloaded", 2)
+        await asyncio.sleep(0)
+        assert not list(keeper.standings())
+    assert not any(world.loras.values())
+
+
+async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
+    world, (worker,) = World(), workers(1)
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        await world.until("loaded", 1)
+        world.broken = {worker.url}
+        assert keeper.leave(model(), ("a",))
+        keeper.pod_gone(worker.uid)
+        assert not list(keeper.standings())
+
+
+async def test_what_is_owed_for_too_long_is_given_up_and_said():
+    world, (worker,) = World(), workers(1)
+    async with keeping(world, unload_later=100.0) as keeper:
+        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        await world.until("loaded", 1)
+        world.broken = {worker.url}
+        keeper.leave(model(), ("a",))
+        await world.until("failed", 1)
+        world.now = 100.0
+        await world.until("given up", 1)
+        assert not list(keeper.standings())
+
+
+async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
+    world, (worker,) = World(), workers(1)
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        await world.until("loaded", 1)
+        world.broken = {worker.url}
+        keeper.leave(model(), ("a",))
+        await world.until("failed", 1)
+        world.told.clear()
+        world.calls.clear()
+        world.broken.clear()
+        keeper.want(ObjectKey("prod", "n"), "m2", [worker], Adapter("a", "s3://2"), ())
+        await world.until("loaded", 1)
+        assert world.loras[worker.url] == {"a"}
+        # Unloaded before it was loaded, by whoever came first, and not after.
+        methods = [method for method, _ in world.calls]
+        assert methods.index("DELETE") < methods.index("POST")
+        assert methods.count("DELETE") == 1
+
+
+async def test_a_container_that_was_started_again_is_asked_again():
+    world, (worker,) = World(), workers(1)
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        await world.until("loaded", 1)
+        world.loras.clear()
+        world.told.clear()
+        keeper.want(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
+        await world.until("loaded", 1)
+    assert world.loras[worker.url] == {"a"}

@@ -1,0 +1,221 @@
+"""One model at one worker: whatever goes wrong on the way, the worker ends as it shall be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.answers import LoraError
+from dynamo_model_discovery.lora.api import Listing
+from dynamo_model_discovery.lora.settling import settle
+from dynamo_model_discovery.lora.standing import Standing, pause
+from dynamo_model_discovery.models.workers import Worker
+from dynamo_shared.api.resources import ObjectKey
+from hypothesis import given
+from hypothesis import strategies as st
+
+WORKER = Worker("pod", "uid", "http://10.0.0.1:9090", "main:0")
+ADAPTERS = (Adapter("a", "s3://1"), Adapter("a", "s3://2"), Adapter("b", "s3://1"))
+
+
+@dataclass
+class FakeApi:
+    """A worker as Dynamo's is: what is loaded stays as it is, and unloading waits for a load that is under way."""
+
+    loras: dict[str, str] = field(default_factory=dict)
+    under_way: list[Adapter] = field(default_factory=list)
+    #: How the next requests end: ok, refused (nothing happens), lost (it happens), late (it happens later).
+    modes: list[str] = field(default_factory=list)
+    during: list[Callable[[], None]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+
+    async def listing(self, url: str) -> Listing:
+        self._next("GET")
+        return Listing(frozenset(self.loras), "/v1/loras")
+
+    async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
+        mode = self._next("POST")
+        if mode == "late":
+            self.under_way.append(adapter)
+            raise LoraError("no answer", unanswered=True)
+        self.loras.setdefault(adapter.name, adapter.uri)
+        if mode == "lost":
+            raise LoraError("no answer", unanswered=True)
+
+    async def unload(self, url: str, path: str | None, name: str) -> bool:
+        mode = self._next("DELETE")
+        self.finish()
+        found = self.loras.pop(name, None)
+        if mode in ("lost", "late"):
+            raise LoraError("no answer", unanswered=True)
+        return found is not None
+
+    def finish(self) -> None:
+        for adapter in self.under_way:
+            self.loras.setdefault(adapter.name, adapter.uri)
+        self.under_way.clear()
+
+    def _next(self, call: str) -> str:
+        self.calls.append(call)
+        if self.during:
+            self.during.pop(0)()
+        mode = self.modes.pop(0) if self.modes else "ok"
+        if mode == "refused":
+            raise LoraError("HTTP 500: no")
+        return mode
+
+
+def standing(adapter: Adapter | None = ADAPTERS[0], stale: set[str] | None = None, worker: Worker = WORKER) -> Standing:
+    return Standing(ObjectKey("prod", "m"), worker, adapter, stale or set())
+
+
+def run(state: Standing, api: FakeApi) -> None:
+    try:
+        asyncio.run(settle(api, state, lambda: 0.0))
+    except LoraError as error:
+        state.failed(str(error))
+
+
+def test_what_is_missing_is_loaded_and_looked_for():
+    api, state = FakeApi(), standing()
+    run(state, api)
+    assert api.calls == ["GET", "POST", "GET"]
+    assert state.settled
+    assert state.loaded
+
+
+def test_what_is_there_is_left_alone():
+    api, state = FakeApi(loras={"a": "s3://1", "mine": "s3://user"}), standing()
+    run(state, api)
+    assert api.calls == ["GET"]
+    assert state.loaded
+    assert "mine" in api.loras
+
+
+def test_a_promise_is_not_enough():
+    class Liar(FakeApi):
+        async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
+            self.calls.append("POST")
+
+    state = standing()
+    with pytest.raises(LoraError, match="accepted the adapter, but does not list it"):
+        asyncio.run(settle(Liar(), state, lambda: 0.0))
+    assert not state.loaded
+
+
+def test_what_is_not_known_to_be_of_this_source_is_replaced():
+    api, state = FakeApi(loras={"a": "s3://0"}), standing(stale={"a"})
+    run(state, api)
+    assert api.loras == {"a": "s3://1"}
+
+
+def test_what_was_asked_for_without_an_answer_is_unloaded_though_it_is_not_listed():
+    api, state = FakeApi(modes=["ok", "late"]), standing()
+    run(state, api)
+    assert not state.settled
+    assert state.wish(WORKER, None, ("a",))
+    run(state, api)
+    assert state.settled
+    assert not api.loras
+    assert not api.under_way
+
+
+def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
+    away = replace(WORKER, ready=False)
+    assert standing(worker=away).idle
+    assert not standing(None, worker=away).idle
+    state = standing()
+    assert not state.wish(away, ADAPTERS[0], ())
+    assert state.wish(WORKER, ADAPTERS[0], ())
+    assert not state.loaded
+
+
+def test_the_same_wish_again_asks_for_nothing():
+    api, state = FakeApi(), standing()
+    run(state, api)
+    assert not state.wish(WORKER, ADAPTERS[0], ("a", "old"))
+    assert state.settled
+    assert state.wish(WORKER, None, ("a", "old"))
+    run(state, api)
+    assert not state.wish(WORKER, None, ("a", "old"))
+    assert state.settled
+
+
+def test_news_is_told_once():
+    state = standing()
+    assert state.failed("HTTP 500")
+    assert not state.failed("HTTP 500")
+    assert state.failed("no answer")
+    assert state.failures == 3
+
+
+@given(st.integers(1, 1000), st.floats(0, 1))
+def test_pauses_grow_and_end(failures: int, jitter: float):
+    waited = pause(failures, first=0.5, longest=30.0, jitter=jitter)
+    assert 0.25 <= waited <= 30.0
+    assert (
+        waited
+        <= pause(failures, first=0.5, longest=30.0, jitter=1.0)
+        <= pause(failures + 1, first=0.5, longest=30.0, jitter=1.0)
+    )
+
+
+_WISHES = st.sampled_from([*ADAPTERS, None])
+_STEPS = st.one_of(
+    st.tuples(st.just("wish"), _WISHES),
+    st.tuples(st.just("during"), _WISHES),
+    st.tuples(st.just("try"), st.lists(st.sampled_from(["ok", "refused", "lost", "late"]), max_size=5)),
+    st.tuples(st.just("restart"), st.none()),
+    st.tuples(st.just("flap"), st.none()),
+    st.tuples(st.just("finish"), st.none()),
+    st.tuples(st.just("forget"), st.none()),
+)
+
+
+@given(st.lists(_STEPS, max_size=14), st.booleans())
+def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
+    mine = {"user": "s3://user"} if user else {}
+    api, state, restarts = FakeApi(loras=dict(mine)), standing(), 0
+    wished = ADAPTERS[0]
+
+    def wish(adapter: Adapter | None) -> None:
+        nonlocal wished
+        # What the model's record says was ever loaded: all names.
+        wished = adapter  # type: ignore[assignment]
+        state.wish(state.worker, adapter, ("a", "b"))
+
+    for step, what in steps:
+        if step == "wish":
+            wish(what)  # type: ignore[arg-type]
+        elif step == "during":
+            api.during.append(lambda what=what: wish(what))  # type: ignore[misc]
+        elif step == "try":
+            api.modes[:] = what  # type: ignore[call-overload]
+            run(state, api)
+            api.modes.clear()
+        elif step == "restart":
+            restarts += 1
+            api.loras, api.under_way = dict(mine), []
+            state.wish(replace(state.worker, incarnation=f"main:{restarts}"), wished, ("a", "b"))
+        elif step == "flap":
+            state.wish(replace(state.worker, ready=False), wished, ())
+            state.wish(replace(state.worker, ready=True), wished, ())
+        elif step == "forget":
+            # Another replica, or the same after a restart: it knows the record only.
+            state = standing(wished, {"a", "b"})
+            if api.under_way:
+                # A load that outlives who asked for it is found by probing; see the keeper.
+                api.finish()
+        else:
+            api.finish()
+    api.during.clear()
+    for _ in range(6):
+        if state.settled:
+            break
+        run(state, api)
+    assert state.settled
+    expected = {wished.name: wished.uri} if wished is not None else {}
+    assert api.loras == {**mine, **expected}
