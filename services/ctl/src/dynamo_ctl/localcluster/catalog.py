@@ -16,6 +16,7 @@ NATS_VERSION = "2.15.1"
 CERT_MANAGER_VERSION = "1.20.2"
 COREDNS_VERSION = "1.12.4"
 PAUSE_VERSION = "1.0.0"
+PROMETHEUS_VERSION = "2.42.0"
 
 GO_MINIMUM: Version = (1, 25, 0)
 """What go/*/go.mod ask for; Kubernetes 1.35 does not compile with less."""
@@ -45,6 +46,7 @@ class Program:
     version_arguments: tuple[str, ...] = ("--version",)
     go: GoPackage | None = None
     python_distribution: str | None = None
+    debian_package: str | None = None
     optional: bool = False
     of_node: bool = False
 
@@ -161,11 +163,20 @@ PAUSE = Program(
     of_node=True,
 )
 
+PROMETHEUS = Program(
+    "prometheus",
+    PROMETHEUS_VERSION,
+    at_least=(2, 30, 0),
+    below=(4, 0, 0),
+    debian_package="prometheus",
+    optional=True,
+)
+
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
         *(ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER),
-        CERT_MANAGER,
+        *(CERT_MANAGER, PROMETHEUS),
         *(KUBELET, KUBE_PROXY, COREDNS, PAUSE),
     )
 }

@@ -62,6 +62,10 @@ def release_of(program: Program, system: str, machine: str) -> Release | None:
         base = f"https://github.com/nats-io/nats-server/releases/download/v{version}"
         stem = f"nats-server-v{version}-{system}-{machine}"
         return Release(f"{base}/{stem}.tar.gz", f"{base}/SHA256SUMS", f"{stem}/nats-server")
+    if name == "prometheus":
+        base = f"https://github.com/prometheus/prometheus/releases/download/v{version}"
+        stem = f"prometheus-{version}.{system}-{machine}"
+        return Release(f"{base}/{stem}.tar.gz", f"{base}/sha256sums.txt", f"{stem}/prometheus")
     if name == "kwok":
         repository = "kubernetes-sigs/kwok"
         return Release(

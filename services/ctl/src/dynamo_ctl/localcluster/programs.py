@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .cache import ProgramCache
 from .catalog import NEEDED, PROGRAMS
+from .debian import DebianPackageSource
 from .download import DownloadSource
 from .errors import ProgramUnavailableError
 from .gobuild import GoBuildSource
@@ -38,7 +39,9 @@ class Programs:
             ready if ready is not None else (InstalledSource(), self._cached, PythonPackageSource())
         )
         self._makers: Sequence[Source] = (
-            makers if makers is not None else (DownloadSource(self.cache), GoBuildSource(self.cache))
+            makers
+            if makers is not None
+            else (DownloadSource(self.cache), DebianPackageSource(self.cache), GoBuildSource(self.cache))
         )
         self._found: dict[str, Path] = {}
 
