@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_shared.bus import Bus, CommandResult, EventPublisher, ScaleData, ScaleTarget, cloudevents, streams
-from dynamo_shared.bus.commands import CommandConsumer, CommandRefusedError, CommandSender, Handler
+from dynamo_shared.bus import Bus, CommandResult, EventPublisher, ScaleData, ScaleTarget, cloudevents, streams, subjects
+from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, CommandSender, Handler
 from dynamo_shared.bus.protocol import Message, Start
 
 ASK = ScaleData(graph_deployment="llama", targets=[ScaleTarget(component="Decode", replicas=3)])
@@ -67,6 +67,24 @@ async def test_a_command_is_carried_out_and_answered(bus: Bus) -> None:
     assert (result.service, result.verb, result.message, result.deliveries) == ("scaler", "scale", "done", 1)
     assert got == [("com.nvidia.dynamo.command.scale.v1", ASK)]
     assert (await bus.stream_state(streams.COMMANDS)).messages == 0
+
+
+async def test_an_answer_may_say_in_a_word_what_was_done_and_the_subject_says_where(bus: Bus) -> None:
+    places: list[str] = []
+
+    async def handler(command: cloudevents.Event, _: ScaleData) -> Answered:
+        places.append(command.source)
+        return Answered("Held", "later")
+
+    async with serving(bus, handler) as sender:
+        completed, result = await ask(sender)
+        # Somebody who may send to one namespace claims to be of another.
+        foreign = sender.command("scaler", "scale", "other", ASK, "r2")
+        subject = subjects.command_subject("c", "ns", "scaler", "scale")
+        await bus.publish(subject, cloudevents.encode(foreign), headers=cloudevents.mirrored_headers(foreign))
+        await until_done(bus)
+    assert (completed, result.reason, result.message) == (True, "Held", "later")
+    assert places == ["/clusters/c/namespaces/ns"] * 2
 
 
 async def test_the_same_request_is_one_command(bus: Bus) -> None:

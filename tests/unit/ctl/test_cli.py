@@ -8,7 +8,7 @@ from dynamo_shared.bus import BusUnavailableError
 from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
 from dynamo_shared.runtime.settings import InvalidSettings
 
-NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "crds")
+NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "crds")
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +43,7 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
         ),
         (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
         (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
+        (["scale", "llama", "Decode=many"], "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3"),
         (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
     ],
 )

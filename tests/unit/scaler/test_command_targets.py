@@ -26,12 +26,20 @@ def test_by_name_and_by_the_only_one_of_a_type() -> None:
     assert resolve(targets, POOLS) == {FIRST: 2, PREFILL: 3, SECOND: 4}
 
 
+def test_a_name_that_no_component_has_may_be_a_type() -> None:
+    pools = [Pool(PREFILL, "decode", 1, 1), Pool(FIRST, "prefill", 1, 1)]
+    assert resolve([ScaleTarget(component="decode", replicas=2)], pools) == {PREFILL: 2}
+    # A name comes first.
+    assert resolve([ScaleTarget(component="prefill", replicas=2)], pools) == {PREFILL: 2}
+
+
 @pytest.mark.parametrize(
     ("targets", "reason", "words"),
     [
         ([], "InvalidCommand", "targets is empty"),
         ([ScaleTarget(replicas=1)], "InvalidCommand", "targets[0]: needs component or subComponentType"),
-        ([ScaleTarget(component="Decode")], "UnknownComponent", "there are: Frontend, Prefill, Short, Long"),
+        ([ScaleTarget(component="Medium")], "UnknownComponent", "there are: Frontend, Prefill, Short, Long"),
+        ([ScaleTarget(component="Decode")], "AmbiguousTarget", "decode may be Short, Long; name the component"),
         ([ScaleTarget(sub_component_type="decode")], "AmbiguousTarget", "decode may be Short, Long"),
         (
             [ScaleTarget(sub_component_type="worker")],

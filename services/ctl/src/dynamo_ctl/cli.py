@@ -19,6 +19,7 @@ from dynamo_ctl.commands.events import events
 from dynamo_ctl.commands.get import get
 from dynamo_ctl.commands.render import render
 from dynamo_ctl.commands.run import run
+from dynamo_ctl.commands.scale import scale
 from dynamo_ctl.commands.up import up
 from dynamo_ctl.errors import ExitCode, explain
 
@@ -43,6 +44,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (convert, "Manifests in another API version, without any server."),
     (get, "Graphs and their components."),
     (events, "Events of the platform, stored and new."),
+    (scale, "Other replicas of a graph, within budgets and limits."),
     (crds, "Resource definitions: print or install them."),
 )
 for command, summary in COMMANDS:

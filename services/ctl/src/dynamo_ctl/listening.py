@@ -103,8 +103,8 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
                 f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
                 ExitCode.UNREACHABLE,
             )
-        if not query.follow and not await _stands(bus, EVENTS):
-            if await _stands(bus, STATE):
+        if not query.follow and not await stands(bus, EVENTS):
+            if await stands(bus, STATE):
                 return  # The stream of events is made with the first of them.
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
         await until_stands(bus, EVENTS)
@@ -123,11 +123,12 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
 
 async def until_stands(bus: Bus, stream: StreamSpec) -> None:
     """Return as soon as the platform has made a stream. The server cannot tell of it, it can only be asked."""
-    while not await _stands(bus, stream):  # noqa: ASYNC110
+    while not await stands(bus, stream):  # noqa: ASYNC110
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _stands(bus: Bus, stream: StreamSpec) -> bool:
+async def stands(bus: Bus, stream: StreamSpec) -> bool:
+    """Whether the platform has made a stream."""
     try:
         await bus.stream_state(stream)
     except StreamNotFoundError:

@@ -16,7 +16,8 @@ def resolve(targets: Sequence[ScaleTarget], pools: Sequence[Pool]) -> dict[PoolK
     """Replicas asked for, by pool of the graph. CommandRefusedError for targets that do not mean one component each.
 
     A component is named (case does not count, as names differ by more), or is the only one of its sub-component type, which is
-    `type` in v1beta1: prefill, decode, worker, frontend. Where both are given both must fit.
+    `type` in v1beta1: prefill, decode, worker, frontend. Where both are given both must fit. A name that no component has may
+    be a type, too: people say `prefill=2`.
     """
     if not targets:
         raise CommandRefusedError(
@@ -36,6 +37,8 @@ def _find(place: str, target: ScaleTarget, pools: Sequence[Pool]) -> Pool:
     if not name and not kind:
         raise CommandRefusedError(INVALID, f"{place}: needs component or subComponentType")
     named = [pool for pool in pools if not name or pool.key.component.lower() == name.lower()]
+    if not named and not kind and any(pool.type == name.lower() for pool in pools):
+        return _find(place, ScaleTarget(sub_component_type=name), pools)
     if not named:
         there = ", ".join(pool.key.component for pool in pools) or "none"
         raise CommandRefusedError(UNKNOWN, f"{place}: the graph has no component {name}; there are: {there}")

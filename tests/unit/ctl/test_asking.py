@@ -1,0 +1,86 @@
+"""`dynamoctl scale`: what it sends, and how it tells the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from dynamo_ctl import asking
+from dynamo_ctl.asking import Request
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_shared.bus import EventPublisher, MemoryBus, ScaleData, cloudevents, streams
+from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
+
+
+@asynccontextmanager
+async def platform(handler: Handler) -> AsyncIterator[MemoryBus]:
+    bus = MemoryBus()
+    await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS, streams.DEAD_LETTERS)
+    publisher = EventPublisher(bus, "c")
+    consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher)
+    tasks = [asyncio.create_task(publisher.run()), asyncio.create_task(consumer.run())]
+    try:
+        yield bus
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+QUERY = Request("ns", "llama", [("Decode", 3)], dry_run=True, reason="to see", generation=7, request="mine", timeout=10)
+
+
+async def test_what_is_asked_for_and_what_is_answered() -> None:
+    got: list[ScaleData] = []
+
+    async def handler(_: cloudevents.Event, data: ScaleData) -> Answered:
+        got.append(data)
+        return Answered("DryRun", "would be done: Decode 1 -> 3")
+
+    async with platform(handler) as bus:
+        completed, result = await asking.ask(bus, "c", QUERY)
+        again = await asking.ask(bus, "c", QUERY)
+    assert (completed, result.reason, result.message) == (True, "DryRun", "would be done: Decode 1 -> 3")
+    assert again == (completed, result)
+    (data,) = got
+    assert (data.graph_deployment, data.reason, data.expected_generation, data.dry_run) == (
+        "llama",
+        "to see",
+        "7",
+        True,
+    )
+    assert [(each.component, each.replicas) for each in data.targets] == [("Decode", 3)]
+    assert data.requester.startswith("dynamoctl/")
+
+
+async def test_a_refusal_is_an_answer() -> None:
+    async def handler(_: cloudevents.Event, __: ScaleData) -> None:
+        raise CommandRefusedError("BudgetCeiling", "too many")
+
+    async with platform(handler) as bus:
+        completed, result = await asking.ask(bus, "c", QUERY)
+    assert (completed, result.reason, result.message) == (False, "BudgetCeiling", "too many")
+
+
+async def test_without_a_platform_or_an_answer_it_says_so() -> None:
+    with pytest.raises(CtlError, match="never run") as caught:
+        await asking.ask(MemoryBus(), "c", QUERY)
+    assert caught.value.code is ExitCode.FAILED
+    bus = MemoryBus()
+    await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS)
+    with pytest.raises(CtlError, match="ask again with --request mine") as caught:
+        await asking.ask(bus, "c", Request("ns", "llama", [("Decode", 3)], request="mine", timeout=0.05))
+    assert caught.value.code is ExitCode.UNREACHABLE
+
+
+@pytest.mark.parametrize("text", ["Decode", "Decode=", "=3", "Decode=-1", "Decode=1.5", "a b=1", "Decode=9999999999"])
+def test_what_is_no_target(text: str) -> None:
+    with pytest.raises(CtlError, match="write COMPONENT=N") as caught:
+        asking.replicas([text])
+    assert caught.value.code is ExitCode.USAGE
+
+
+def test_targets() -> None:
+    assert asking.replicas(["Decode=3", "prefill-2=0"]) == [("Decode", 3), ("prefill-2", 0)]
