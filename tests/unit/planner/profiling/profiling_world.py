@@ -81,7 +81,7 @@ def disagg(
     )
 
 
-def layout(backend: str = "vllm", **engines: Engine) -> Layout:
+def layout(backend: str = "vllm", /, **engines: Engine) -> Layout:
     """Engines by role, one replica each."""
     return Layout(
         backend=backend,

@@ -1,0 +1,152 @@
+"""What requests change of generated graphs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from dynamo_planner.profiling.generation.candidates import unmeasured
+from dynamo_planner.profiling.generation.overrides import overridden
+from dynamo_planner.profiling.points import Engine
+from dynamo_planner.profiling.results import ProfilingFailed
+
+from tests.unit.planner.profiling.profiling_world import layout
+from tests.unit.planner.profiling.test_generated_graphs import parts
+
+ENGINES = {"prefill": Engine(tp=2, gpus=2), "decode": Engine(tp=4, gpus=4)}
+
+
+def graph(backend: str = "sglang") -> dict[str, Any]:
+    return unmeasured(layout(backend, **ENGINES), parts(backend=backend))[0].dgd
+
+
+def component(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in found["spec"]["components"] if each["name"] == name)
+
+
+def main(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(c for c in component(found, name)["podTemplate"]["spec"]["containers"] if c["name"] == "main")
+
+
+ARGS = ["--mem-fraction-static", "0.75", "--watchdog-timeout", "3600"]
+ALPHA = {
+    "spec": {
+        "services": {
+            "decode": {
+                "sharedMemory": {"size": "80Gi"},
+                "extraPodSpec": {"mainContainer": {"workingDir": "/workspace", "args": ARGS}},
+            }
+        }
+    }
+}
+BETA = {
+    "apiVersion": "nvidia.com/v1beta1",
+    "spec": {
+        "components": [
+            {
+                "name": "decode",
+                "sharedMemorySize": "80Gi",
+                "podTemplate": {"spec": {"containers": [{"name": "main", "workingDir": "/workspace", "args": ARGS}]}},
+            }
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("override", [ALPHA, {"apiVersion": "nvidia.com/v1alpha1", **ALPHA}, BETA])
+def test_both_versions_say_the_same(override: dict[str, Any]):
+    before = graph()
+    after, notes = overridden(copy.deepcopy(before), override)
+    assert notes == ()
+    assert after["apiVersion"] == "nvidia.com/v1beta1"
+    assert component(after, "decode")["sharedMemorySize"] == "80Gi"
+    assert main(after, "decode")["workingDir"] == "/workspace"
+    # Arguments are appended, everything else stays.
+    assert main(after, "decode")["args"] == [*main(before, "decode")["args"], *ARGS]
+    assert main(after, "decode")["resources"] == main(before, "decode")["resources"]
+    assert main(after, "decode")["image"] == main(before, "decode")["image"]
+    assert component(after, "prefill") == component(before, "prefill")
+    assert component(after, "Frontend") == component(before, "Frontend")
+    assert component(after, "decode")["type"] == "decode"
+
+
+@pytest.mark.parametrize("name", ["VllmDecodeWorker", "TRTLLMDecodeWorker", "Decode"])
+def test_names_of_the_reference_reach_ours(name: str):
+    after, notes = overridden(graph(), {"spec": {"services": {name: {"replicas": 3}}}})
+    assert notes == ()
+    assert component(after, "decode")["replicas"] == 3
+    assert component(after, "prefill")["replicas"] == 1
+
+
+def test_unknown_services_are_left_out_and_told_of():
+    before = graph()
+    after, notes = overridden(copy.deepcopy(before), {"spec": {"services": {"Router": {"replicas": 2}}}})
+    assert after == before
+    assert notes[0].reason == "OverrideIgnored"
+    assert "has no 'Router'" in notes[0].message
+
+
+def test_identity_stays():
+    override = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "Pod",
+        "metadata": {"name": "other", "namespace": "elsewhere", "labels": {"team": "a"}},
+        "spec": {"env": [{"name": "A", "value": "1"}]},
+    }
+    before = graph()
+    after, _ = overridden(copy.deepcopy(before), override)
+    assert after["kind"] == "DynamoGraphDeployment"
+    assert after["metadata"]["name"] == before["metadata"]["name"]
+    assert after["metadata"]["namespace"] == "default"
+    assert after["metadata"]["labels"] == {"team": "a"}
+    assert after["spec"]["env"] == [{"name": "A", "value": "1"}]
+
+
+def test_lists_and_values_of_v1alpha1_are_replaced():
+    override = {
+        "spec": {
+            "envs": [{"name": "B", "value": "2"}],
+            "services": {"prefill": {"replicas": 4, "extraPodSpec": {"tolerations": [{"operator": "Exists"}]}}},
+        }
+    }
+    after, _ = overridden(graph(), override)
+    assert after["spec"]["env"] == [{"name": "B", "value": "2"}]
+    assert component(after, "prefill")["replicas"] == 4
+    assert component(after, "prefill")["podTemplate"]["spec"]["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_named_entries_of_v1beta1_are_merged():
+    env = [{"name": "HF_HOME", "value": "/x"}]
+    change = {
+        "name": "decode",
+        "podTemplate": {"spec": {"containers": [{"name": "main", "env": env}, {"name": "side"}]}},
+    }
+    after, _ = overridden(graph(), {"spec": {"components": [change]}})
+    assert main(after, "decode")["env"] == env
+    assert main(after, "decode")["args"]
+    assert [c["name"] for c in component(after, "decode")["podTemplate"]["spec"]["containers"]] == ["main", "side"]
+
+
+def test_the_given_graph_is_not_changed():
+    before = graph()
+    kept = copy.deepcopy(before)
+    overridden(before, ALPHA)
+    overridden(before, BETA)
+    assert before == kept
+
+
+@pytest.mark.parametrize("override", [{"spec": []}, {"spec": {"services": ["decode"]}}])
+def test_what_is_no_part_of_a_graph_is_refused(override: dict[str, Any]):
+    with pytest.raises(ProfilingFailed) as failed:
+        overridden(graph(), override)
+    assert failed.value.reason == "InvalidOverride"
+
+
+def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
+    override = {"spec": {"components": [{"name": "decode", "replicas": -1}]}}
+    with pytest.raises(
+        ProfilingFailed, match=r"spec\.overrides\.dgd makes a graph that would be refused: .*replicas"
+    ) as failed:
+        unmeasured(layout("sglang", **ENGINES), parts(backend="sglang", overrides={"dgd": override}))
+    assert failed.value.reason == "InvalidOverride"
