@@ -64,11 +64,12 @@ class Objective:
             return latency_ms <= self.latency_ms
         return ttft_ms <= self.ttft_ms and itl_ms <= self.itl_ms
 
-    def excess(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> float:
-        """By which factor the time that is missed worst is missed; at most 1 where all are kept."""
+    def excess(self, *, ttft_ms: float, itl_ms: float, latency_ms: float) -> tuple[float, ...]:
+        """By which factors times are missed, the worst first; 1 for a time that is kept."""
         if self.latency_ms is not None:
-            return latency_ms / self.latency_ms
-        return max(ttft_ms / self.ttft_ms, itl_ms / self.itl_ms)
+            return (max(1.0, latency_ms / self.latency_ms),)
+        factors = (max(1.0, ttft_ms / self.ttft_ms), max(1.0, itl_ms / self.itl_ms))
+        return tuple(sorted(factors, reverse=True))
 
     def words(self) -> str:
         """The objective in words."""

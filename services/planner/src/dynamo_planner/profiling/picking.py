@@ -144,7 +144,7 @@ def filled(point: Point, objective: Objective) -> Point:
     return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus), default=point)
 
 
-def _excess(choice: Choice, objective: Objective) -> float:
+def _excess(choice: Choice, objective: Objective) -> tuple[float, ...]:
     point = choice.point
     return objective.excess(ttft_ms=point.ttft_ms, itl_ms=point.itl_ms, latency_ms=point.latency_ms)
 

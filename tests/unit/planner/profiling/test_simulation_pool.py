@@ -1,0 +1,180 @@
+"""Worker processes: how many, how large, how long, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from dynamo_planner.profiling.simulation.pool import Overgrown, Pool, PoolBusy, WorkerDied
+from dynamo_planner.profiling.simulation.wire import Outcome, Sweep
+from dynamo_shared.runtime.settings.planner import Rapid
+
+from tests.unit.planner.profiling.profiling_world import FAKE
+
+
+def settings(**more: object) -> Rapid:
+    return Rapid.model_validate({"processes": 2, "niceness": 0, "memory_mib": 512, **more})
+
+
+def job(system: str = "h200_sxm", **more: object) -> Sweep:
+    given = {
+        "model": "m",
+        "backend": "vllm",
+        "serving": "agg",
+        "total_gpus": 16,
+        "gpus_per_node": 8,
+        "isl": 4000,
+        "osl": 1000,
+        "ttft_ms": 2000.0,
+        "itl_ms": 30.0,
+        "latency_ms": None,
+        **more,
+    }
+    return Sweep(system=system, **given)  # type: ignore[arg-type]
+
+
+class Told:
+    """Hears progress, and which process speaks."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
+        self.said: list[tuple[str, str]] = []
+
+    def __call__(self, role: str, sentence: str) -> None:
+        self.said.append((role, sentence))
+        self.heard.set()
+
+    @property
+    def pid(self) -> int:
+        return int(self.said[-1][1].split()[-1])
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+async def test_a_worker_is_kept_for_the_next_job():
+    async with Pool(settings(), FAKE) as pool:
+        first, second = Told(), Told()
+        answer = await pool.run(job(), first)
+        assert answer.outcome is Outcome.FOUND
+        assert len(answer.points) == 2
+        await pool.run(job(), second)
+        assert first.pid == second.pid
+        assert pool.workers == 1
+    assert pool.workers == 0
+    assert gone(first.pid)
+
+
+async def test_nothing_starts_before_there_is_work():
+    async with Pool(settings(), FAKE) as pool:
+        assert pool.workers == 0
+
+
+async def test_no_more_workers_than_the_setting_says():
+    async with Pool(settings(), FAKE) as pool:
+        await asyncio.gather(*(pool.run(job(), Told()) for _ in range(6)))
+        assert pool.workers == 2
+
+
+async def test_cancelling_ends_the_process():
+    async with Pool(settings(), FAKE) as pool:
+        told = Told()
+        task = asyncio.create_task(pool.run(job("b200_sxm"), told))
+        await told.heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert pool.workers == 0
+        # Its turn is free again.
+        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+    assert gone(told.pid)
+
+
+async def test_a_job_that_waits_is_cancelled_alone():
+    async with Pool(settings(processes=1), FAKE) as pool:
+        told = Told()
+        busy = asyncio.create_task(pool.run(job("b200_sxm"), told))
+        await told.heard.wait()
+        waiting = asyncio.create_task(pool.run(job(), Told()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert pool.workers == 1
+        assert not gone(told.pid)
+        busy.cancel()
+        await asyncio.gather(busy, return_exceptions=True)
+        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+
+
+async def test_a_job_that_takes_too_long_ends():
+    async with Pool(settings().model_copy(update={"time_limit": 0.2}), FAKE) as pool:
+        told = Told()
+        with pytest.raises(TimeoutError):
+            await pool.run(job("b200_sxm"), told)
+    assert gone(told.pid)
+
+
+async def test_a_worker_that_grows_too_large_ends():
+    async with Pool(settings().model_copy(update={"memory_mib": 128}), FAKE) as pool:
+        told = Told()
+        with pytest.raises(Overgrown, match="may take 128"):
+            await pool.run(job("a30"), told)
+        assert pool.resident() == 0
+    assert gone(told.pid)
+
+
+async def test_a_worker_that_dies_tells_its_last_words():
+    async with Pool(settings(), FAKE) as pool:
+        with pytest.raises(WorkerDied, match="out of luck"):
+            await pool.run(job("a100_sxm"), Told())
+        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+
+
+async def test_an_idle_worker_ends():
+    async with Pool(settings().model_copy(update={"idle": 0.05}), FAKE) as pool:
+        told = Told()
+        await pool.run(job(), told)
+        async with asyncio.timeout(10):
+            while pool.workers:
+                await asyncio.sleep(0.01)
+        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+
+
+async def test_too_many_that_wait_are_sent_away():
+    async with Pool(settings(processes=1, waiting=1), FAKE) as pool:
+        told = Told()
+        busy = asyncio.create_task(pool.run(job("b200_sxm"), told))
+        await told.heard.wait()
+        waiting = asyncio.create_task(pool.run(job(), Told()))
+        await asyncio.sleep(0)
+        with pytest.raises(PoolBusy):
+            await pool.run(job(), Told())
+        busy.cancel()
+        await asyncio.gather(busy, waiting, return_exceptions=True)
+
+
+async def test_workers_end_with_the_service():
+    """A service that is killed closes no pool: its workers see their standard input end."""
+    async with Pool(settings(), FAKE) as pool:
+        told = Told()
+        await pool.run(job(), told)
+        (worker,) = pool._all
+        assert worker.process.stdin is not None
+        worker.process.stdin.close()
+        async with asyncio.timeout(10):
+            while worker.alive:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_worker_is_no_child_of_the_services_group():
+    async with Pool(settings(), FAKE) as pool:
+        told = Told()
+        await pool.run(job(), told)
+        assert os.getpgid(told.pid) != os.getpgid(0)
