@@ -88,6 +88,24 @@ def test_what_ends_is_no_worker(ending: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
+    ("marks", "follows"),
+    [
+        ({"role": "worker"}, True),
+        ({"role": "leader"}, False),
+        ({"grove.io/podclique": "g-0-decode-wkr"}, True),
+        ({"grove.io/podclique": "g-0-decode-ldr"}, False),
+        ({"grove.io/podclique": "g-0-decode-gms"}, True),
+        ({"grove.io/podclique": "g-0-my-wkr", "nvidia.com/dynamo-component": "my-wkr"}, False),
+    ],
+)
+def test_of_a_multi_node_engine_only_the_leader_is_asked(marks: dict[str, str], follows: bool):
+    labels = {HASH: "abcd1234", "nvidia.com/dynamo-component": "Decode", **marks}
+    found = find_workers([pod(metadata={"labels": labels})], [slice_of(endpoint())], port=9090)
+    assert bool(found.workers) is not follows
+    assert not found.absent
+
+
+@pytest.mark.parametrize(
     "address",
     [
         *("127.0.0.1", "127.8.9.1", "::1", "169.254.169.254", "fe80::1", "fe80::1%eth0", "0.0.0.0", "::", "224.0.0.1"),

@@ -21,6 +21,10 @@ SERVICE_NAME = "kubernetes.io/service-name"
 """Label of a slice: the Service that it is of."""
 
 
+#: Ends of the names of PodCliques whose pods are not asked (operator behaviour, section 0): ranks, and holders of memory.
+_GROVE_FOLLOWERS = ("wkr", "gms")
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A pod that serves a base model and may be called."""
@@ -61,7 +65,7 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
     absent: list[tuple[str, str]] = []
     for pod in sorted(pods, key=lambda each: str(each["metadata"]["name"])):
         name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
-        if _is_ending(pod):
+        if _is_ending(pod) or _is_follower(pod):
             continue
         host, refusal = _host(pod)
         if host is None:
@@ -130,6 +134,14 @@ def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) 
 
 def _is_ending(pod: KubeObject) -> bool:
     return "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _is_follower(pod: KubeObject) -> bool:
+    """Whether a pod only helps the one that serves: of a multi-node engine the leader is asked, and loads for all."""
+    marks = pod["metadata"].get("labels", {})
+    component = str(marks.get(labels.COMPONENT, "")).lower()
+    helps = tuple(f"-{component}-{suffix}" for suffix in _GROVE_FOLLOWERS)
+    return marks.get(labels.ROLE) == "worker" or str(marks.get(labels.GROVE_POD_CLIQUE, "")).endswith(helps)
 
 
 def _is_ready(pod: KubeObject) -> bool:

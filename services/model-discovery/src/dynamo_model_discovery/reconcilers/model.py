@@ -55,6 +55,10 @@ FINALIZER = f"{GROUP}/finalizer"
 """The reference's (operator behaviour, section 6): models that it has seen are deleted as ours are."""
 
 
+#: An unloading that takes no longer than this is not worth a status. Seconds.
+QUIET = 1.0
+
+
 @dataclass(slots=True)
 class ModelReconciler:
     """Looks at one DynamoModel."""
@@ -131,6 +135,9 @@ class ModelReconciler:
         left = began + self.settings.unload_within - self.clock()
         if unsettled and left > 0:
             failures = {standing.worker.pod: standing.failure for standing in unsettled if standing.failure}
+            quiet = began + QUIET - self.clock()
+            if quiet > 0 and not failures:
+                return Result(requeue_after=min(left, quiet))
             again = await self._say(model, found, unloading_verdict(len(unsettled), failures), ())
             return Result(requeue_after=min(left, again.requeue_after or left))
         if unsettled:

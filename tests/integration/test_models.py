@@ -1,0 +1,165 @@
+"""DynamoModels of base models, from a graph's `modelRef` to `kubectl get dm`, with the real API server and pod-builder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_model_discovery.app import ModelDiscoveryService
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, PODS, SERVICES, ObjectKey
+from dynamo_shared.bus import streams, subjects
+from dynamo_shared.bus.nats import NatsBus, NatsOptions
+from dynamo_shared.bus.protocol import Message, Start
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
+from dynamo_watcher.app import WatcherService
+
+from .lora_workers import Farm, farm
+from .models import (
+    BASE,
+    HASH,
+    condition,
+    event_reasons,
+    model,
+    release,
+    set_ready,
+    until_ready,
+    until_status,
+    workers,
+)
+from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
+
+
+@pytest.fixture
+async def lora() -> AsyncIterator[Farm]:
+    async with farm() as started:
+        yield started
+
+
+@pytest.fixture
+def configured(control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str) -> Settings:
+    return settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        PLATFORM__KUBERNETES__NAMESPACES=namespace,
+        PLATFORM__MODEL_DISCOVERY__PROXY=lora.url,
+    )
+
+
+@pytest.fixture(autouse=True)
+async def running(configured: Settings, kube: KubeClient, namespace: str) -> AsyncIterator[Any]:
+    async with platform(configured, [WatcherService(), PodBuilderService(), ModelDiscoveryService()]) as up:
+        yield up
+    await release(kube, namespace)
+
+
+async def table(kube: KubeClient, key: ObjectKey) -> dict[str, Any]:
+    """The row that `kubectl get` prints."""
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    answer = json.loads(await kube.raw_get(DYNAMO_MODELS.path(key.namespace, key.name), accept=accept))
+    names = [column["name"] for column in answer["columnDefinitions"]]
+    return dict(zip(names, answer["rows"][0]["cells"], strict=True))
+
+
+async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: str, lora: Farm):
+    decode = {**worker("Decode", replicas=2), "modelRef": {"name": BASE}}
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), decode]))
+    base, adapter = ObjectKey(namespace, "qwen"), ObjectKey(namespace, "support")
+    await kube.create(DYNAMO_MODELS, model(namespace, "qwen", "base", modelName=BASE))
+    await kube.create(DYNAMO_MODELS, model(namespace))
+    status = await until_ready(kube, base, 2, 2)
+    assert condition(status)["reason"] == "EndpointsDiscovered"
+    assert f"dynamo-model-{HASH}" in condition(status, "ServicesFound")["message"]
+    await until_ready(kube, adapter, 2, 2)
+    row = await table(kube, base)
+    assert (row["BaseModel"], row["Type"], row["Ready"], row["Total"]) == (BASE, "base", 2, 2)
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    patch = {"spec": {"components": [frontend(), {**decode, "replicas": 3}]}}
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"), patch)
+    await until_ready(kube, base, 3, 3)
+    await until_ready(kube, adapter, 3, 3)
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+    status = await until_ready(kube, adapter, 0, 0, within=60)
+    assert condition(status)["reason"] == "NoEndpoints"
+    await kube.delete(DYNAMO_MODELS, adapter)
+    await eventually(lambda: gone(kube, DYNAMO_MODELS, adapter), "it goes", 5)
+
+
+async def test_a_worker_that_loses_readiness_leaves_within_a_second(kube: KubeClient, namespace: str):
+    await workers(kube, namespace, 2)
+    key = ObjectKey(namespace, "qwen")
+    await kube.create(DYNAMO_MODELS, model(namespace, "qwen", "base"))
+    await until_ready(kube, key, 2, 2)
+    await set_ready(kube, ObjectKey(namespace, "worker-1"), False)
+    status = await until_ready(kube, key, 1, 1, within=1.0)
+    assert [entry["podName"] for entry in status["endpoints"]] == ["worker-0"]
+    await kube.delete(PODS, ObjectKey(namespace, "worker-0"), grace=0)
+    status = await until_ready(kube, key, 0, 0, within=1.0)
+    assert condition(status)["message"] == f"no worker serves '{BASE}'; not among them: worker-1 (it is not ready)"
+
+
+async def test_nobody_has_to_load_what_is_no_lora(kube: KubeClient, namespace: str, lora: Farm):
+    await workers(kube, namespace, 1)
+    for type_ in ("base", "adapter"):
+        await kube.create(DYNAMO_MODELS, model(namespace, type_, type_))
+        await until_ready(kube, ObjectKey(namespace, type_), 1, 1)
+        await kube.delete(DYNAMO_MODELS, ObjectKey(namespace, type_))
+        assert await gone(kube, DYNAMO_MODELS, ObjectKey(namespace, type_)), "no finalizer holds it"
+    assert not lora.workers
+
+
+async def test_a_source_that_cannot_be_is_said(kube: KubeClient, namespace: str, lora: Farm):
+    await workers(kube, namespace, 1)
+    key = ObjectKey(namespace, "support")
+    await kube.create(DYNAMO_MODELS, model(namespace, source={"uri": "https://example.com/a"}))
+    status = await until_status(kube, key, lambda _: True, "has a status")
+    assert condition(status)["reason"] == "InvalidSource"
+    assert "'https' is not supported" in condition(status)["message"]
+    assert status["totalEndpoints"] == 1
+    assert not lora.workers
+
+    async def told() -> bool:
+        return "InvalidSource" in await event_reasons(kube, key)
+
+    await eventually(told, "an Event tells")
+
+
+async def test_news_of_models_is_published(kube: KubeClient, namespace: str, nats_server: NatsServer):
+    bus = await NatsBus.connect(NatsOptions(servers=(nats_server.url,), name="test"))
+    try:
+        await workers(kube, namespace, 1)
+        key = ObjectKey(namespace, "support")
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 1, 1)
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+        told: list[dict[str, Any]] = []
+        subscription = await bus.subscribe(
+            streams.EVENTS, [subjects.event_filter("local", namespace=namespace, kind="DynamoModel")], start=Start.ALL
+        )
+        async for item in subscription:
+            if isinstance(item, Message):
+                told.append(json.loads(item.payload))
+                if told[-1]["type"].endswith("model.deleted.v1"):
+                    break
+        await subscription.close()
+    finally:
+        await bus.close()
+    kinds = [each["type"].removeprefix("com.nvidia.dynamo.").removesuffix(".v1") for each in told]
+    assert kinds == ["model.notready", "adapter.loaded", "model.ready", "adapter.unloaded", "model.deleted"]
+    assert told[1]["data"]["modelName"] == "org/support"
+    assert told[1]["data"]["pod"] == "worker-0"
+    assert told[2]["data"]["readyEndpoints"] == 1
+
+
+async def test_services_are_pod_builders(kube: KubeClient, namespace: str):
+    """A model makes no Service: one owner, whatever models there are."""
+    key = ObjectKey(namespace, "qwen")
+    await kube.create(DYNAMO_MODELS, model(namespace, "qwen", "base"))
+    await until_ready(kube, key, 0, 0)
+    assert not [each for each in (await kube.list(SERVICES, namespace)).items if "model" in each["metadata"]["name"]]
