@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
+from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -90,7 +91,7 @@ class _PodBuilder(Controller[Task]):
         self._reporter = Reporter(self.recorder, self.publisher)
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
-        self._statuses = statuses = StatusWriter(kube, cache, context.clock)
+        self._statuses = statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
         self._patience = Patience(context.clock)
         self._config = self._render_config()
         self._pull_secrets = PullSecretLists(

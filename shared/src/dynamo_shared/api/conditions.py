@@ -9,6 +9,9 @@ from typing import Any
 #: Kubernetes' own limit of `metav1.Condition.message`.
 MESSAGE_LIMIT = 32_768
 
+#: Written by the planner into the status of graphs that it plans; all else in there is the pod-builder's.
+PLANNING = "Planning"
+
 Condition = dict[str, Any]
 
 

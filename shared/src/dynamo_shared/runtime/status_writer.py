@@ -24,6 +24,8 @@ class StatusWriter:
     kube: KubeClient
     cache: ObjectCache
     clock: Callable[[], float]
+    others: frozenset[str] = frozenset()
+    """types of conditions that other services write into the same statuses"""
     _waiting: dict[tuple[Resource, str], float] = field(default_factory=dict)
 
     async def write(
@@ -41,7 +43,7 @@ class StatusWriter:
         losing it. Returns None where the status is so now, otherwise the seconds to wait before looking again.
         """
         waiting = (resource, obj["metadata"]["uid"])
-        if obj.get("status") == status:
+        if self._ours(obj.get("status")) == status:
             self._waiting.pop(waiting, None)
             return None
         if not (urgent or _turned(obj.get("status", {}), status)):
@@ -74,6 +76,13 @@ class StatusWriter:
             return None
         self.cache.put(resource, written)
         return None
+
+    def _ours(self, status: KubeObject | None) -> KubeObject | None:
+        """A status without what others say in it."""
+        if not status or not self.others:
+            return status
+        kept = [entry for entry in status.get("conditions", ()) if entry["type"] not in self.others]
+        return {**status, "conditions": kept} if "conditions" in status else status
 
     def forget(self, resource: Resource, obj: KubeObject) -> None:
         """The object is gone."""

@@ -1,0 +1,81 @@
+"""Metrics of the planner: those of Dynamo's planner by their names (planner notes, section a.11), told apart by graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+GRAPH = ("namespace", "graph")
+
+#: Gauges by name, with what they tell, and the key of a tick's numbers that they show.
+GAUGES: Mapping[str, tuple[str, str]] = {
+    "dynamo_planner_num_prefill_replicas": ("Prefill workers that are ready.", "ready.prefill"),
+    "dynamo_planner_num_decode_replicas": ("Decode workers that are ready, or those of the one pool.", "ready.decode"),
+    "dynamo_planner_observed_requests_per_second": ("Requests a second.", "observed.requests_per_second"),
+    "dynamo_planner_observed_ttft_ms": ("Mean time to first token, ms.", "observed.ttft_ms"),
+    "dynamo_planner_observed_itl_ms": ("Mean time between tokens, ms.", "observed.itl_ms"),
+    "dynamo_planner_observed_input_sequence_tokens": ("Mean tokens of prompts.", "observed.isl"),
+    "dynamo_planner_observed_output_sequence_tokens": ("Mean tokens of answers.", "observed.osl"),
+    "dynamo_planner_predicted_requests_per_second": ("Requests a second, foretold.", "predicted.requests_per_second"),
+    "dynamo_planner_predicted_input_sequence_tokens": ("Tokens of prompts, foretold.", "predicted.isl"),
+    "dynamo_planner_predicted_output_sequence_tokens": ("Tokens of answers, foretold.", "predicted.osl"),
+    "dynamo_planner_predicted_num_prefill_replicas": ("Prefill workers that are wanted.", "wanted.prefill"),
+    "dynamo_planner_predicted_num_decode_replicas": ("Decode workers that are wanted.", "wanted.decode"),
+    "dynamo_planner_estimated_ttft_ms": ("Estimated time to first token, ms.", "predicted.estimated_ttft_ms"),
+    "dynamo_planner_estimated_itl_ms": ("Estimated time between tokens, ms.", "predicted.estimated_itl_ms"),
+}
+
+
+class PlanMetrics:
+    """What is seen, foretold and decided, by graph."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._gauges = {name: Gauge(name, text, GRAPH, registry=registry) for name, (text, _) in GAUGES.items()}
+        self._ticks = Counter(
+            "dynamo_planner_ticks",
+            "Times that a policy was asked, by what came of it.",
+            (*GRAPH, "outcome"),
+            registry=registry,
+        )
+        self._missing = Gauge(
+            "dynamo_planner_input_missing",
+            "1 while an input is not there, by why: none of these is zero demand.",
+            (*GRAPH, "input", "why"),
+            registry=registry,
+        )
+        self._told: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._outcomes: dict[tuple[str, str], set[str]] = {}
+
+    def tick(
+        self, graph: tuple[str, str], numbers: Mapping[str, float], missing: Mapping[str, str], outcome: str
+    ) -> None:
+        """A tick of a graph (namespace, name)."""
+        for name, (_, key) in GAUGES.items():
+            value = numbers.get(key)
+            if value is not None and isfinite(value):
+                self._gauges[name].labels(*graph).set(value)
+        self._ticks.labels(*graph, outcome).inc()
+        self._outcomes.setdefault(graph, set()).add(outcome)
+        before, now = self._told.get(graph, set()), set(missing.items())
+        for gone in before - now:
+            self._missing.remove(*graph, *gone)
+        for there in now:
+            self._missing.labels(*graph, *there).set(1)
+        self._told[graph] = now
+
+    def forget(self, graph: tuple[str, str]) -> None:
+        """The graph is no longer planned."""
+        for gauge in self._gauges.values():
+            gauge.remove_by_labels({"namespace": graph[0], "graph": graph[1]})
+        for why in self._told.pop(graph, set()):
+            self._missing.remove(*graph, *why)
+        for outcome in self._outcomes.pop(graph, set()):
+            self._ticks.remove(*graph, outcome)
+
+    def close(self) -> None:
+        """Takes the metrics out of the registry: a restarted service has its own."""
+        for metric in (*self._gauges.values(), self._ticks, self._missing):
+            self._registry.unregister(metric)

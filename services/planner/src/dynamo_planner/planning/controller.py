@@ -1,0 +1,271 @@
+"""The shell around planning: a pilot for every graph that asks for one, as long as this replica has the graph."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import structlog
+from dynamo_shared.api.conditions import PLANNING, condition, find
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_WORKER_METADATAS,
+    PODS,
+    ObjectKey,
+    Resource,
+    key_of,
+)
+from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.nats import NatsListener
+from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.runtime import Result, ServiceContext
+from dynamo_shared.runtime.controller import Controller, now
+
+from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.policies import make_policy
+from dynamo_planner.inputs.outcome import InputError
+from dynamo_planner.inputs.prometheus.options import prometheus_options
+from dynamo_planner.metrics import PlanMetrics
+from dynamo_planner.planning import gathering
+from dynamo_planner.planning.gathering import Gathered, gatherer
+from dynamo_planner.planning.pilot import Acted, Pilot
+from dynamo_planner.planning.plans import NotPlannable, Plan, config_map_of, profile_map_of, read_plan
+from dynamo_planner.planning.scaling import Scaling
+from dynamo_planner.planning.telling import PlanReporter, Told, plan_data
+
+KubeObject = dict[str, Any]
+
+READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS, DYNAMO_WORKER_METADATAS)
+#: How often the words of a condition may change while its reason stays the same. Seconds.
+WORDS_INTERVAL = 30.0
+#: How soon it is looked again whether what a graph lacks for planning is there. Seconds.
+LOOK_AGAIN = 30.0
+
+log = structlog.get_logger("dynamo.planner.planning")
+
+
+class Concern(StrEnum):
+    """What is looked at."""
+
+    PLAN = "plans"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One graph."""
+
+    key: ObjectKey
+    concern: Concern = Concern.PLAN
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    plan: Plan
+    task: asyncio.Task[None]
+
+
+class Plans(Controller[Task]):
+    """Graphs that are planned."""
+
+    def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
+        super().__init__(context, name, READS)
+        gathering.index(self.cache)
+        self._metrics = metrics
+        self._listener = listener
+        self._reporter = PlanReporter(self.recorder, self.publisher)
+        self._flights: dict[ObjectKey, _Flight] = {}
+        self._written: dict[str, float] = {}
+        self._landing: set[asyncio.Task[None]] = set()
+        self.ownership.on_loss(lambda: self._land_where(lambda key: not self.ownership.owns(key)))
+
+    def tasks_for(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> Iterable[Task]:
+        """A graph looks again when its spec or annotations change, and when its configuration does."""
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+            if _asked(old) != _asked(new):
+                yield Task(key)
+        elif resource == CONFIG_MAPS:
+            for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, key.namespace):
+                name = config_map_of(graph)
+                if name and key.name in (name, profile_map_of(name)):
+                    yield Task(key_of(graph))
+
+    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        """Planning ends with the graph."""
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None:
+            self._land(key)
+
+    def all_tasks(self) -> Iterable[Task]:
+        """Every graph that asks for planning, or is planned."""
+        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
+            if config_map_of(graph) or key_of(graph) in self._flights:
+                yield Task(key_of(graph))
+
+    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """Owns the pilots."""
+        return {"pilots": self._own()}
+
+    async def reconcile(self, task: Task) -> Result:
+        """A graph has the pilot that it asks for."""
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key)
+        if graph is None or "deletionTimestamp" in graph["metadata"]:
+            self._land(task.key)
+            return Result()
+        if not config_map_of(graph):
+            if task.key in self._flights:
+                self._land(task.key)
+            if find((graph.get("status") or {}).get("conditions", []), PLANNING) is not None:
+                await self._say(graph, None)
+            return Result()
+        try:
+            plan = await self._plan(graph)
+            self._prometheus(plan)
+        except (NotPlannable, InputError) as error:
+            self._land(task.key)
+            reason = error.reason if isinstance(error, NotPlannable) else "InvalidPlannerConfig"
+            self._reporter.refused(graph, reason, str(error))
+            await self._say(graph, (False, reason, str(error)))
+            return Result(LOOK_AGAIN)
+        flying = self._flights.get(task.key)
+        if flying is None or flying.plan != plan or flying.task.done():
+            self._land(task.key)
+            pilot = asyncio.create_task(self._fly(plan), name=f"plan {task.key}")
+            pilot.add_done_callback(lambda ended: self._ended(task.key, ended))
+            self._flights[task.key] = _Flight(plan, pilot)
+        return Result()
+
+    def _ended(self, key: ObjectKey, pilot: asyncio.Task[None]) -> None:
+        """A pilot that ends by itself has met what it cannot deal with: another one begins a while later."""
+        if not pilot.cancelled() and (error := pilot.exception()) is not None:
+            log.error("planning of a graph ended", graph=str(key), error=repr(error))
+            self.look_at(Task(key), LOOK_AGAIN)
+
+    async def _plan(self, graph: KubeObject) -> Plan:
+        namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
+        config_map = await self._config_map(ObjectKey(namespace, name))
+        profile = await self._config_map(ObjectKey(namespace, profile_map_of(name)))
+        return await asyncio.to_thread(read_plan, graph, config_map, profile)
+
+    async def _config_map(self, key: ObjectKey) -> KubeObject | None:
+        """From STATE; those that users made may lack the label that brings them there."""
+        if (found := self.cache.get(CONFIG_MAPS, key)) is not None:
+            return found
+        try:
+            return await self.kube.get(CONFIG_MAPS, key)
+        except NotFound:
+            return None
+
+    def _prometheus(self, plan: Plan) -> Any:
+        settings = self.context.settings
+        return prometheus_options(
+            plan.config, settings.platform.planner.prometheus, settings.infrastructure.prometheus_endpoint
+        )
+
+    async def _fly(self, plan: Plan) -> None:
+        clock = self.context.clock
+        sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
+        async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
+            await Pilot(
+                plan,
+                make=lambda: make_policy(plan.config, policy=plan.config.policy.value, profile=plan.profile),
+                gather=gather,
+                act=Scaling(sender, now().isoformat()),
+                tell=self._tell,
+                clock=clock,
+            ).run()
+
+    async def _tell(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
+        if graph is None or graph["metadata"]["uid"] != plan.uid:
+            return
+        told = Told(gathered, effects, acted)
+        outcome = self._reporter.tick(graph, plan, told, now())
+        data = plan_data(plan, told, outcome)
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(told), data.missing, outcome.reason)
+        present = find((graph.get("status") or {}).get("conditions", []), PLANNING)
+        same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
+        recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
+        if same and present is not None and (recently or present["message"] == outcome.message):
+            return
+        try:
+            await self._say(graph, (outcome.status, outcome.reason, outcome.message))
+        except Exception as error:
+            log.info("the condition of a planned graph could not be written", graph=str(plan.graph), error=str(error))
+        else:
+            self._written[plan.uid] = self.context.clock()
+
+    async def _say(self, graph: KubeObject, words: tuple[bool, str, str] | None) -> None:
+        """The condition, which is all of the graph's status that is the planner's; None takes it away."""
+        metadata = graph["metadata"]
+        conditions: list[KubeObject] = []
+        if words is not None:
+            status, reason, message = words
+            previous = (graph.get("status") or {}).get("conditions", [])
+            generation = metadata.get("generation", 0)
+            made = condition(
+                previous, PLANNING, status=status, reason=reason, message=message, generation=generation, now=now()
+            )
+            if find(previous, PLANNING) == made:
+                return
+            conditions.append(made)
+        await self.kube.apply_status(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            {
+                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+                "status": {"conditions": conditions},
+            },
+        )
+
+    def _land(self, key: ObjectKey) -> None:
+        flight = self._flights.pop(key, None)
+        if flight is None:
+            return
+        flight.task.cancel()
+        self._landing.add(flight.task)
+        flight.task.add_done_callback(self._landing.discard)
+        self._metrics.forget((key.namespace, key.name))
+        self._reporter.forget(flight.plan.uid)
+        self._written.pop(flight.plan.uid, None)
+
+    def _land_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        for key in [key for key in self._flights if concerns(key)]:
+            self._land(key)
+
+    async def _own(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._land_where(lambda _: True)
+            await asyncio.gather(*self._landing, return_exceptions=True)
+
+
+def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
+    """What of a graph decides how it is planned."""
+    if graph is None:
+        return ()
+    metadata = graph["metadata"]
+    deleted = "deletionTimestamp" in metadata
+    return metadata["uid"], metadata.get("generation"), config_map_of(graph), deleted
+
+
+def _figures(told: Told) -> dict[str, float]:
+    observation, effects = told.gathered.observation, told.effects
+    found = {f"ready.{pool.value}": float(counts.ready) for pool, counts in observation.workers.items()}
+    if effects.decision is not None:
+        found |= {f"wanted.{pool.value}": float(count) for pool, count in effects.decision.replicas.items()}
+    if (traffic := observation.traffic) is not None:
+        found |= {
+            "observed.requests_per_second": traffic.requests / traffic.duration if traffic.duration else 0.0,
+            "observed.isl": traffic.isl,
+            "observed.osl": traffic.osl,
+        }
+        found |= {} if traffic.ttft is None else {"observed.ttft_ms": traffic.ttft}
+        found |= {} if traffic.itl is None else {"observed.itl_ms": traffic.itl}
+    return found | {f"predicted.{name}": value for name, value in effects.explanation.predictions.items()}

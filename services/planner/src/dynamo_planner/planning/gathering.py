@@ -1,0 +1,204 @@
+"""What a policy wants to be told at a tick, from STATE, Prometheus and the Dynamo runtime; and by name what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespace
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_WORKER_METADATAS, PODS
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.bus.nats import NatsListener
+
+from dynamo_planner.core.deciding import Tick
+from dynamo_planner.core.observing import (
+    EngineCapabilities,
+    ForwardPass,
+    Missing,
+    Observation,
+    Pool,
+    PoolCounts,
+)
+from dynamo_planner.inputs.model_cards import engines_of
+from dynamo_planner.inputs.outcome import Unavailable
+from dynamo_planner.inputs.prometheus.client import PrometheusClient
+from dynamo_planner.inputs.prometheus.options import PrometheusOptions
+from dynamo_planner.inputs.prometheus.traffic import TrafficReader
+from dynamo_planner.inputs.runtime_feed import RuntimeFeed, watch_engines
+from dynamo_planner.inputs.startup import StartupTimes
+from dynamo_planner.inputs.workers import pool_counts
+from dynamo_planner.planning.plans import Plan
+
+KubeObject = dict[str, Any]
+
+TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
+#: Index of pods: `<namespace>/<graph>/<component>`.
+OF_COMPONENT = "of-planned-component"
+
+_NO_RUNTIME_NATS = Unavailable(
+    why=Missing.UNREACHABLE,
+    message="NATS of the Dynamo runtime is not known: set platform.planner.runtimeNats.servers or infrastructure.natsAddress",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """An observation, and in words for people why what is missing is missing."""
+
+    observation: Observation
+    troubles: dict[str, str]
+
+
+class Gatherer(Protocol):
+    """Tells a policy what it wants to know."""
+
+    async def observe(self, tick: Tick, now: float) -> Gathered:
+        """What there is to be told at a tick; never raises for what is not there."""
+
+
+def index(cache: ObjectCache) -> None:
+    """Pods are found by the component that they belong to."""
+    cache.add_index(PODS, OF_COMPONENT, _component_of)
+
+
+def _component_of(pod: KubeObject) -> list[str]:
+    marks = pod["metadata"].get("labels") or {}
+    graph, component = marks.get(labels.GRAPH_DEPLOYMENT_NAME), marks.get(labels.COMPONENT)
+    return [f"{pod['metadata']['namespace']}/{graph}/{component}"] if graph and component else []
+
+
+class ClusterGatherer:
+    """Tells what the cluster, Prometheus and the runtime say of one graph. Made by `gatherer`, which owns its connections."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cache: ObjectCache,
+        *,
+        traffic: TrafficReader,
+        listener: NatsListener | None,
+        clock: Callable[[], float],
+        stack: AsyncExitStack,
+    ) -> None:
+        self._plan, self._cache, self._traffic = plan, cache, traffic
+        self._listener, self._clock, self._stack = listener, clock, stack
+        self._starts = {pool: StartupTimes() for pool in plan.components}
+        self._feed: RuntimeFeed | None = None
+        self._listening: tuple[str, ...] = ()
+
+    async def observe(self, tick: Tick, now: float) -> Gathered:
+        """What there is to be told now."""
+        missing: dict[str, Missing] = {}
+        troubles: dict[str, str] = {}
+
+        def lacks(name: str, why: Unavailable) -> None:
+            missing[name], troubles[name] = why.why, why.message
+
+        pods = {pool: self._pods(component) for pool, component in self._plan.components.items()}
+        workers = self._workers(pods)
+        if isinstance(workers, Unavailable):
+            lacks(WORKERS, workers)
+            workers = {}
+        traffic = None
+        if tick.traffic_window is not None:
+            read = await self._traffic.read(tick.traffic_window)
+            if isinstance(read, Unavailable):
+                lacks(TRAFFIC, read)
+            else:
+                traffic = read
+        passes: tuple[ForwardPass, ...] = ()
+        if tick.need_forward_passes:
+            heard = await self._passes(pods)
+            if isinstance(heard, Unavailable):
+                lacks(FORWARD_PASSES, heard)
+            else:
+                passes = heard
+        observation = Observation(
+            now=now,
+            traffic=traffic,
+            workers=workers,
+            forward_passes=passes,
+            capabilities={pool: self._able(pool, found) for pool, found in pods.items()},
+            startup_seconds=self._startup(pods),
+            missing=missing,
+        )
+        return Gathered(observation, troubles)
+
+    def _pods(self, component: str) -> list[KubeObject]:
+        graph = self._plan.graph
+        return self._cache.by_index(PODS, OF_COMPONENT, f"{graph.namespace}/{graph.name}/{component}")
+
+    def _workers(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, PoolCounts] | Unavailable:
+        graph = self._cache.get(DYNAMO_GRAPH_DEPLOYMENTS, self._plan.graph)
+        components = {each["name"]: each for each in ((graph or {}).get("spec") or {}).get("components") or ()}
+        counts: dict[Pool, PoolCounts] = {}
+        for pool, name in self._plan.components.items():
+            if graph is None or name not in components:
+                return Unavailable(why=Missing.NO_WORKERS, message=f"the graph has no component {name} any more")
+            told = pool_counts(graph, components[name], pods[pool])
+            if isinstance(told, Unavailable):
+                return told
+            counts[pool] = told
+        return counts
+
+    def _startup(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, float]:
+        for pool, times in self._starts.items():
+            times.learn(pods[pool])
+        return {pool: times.seconds for pool, times in self._starts.items() if times.seconds is not None}
+
+    def _able(self, pool: Pool, pods: list[KubeObject]) -> EngineCapabilities:
+        names = {pod["metadata"]["name"] for pod in pods}
+        cards = self._cache.list(DYNAMO_WORKER_METADATAS, self._plan.graph.namespace) if names else []
+        config = self._plan.config
+        asked = config.prefill_engine_num_gpu if pool is Pool.PREFILL else config.decode_engine_num_gpu
+        return engines_of(cards, names, asked or self._plan.gpus.get(pool)).able
+
+    async def _passes(self, pods: dict[Pool, list[KubeObject]]) -> tuple[ForwardPass, ...] | Unavailable:
+        if self._listener is None:
+            return _NO_RUNTIME_NATS
+        base = dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
+        if self._plan.config.namespace:
+            base = self._plan.config.namespace
+        hashes = {
+            (pod["metadata"].get("labels") or {}).get(labels.WORKER_HASH, "")
+            for found in pods.values()
+            for pod in found
+        }
+        namespaces = tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
+        if self._feed is None or namespaces != self._listening:
+            # Another generation of workers talks in a namespace of its own.
+            await self._stack.aclose()
+            feed = watch_engines(self._listener, namespaces, self._plan.config.mode, self._clock, pools=self._roles())
+            self._feed = await self._stack.enter_async_context(feed)
+            self._listening = namespaces
+        return self._feed.read()
+
+    def _roles(self) -> dict[str, Pool]:
+        """Pools by the runtime's names of components, where graphs choose them: as the graph calls them, lower case."""
+        if self._plan.config.mode is Mode.AGG:
+            return {}
+        return {name.lower(): pool for pool, name in self._plan.components.items()}
+
+
+@asynccontextmanager
+async def gatherer(
+    plan: Plan,
+    cache: ObjectCache,
+    prometheus: PrometheusOptions,
+    listener: NatsListener | None,
+    clock: Callable[[], float],
+) -> AsyncIterator[ClusterGatherer]:
+    """A gatherer with its connections."""
+    namespace = plan.config.namespace or dynamo_namespace(plan.graph.namespace, plan.graph.name)
+    async with PrometheusClient.open(prometheus) as client, AsyncExitStack() as stack:
+        reader = TrafficReader(
+            client,
+            source=plan.config.throughput_metrics_source,
+            namespace=namespace,
+            model=plan.config.model_name,
+        )
+        yield ClusterGatherer(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)

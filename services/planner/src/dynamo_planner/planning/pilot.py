@@ -1,0 +1,101 @@
+"""One graph's planning: a policy is asked when it wants to be, and what it says is done and told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from dynamo_planner.core.deciding import Decision, Effects, Policy, Tick
+from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.planning.gathering import Gathered, Gatherer
+from dynamo_planner.planning.plans import Plan
+
+log = structlog.get_logger("dynamo.planner.planning")
+
+#: A policy that raises is made anew after so long. Seconds.
+AFTER_A_FAULT = 30.0
+
+
+class Acted(NamedTuple):
+    """What the scaler did with a command."""
+
+    command: str
+    """its id"""
+    answer: str
+    done: bool
+
+
+class Act(Protocol):
+    """Carries a decision out."""
+
+    async def __call__(self, plan: Plan, decision: Decision) -> Acted:
+        """Asks the scaler, and waits a while for its answer."""
+
+
+class Tell(Protocol):
+    """Tells people and programs of a tick."""
+
+    async def __call__(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+        """Condition, events, metrics."""
+
+
+class Pilot:
+    """Plans one graph until cancelled."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        make: Callable[[], Policy],
+        gather: Gatherer,
+        act: Act,
+        tell: Tell,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._plan, self._make, self._gather = plan, make, gather
+        self._act, self._tell, self._clock, self._sleep = act, tell, clock, sleep
+
+    async def run(self) -> None:
+        """Tick for ever. A policy that fails is made anew, and has to learn anew."""
+        while True:
+            try:
+                await self._fly()
+            except Exception:
+                log.exception("planning of a graph failed", graph=str(self._plan.graph))
+                await self._sleep(AFTER_A_FAULT)
+
+    async def _fly(self) -> None:
+        policy = await asyncio.to_thread(self._make)
+        tick = policy.first_tick(self._clock())
+        while True:
+            await self._sleep(max(0.0, tick.at - self._clock()))
+            tick = await self.tick(policy, tick)
+
+    async def tick(self, policy: Policy, tick: Tick) -> Tick:
+        """One tick; the next one."""
+        gathered = await self._gather.observe(tick, self._clock())
+        # Predictors compute for a while, and the loop has others to serve.
+        effects = await asyncio.to_thread(policy.on_tick, tick, gathered.observation)
+        acted = None
+        if (
+            effects.decision is not None
+            and not self._plan.config.advisory
+            and changes(effects.decision, gathered.observation)
+        ):
+            acted = await self._act(self._plan, effects.decision)
+        await self._tell(self._plan, gathered, effects, acted)
+        return effects.next_tick
+
+
+def changes(decision: Decision, observation: Observation) -> bool:
+    """Whether a decision asks for anything that is not asked for already."""
+
+    def asked(pool: Pool) -> int | None:
+        counts = observation.workers.get(pool)
+        return None if counts is None else (counts.ready if counts.expected is None else counts.expected)
+
+    return any(replicas != asked(pool) for pool, replicas in decision.replicas.items())

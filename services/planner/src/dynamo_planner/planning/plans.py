@@ -1,0 +1,117 @@
+"""Which graphs are planned, by what: the PlannerConfig that an annotation names, and the profile beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from dynamo_shared.api.contracts import PlannerConfig, contract_errors
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.resources import ObjectKey, key_of
+from pydantic import ValidationError
+
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.profile import Profile, ProfileError, from_json
+from dynamo_planner.inputs.outcome import InputError
+from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
+from dynamo_planner.profiling.generation.names import profile_data_name
+
+KubeObject = dict[str, Any]
+
+CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
+PROFILE_KEYS = ("prefill_raw_data.json", "decode_raw_data.json")
+
+
+class NotPlannable(Exception):
+    """A graph asks for planning and cannot have it; the reason is for its condition, the message says what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one graph is planned. Two that are equal need no new beginning."""
+
+    graph: ObjectKey
+    uid: str
+    config: PlannerConfig
+    components: Mapping[Pool, str]
+    """component of each pool that is planned"""
+    gpus: Mapping[Pool, int | None]
+    """GPUs of one worker, where its pods say it"""
+    profile: Profile | None
+
+
+def config_map_of(graph: KubeObject) -> str:
+    """Name of the ConfigMap that a graph's annotation names; empty where it asks for no planning."""
+    name = (graph["metadata"].get("annotations") or {}).get(PLANNER_CONFIG, "")
+    return str(name).strip()
+
+
+def profile_map_of(config_map: str) -> str:
+    """Name of the ConfigMap with the profile that belongs to a PlannerConfig."""
+    return profile_data_name(config_map)
+
+
+def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: KubeObject | None) -> Plan:
+    """The plan of a graph that asks for one. NotPlannable where it cannot be made."""
+    components = (graph.get("spec") or {}).get("components") or ()
+    own = [each["name"] for each in components if each.get("type") == "planner"]
+    if own:
+        raise NotPlannable(
+            "TwoPlanners",
+            f"component {own[0]} is a planner of its own, and annotation {PLANNER_CONFIG} asks the planner service: "
+            "keep one of them",
+        )
+    if config_map is None:
+        raise NotPlannable(
+            "NoPlannerConfig",
+            f"annotation {PLANNER_CONFIG} names ConfigMap {config_map_of(graph)}, which does not exist",
+        )
+    config = _config(config_map)
+    try:
+        pools = find_pools(graph, config.mode)
+        profile = _profile(profile_map)
+    except (InputError, ProfileError) as error:
+        raise NotPlannable("InvalidPlannerConfig", str(error)) from error
+    return Plan(
+        graph=key_of(graph),
+        uid=graph["metadata"]["uid"],
+        config=config,
+        components={pool: component["name"] for pool, component in pools.items()},
+        gpus={pool: gpus_of_worker(component) for pool, component in pools.items()},
+        profile=profile,
+    )
+
+
+def _config(config_map: KubeObject) -> PlannerConfig:
+    data, name = config_map.get("data") or {}, config_map["metadata"]["name"]
+    key = next((each for each in CONFIG_KEYS if each in data), None)
+    if key is None:
+        raise NotPlannable("InvalidPlannerConfig", f"ConfigMap {name} has no key {' or '.join(CONFIG_KEYS)}")
+    where = f"ConfigMap {name}, {key}"
+    try:
+        # JSON is YAML.
+        value = yaml.safe_load(data[key])
+    except yaml.YAMLError as error:
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
+    found = contract_errors("features.planner", value)
+    if found:
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {'; '.join(map(str, found))}")
+    try:
+        return PlannerConfig.model_validate(value)
+    except ValidationError as error:
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
+
+
+def _profile(profile_map: KubeObject | None) -> Profile | None:
+    data = (profile_map or {}).get("data") or {}
+    found = Profile()
+    for key in PROFILE_KEYS:
+        if key in data:
+            found = found.joined(from_json(data[key].encode(), key))
+    return found if any(key in data for key in PROFILE_KEYS) else None

@@ -1,0 +1,46 @@
+"""Asking the scaler for replicas: the planner writes none itself."""
+
+from __future__ import annotations
+
+from dynamo_shared.bus import ScaleData, ScaleTarget
+from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.errors import BusUnavailableError
+
+from dynamo_planner.core.deciding import Decision
+from dynamo_planner.planning.pilot import Acted
+from dynamo_planner.planning.plans import Plan
+
+#: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
+ANSWER_WITHIN = 10.0
+REQUESTER = "planner"
+
+
+class Scaling:
+    """Sends scale commands. `moment` makes each its own: a decision that is made twice at once is one command."""
+
+    def __init__(self, sender: CommandSender, moment: str) -> None:
+        self._sender = sender
+        self._moment = moment
+        self._count = 0
+
+    async def __call__(self, plan: Plan, decision: Decision) -> Acted:
+        """Asks for what was decided."""
+        self._count += 1
+        request = f"{plan.uid}.{self._moment}.{self._count}"
+        targets = [
+            ScaleTarget(component=plan.components[pool], replicas=replicas)
+            for pool, replicas in decision.replicas.items()
+            if pool in plan.components
+        ]
+        data = ScaleData(graph_deployment=plan.graph.name, targets=targets, reason=decision.reason, requester=REQUESTER)
+        command = self._sender.command("scaler", "scale", plan.graph.namespace, data, request).id
+        try:
+            done, answer = await self._sender.ask(
+                "scaler", "scale", plan.graph.namespace, data, request=request, timeout=ANSWER_WITHIN
+            )
+        except TimeoutError:
+            return Acted(command, "the scaler has not answered yet", False)
+        except BusUnavailableError as error:
+            return Acted(command, f"the scaler cannot be asked: {error}", False)
+        said = ": ".join(part for part in (answer.reason, answer.message) if part)
+        return Acted(command, said, done)

@@ -1,0 +1,149 @@
+"""What people and programs are told of planning: the condition `Planning` of the graph, Events, NATS events, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from math import isfinite
+from typing import Any, NamedTuple
+
+from dynamo_shared.bus import EventPublisher
+from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.bus.specifications.planning import PlanAlternative, PlanData
+from dynamo_shared.kube.events import EventRecorder
+
+from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.observing import Observation
+from dynamo_planner.planning.gathering import Gathered
+from dynamo_planner.planning.pilot import Acted
+from dynamo_planner.planning.plans import Plan
+
+KubeObject = dict[str, Any]
+
+HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
+
+
+class Told(NamedTuple):
+    """What happened at a tick."""
+
+    gathered: Gathered
+    effects: Effects
+    acted: Acted | None
+
+
+class Outcome:
+    """A tick in a few words: what the condition says. Two with the same reason and text are the same news."""
+
+    def __init__(self, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+        explanation = effects.explanation
+        said = explanation.message or explanation.throughput_reason or explanation.load_reason
+        self.status = not gathered.troubles and (acted is None or acted.done)
+        if acted is not None and not acted.done:
+            self.reason, self.message = REFUSED, f"{said}; the scaler says: {acted.answer}"
+        elif gathered.troubles:
+            troubles = "; ".join(f"{name}: {text}" for name, text in sorted(gathered.troubles.items()))
+            self.reason, self.message = INPUT_MISSING, f"replicas are held; {troubles}"
+        elif effects.decision is not None:
+            self.reason, self.message = PLANNED, said
+        else:
+            self.reason, self.message = HOLDS, said
+
+
+class PlanReporter:
+    """Tells of ticks: each decision, and what holds planning up when it begins and when it ends."""
+
+    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
+        self._recorder = recorder
+        self._publisher = publisher
+        self._last: dict[str, tuple[str, ...]] = {}
+        """by uid: what was told last"""
+
+    def tick(self, graph: KubeObject, plan: Plan, told: Told, at: datetime) -> Outcome:
+        """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
+        gathered, effects, acted = told
+        outcome = Outcome(gathered, effects, acted)
+        news = (outcome.reason, *sorted(gathered.observation.missing.values()))
+        is_news = self._last.get(plan.uid) != news
+        self._last[plan.uid] = news
+        asked = acted is not None or (effects.decision is not None and plan.config.advisory)
+        if not asked and not is_news:
+            return outcome
+        if outcome.reason == PLANNED and asked:
+            self._recorder.record(graph, type_="Normal", reason="Planned", message=outcome.message, action="Plan")
+        elif is_news and not outcome.status:
+            self._recorder.record(
+                graph, type_="Warning", reason=f"Planning{outcome.reason}", message=outcome.message, action="Plan"
+            )
+        event = "planned" if outcome.reason == PLANNED else "plan-held"
+        data = plan_data(plan, told, outcome)
+        cause = f"{plan.uid}.{at.isoformat()}"
+        self._publisher.publish(
+            kind=GRAPH_DEPLOYMENT, obj=graph, event=event, data=data, reason=data.reason, causation_id=cause
+        )
+        return outcome
+
+    def refused(self, graph: KubeObject, reason: str, message: str) -> None:
+        """A graph asks for planning and cannot have it."""
+        uid = graph["metadata"]["uid"]
+        if self._last.get(uid) != (reason, message):
+            self._last[uid] = (reason, message)
+            self._recorder.record(graph, type_="Warning", reason=reason, message=message, action="Plan")
+
+    def forget(self, uid: str) -> None:
+        """The graph is gone, or is no longer planned."""
+        self._last.pop(uid, None)
+
+
+def plan_data(plan: Plan, told: Told, outcome: Outcome) -> PlanData:
+    """Data of a tick's event: what was seen, what follows, and why."""
+    gathered, effects, acted = told
+    explanation, decision = effects.explanation, effects.decision
+    return PlanData(
+        graph_deployment=plan.graph.name,
+        namespace=plan.graph.namespace,
+        policy=plan.config.policy.value,
+        reason=decision.reason if decision else explanation.throughput_reason or explanation.load_reason,
+        message=outcome.message,
+        replicas={pool.value: count for pool, count in decision.replicas.items()} if decision else {},
+        current={pool.value: counts.ready for pool, counts in gathered.observation.workers.items()},
+        inputs={**_seen(gathered.observation), **_numbers(explanation.inputs)},
+        missing={name: why.value for name, why in gathered.observation.missing.items()},
+        predictions=_numbers(explanation.predictions),
+        alternatives=[_alternative(each) for each in explanation.alternatives[:16]],
+        command=acted.command if acted else "",
+        advisory=plan.config.advisory,
+    )
+
+
+def _seen(observation: Observation) -> dict[str, float]:
+    traffic = observation.traffic
+    if traffic is None:
+        return {}
+    return {
+        "requestsPerSecond": traffic.requests / traffic.duration if traffic.duration else 0.0,
+        "isl": traffic.isl,
+        "osl": traffic.osl,
+    }
+
+
+def _alternative(found: Mapping[str, Any]) -> PlanAlternative:
+    replicas = found.get("replicas")
+    counts = (
+        {str(getattr(pool, "value", pool)): int(count) for pool, count in replicas.items()}
+        if isinstance(replicas, Mapping)
+        else {}
+    )
+    figures = {name: value for name, value in found.items() if name not in ("replicas", "reason")}
+    return PlanAlternative(replicas=counts, figures=_numbers(figures), reason=str(found.get("reason", "")))
+
+
+def _numbers(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Numbers of nested plain data, by dotted names."""
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        key = f"{prefix}{getattr(name, 'value', name)}"
+        if isinstance(value, Mapping):
+            found |= _numbers(value, f"{key}.")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
+            found[key] = float(value)
+    return found
