@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan conformance deflake e2e-runtime clean
+.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models conformance deflake e2e-runtime clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
