@@ -19,6 +19,9 @@ from .environment import RuntimeEnvironment
 READY_WITHIN = 60.0
 """Seconds; 3 s are usual on an idle machine."""
 
+LEASE_TTL = 10
+"""Seconds that a process which was killed stays registered."""
+
 #: What a worker's /health calls an endpoint that takes requests.
 _REGISTERED = re.compile(rb'"endpoints"\s*:\s*\{[^}]*"ready"')
 
@@ -31,11 +34,11 @@ class Planes:
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
-def etcd_planes(etcd_url: str, nats_url: str) -> Planes:
-    """Discovery in etcd, events over NATS, requests over TCP."""
+def etcd_planes(etcd_url: str, nats_url: str, *, lease_ttl: int = LEASE_TTL) -> Planes:
+    """Discovery in etcd, events over NATS, requests over TCP. `lease_ttl`: seconds; the runtime's own default is 30."""
     return Planes(
         ("--discovery-backend", "etcd", "--request-plane", "tcp", "--event-plane", "nats"),
-        {"ETCD_ENDPOINTS": etcd_url, "NATS_SERVER": nats_url},
+        {"ETCD_ENDPOINTS": etcd_url, "NATS_SERVER": nats_url, "ETCD_LEASE_TTL": str(lease_ttl)},
     )
 
 

@@ -157,9 +157,7 @@ class PrefixFollower:
 @asynccontextmanager
 async def _watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[AsyncIterator[Iterator[Change]]]:
     key = prefix.encode()
-    create = etcdrpc.WatchCreateRequest(
-        key=key, range_end=end_of(key), start_revision=start, progress_notify=True, fragment=True
-    )
+    create = etcdrpc.WatchCreateRequest(key=key, range_end=end_of(key), start_revision=start, progress_notify=True)
     request = etcdrpc.WatchRequest(create_request=create)
     async with channel.stream(etcdrpc.WatchStub, "Watch", request) as answers:
         yield _batches(answers)

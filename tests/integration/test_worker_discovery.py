@@ -1,0 +1,287 @@
+"""Worker discovery against NVIDIA's real runtime: a frontend, a prefill and a decode mocker, found, killed and missed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import nats
+import pytest
+from dynamo_ctl.localcluster.process import ManagedProcess
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_model_discovery.app import ModelDiscoveryService
+from dynamo_shared.bus import NatsBus, NatsOptions, ObjectCache, StateReader
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+from dynamo_watcher.app import WatcherService
+
+from tests.dynamo_runtime.environment import RuntimeEnvironment, RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.models import tiny_model
+from tests.dynamo_runtime.processes import LEASE_TTL, Frontend, Planes, Runtime, etcd_planes, file_planes
+
+from .platform import eventually, platform, settings
+
+SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
+#: Making the runtime's environment takes half a minute, and more where the network is slow.
+pytestmark = pytest.mark.timeout(600)
+#: Of a lease: etcd looks for those that ran out twice a second, the platform gathers news for a tenth of one; the rest is
+#: for a busy machine.
+SLACK = 5.0
+
+
+@pytest.fixture(scope="module")
+async def environment() -> RuntimeEnvironment:
+    try:
+        return await obtain()
+    except RuntimeUnavailableError as error:
+        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
+
+
+@pytest.fixture(scope="module")
+async def model(environment: RuntimeEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await tiny_model(environment, tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def runtime(environment: RuntimeEnvironment, model: Path, tmp_path: Path) -> Callable[[Planes], Runtime]:
+    """Makes processes that find each other in some way."""
+    return lambda planes: Runtime(environment, model, planes, tmp_path / "logs")
+
+
+@pytest.fixture
+async def etcd_plane(etcd_server: EtcdServer, programs: Programs, tmp_path: Path) -> AsyncIterator[Planes]:
+    """Discovery in etcd. NATS is Dynamo's own; the platform's is another one, as it should be."""
+    async with NatsServer(await programs.obtain("nats-server"), tmp_path / "dynamos-nats") as server:
+        yield etcd_planes(etcd_server.url, server.url)
+
+
+@dataclass
+class Heard:
+    """Events as a plain client gets them, and when."""
+
+    events: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)
+
+    def take(self, message: Any) -> None:
+        event = json.loads(message.data)
+        specific = SCHEMAS / f"{event['type'].removeprefix('com.nvidia.dynamo.')}.json"
+        jsonschema.validate(event["data"], json.loads(specific.read_text()))
+        self.events.append((time.monotonic(), event["type"].removeprefix("com.nvidia.dynamo."), event["data"]))
+
+    def of(self, type_: str) -> list[dict[str, Any]]:
+        return [data for _, each, data in self.events if each == f"{type_}.v1"]
+
+    @property
+    def workers(self) -> dict[str, dict[str, Any]]:
+        """Who is there by role, as events alone tell it. A card may be registered some time after its endpoint."""
+        there: dict[str, dict[str, Any]] = {}
+        for _, type_, data in self.events:
+            if type_ == "worker.left.v1":
+                del there[data["name"]]
+            elif type_.startswith("worker."):
+                there[data["name"]] = data
+        return {data["role"]: data for data in there.values()}
+
+    @property
+    def joins(self) -> list[str]:
+        """Events without those that tell of a changed worker: an endpoint more may come at any time."""
+        return [type_ for _, type_, _ in self.events if type_ != "worker.changed.v1"]
+
+    def first(self, type_: str, after: float) -> float:
+        return next(moment for moment, each, _ in self.events if each == f"{type_}.v1" and moment >= after)
+
+
+@asynccontextmanager
+async def listening(server: NatsServer) -> AsyncIterator[Heard]:
+    connection, heard = await nats.connect(server.url), Heard()
+
+    async def take(message: Any) -> None:
+        heard.take(message)
+
+    for kind in ("worker", "model"):
+        await connection.subscribe(f"dynamo.evt.v1.local.*.{kind}.>", cb=take)
+    await connection.flush()
+    try:
+        yield heard
+    finally:
+        await connection.close()
+
+
+@dataclass
+class Views:
+    """STATE as a late joiner reads it."""
+
+    cache: ObjectCache
+
+    @property
+    def workers(self) -> dict[str, WorkerData]:
+        return {worker.role: worker for worker in map(worker_of, self.cache.list(WORKERS))}
+
+    @property
+    def models(self) -> list[ServedModelData]:
+        return [model_of(obj) for obj in self.cache.list(MODELS)]
+
+
+@asynccontextmanager
+async def viewing(server: NatsServer) -> AsyncIterator[Views]:
+    cache = ObjectCache()
+    bus = await NatsBus.connect(NatsOptions(servers=(server.url,), name="test"))
+    reader = StateReader(bus, "local", [WORKERS, MODELS], cache)
+    reading = asyncio.create_task(reader.run())
+    try:
+        async with asyncio.timeout(60):
+            await reader.synced()
+        yield Views(cache)
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await bus.close()
+
+
+@dataclass
+class Deployment:
+    """The processes of one graph, all stopped at the end."""
+
+    runtime: Runtime
+    started: list[ManagedProcess] = field(default_factory=list)
+
+    async def frontend(self) -> Frontend:
+        frontend = self.runtime.frontend()
+        await self._start(frontend.process)
+        return frontend
+
+    async def mocker(self, mode: str) -> ManagedProcess:
+        process = self.runtime.mocker(f"{mode}-{len(self.started)}", mode)
+        await self._start(process)
+        return process
+
+    async def _start(self, process: ManagedProcess) -> None:
+        self.started.append(process)
+        await process.start()
+
+    async def stop(self) -> None:
+        for process in self.started:
+            await process.stop()
+
+
+@asynccontextmanager
+async def deployment(runtime: Runtime) -> AsyncIterator[Deployment]:
+    made = Deployment(runtime)
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+async def until(look: Callable[[], Any], what: str, within: float = 60.0) -> Any:
+    async def ask() -> Any:
+        return look()
+
+    return await eventually(ask, what, within)
+
+
+def parts() -> list[Any]:
+    return [WatcherService(), ModelDiscoveryService()]
+
+
+async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime, source: str) -> None:
+    """The life of a disaggregated deployment, as events and STATE tell it."""
+    async with listening(nats_server) as heard, deployment(runtime) as processes:
+        async with platform(configured, parts()), viewing(nats_server) as views:
+            frontend = await processes.frontend()
+            await processes.mocker("prefill")
+            await until(lambda: len(heard.of("worker.joined")) == 1, "the prefill worker joined")
+            (waiting,) = await until(lambda: views.models, "a model that lacks its decode workers")
+            assert (waiting.available, waiting.missing) == (False, ["decode"])
+            decode = await processes.mocker("decode")
+            await until(lambda: heard.of("model.available"), "the model is available")
+            # What the frontend says is the truth that we tell of.
+            await eventually(frontend.models, "the frontend serves the model")
+            status, answer = await frontend.chat("tiny")
+            assert (status, answer["usage"]["completion_tokens"]) == (200, 8)
+            joined = heard.workers
+            assert set(joined) == {"prefill", "decode"}
+            assert len(heard.of("worker.joined")) == 2
+            assert {data["source"] for data in joined.values()} == {source}
+            assert all(isinstance(data["instanceId"], str) for data in joined.values())
+            await until(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE")
+            for worker in views.workers.values():
+                assert worker.transport == "tcp"
+                (card,) = worker.models
+                assert (card.name, card.max_kv_tokens) == ("tiny", 512 * 16)
+                assert (card.max_num_seqs, card.max_num_batched_tokens, card.context_length) == (256, 8192, 2048)
+            (served,) = await until(lambda: [model for model in views.models if model.available], "available in STATE")
+            assert served.workers == {"decode": 1, "prefill": 1}
+
+        # A restart of the platform is no news of workers, and what happened meanwhile is.
+        told = len(heard.joins)
+        second = await processes.mocker("prefill")
+        async with platform(configured, parts()), viewing(nats_server) as views:
+            await until(lambda: len(heard.of("worker.joined")) == 3, "the second prefill worker joined")
+            assert heard.joins[told:] == ["worker.joined.v1"]
+
+            # kill -9: gone when its lease runs out, and not before its keep-alive could have come.
+            killed = time.monotonic()
+            await decode.kill()
+            await until(lambda: heard.of("worker.left"), "the decode worker left", LEASE_TTL + SLACK)
+            (left,) = heard.of("worker.left")
+            assert left["instanceId"] == joined["decode"]["instanceId"]
+            assert heard.first("worker.left", killed) - killed < LEASE_TTL + SLACK
+            (gone,) = await until(lambda: heard.of("model.gone"), "the model is gone")
+            assert (gone["model"], gone["missing"]) == ("tiny", ["decode"])
+
+            # An orderly end is told of at once.
+            await second.stop()
+            await until(lambda: len(heard.of("worker.left")) == 2, "the second prefill worker left", SLACK)
+            assert {data["role"] for data in heard.of("worker.left")} == {"decode", "prefill"}
+            await processes.mocker("decode")
+            await until(lambda: len(heard.of("model.available")) == 2, "the model is available again")
+            await until(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE again")
+
+
+async def test_workers_that_register_in_etcd(control_plane, nats_server, etcd_server, etcd_plane, runtime) -> None:
+    address = etcd_server.url
+    configured = settings(control_plane.kubeconfig, nats_server.url, INFRASTRUCTURE__ETCD_ADDRESS=address)
+    await joins_and_leaves(configured, nats_server, runtime(etcd_plane), "etcd")
+
+
+async def test_workers_that_register_in_files(control_plane, nats_server, runtime, tmp_path) -> None:
+    directory = tmp_path / "kv"
+    configured = settings(
+        control_plane.kubeconfig, nats_server.url, PLATFORM__MODEL_DISCOVERY__WORKERS__FILE_DIRECTORY=str(directory)
+    )
+    await joins_and_leaves(configured, nats_server, runtime(file_planes(directory)), "file")
+
+
+async def test_etcd_that_is_away_makes_no_worker_leave(
+    control_plane, nats_server, etcd_server, etcd_plane, runtime
+) -> None:
+    address = etcd_server.url
+    configured = settings(control_plane.kubeconfig, nats_server.url, INFRASTRUCTURE__ETCD_ADDRESS=address)
+
+    def told(up: Any) -> Any:
+        return up.context.health.report()["parts"]["worker-discovery"]
+
+    async with listening(nats_server) as heard, deployment(runtime(etcd_plane)) as made:
+        await made.mocker("agg")
+        async with platform(configured, parts()) as up:
+            await until(lambda: heard.of("model.available"), "the model is available")
+            await etcd_server.kill()
+            await until(lambda: "etcd" in told(up)["message"], "that etcd is away is told")
+            await etcd_server.start()
+            await until(lambda: told(up)["state"] == "ok", "etcd is back")
+        # A platform that starts while etcd is away knows the workers from STATE.
+        await etcd_server.kill()
+        async with platform(configured, parts()) as up, viewing(nats_server) as views:
+            await until(lambda: "etcd" in told(up)["message"], "that etcd is away is told")
+            assert set(views.workers) == {"aggregated"}
+            await etcd_server.start()
+            await until(lambda: told(up)["state"] == "ok", "etcd is back")
+            assert set(views.workers) == {"aggregated"}
+        assert heard.joins == ["worker.joined.v1", "model.available.v1"]
