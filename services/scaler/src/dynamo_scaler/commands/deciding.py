@@ -62,7 +62,7 @@ class Decision:
 
     @property
     def changes(self) -> list[Verdict]:
-        """What has to be written, those that give GPUs back first: in between, no ceiling is exceeded."""
+        """What has to be written, those that shrink first."""
         if self.outcome is not Outcome.APPLY:
             return []
         every = [each for each in (*self.verdicts, *self.partners) if each.changes]

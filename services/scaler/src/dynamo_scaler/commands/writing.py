@@ -165,15 +165,12 @@ def _replicas(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObject]:
 
 
 def in_order(writes: Sequence[Write]) -> list[list[Write]]:
-    """Writes in their order, those to one graph itself together where the first of them stands."""
-    units: list[list[Write]] = []
-    of_graph: dict[ObjectKey, list[Write]] = {}
+    """What is written together, each adapter and each graph itself: what gives GPUs back first, so that none are in excess."""
+    units: dict[tuple[ObjectKey, str], list[Write]] = {}
     for each in writes:
-        key = each.pool.key.graph_key
-        if not each.pool.adapter and key in of_graph:
-            of_graph[key].append(each)
-            continue
-        units.append([each])
-        if not each.pool.adapter:
-            of_graph[key] = units[-1]
-    return units
+        units.setdefault((each.pool.key.graph_key, each.pool.adapter), []).append(each)
+    return sorted(units.values(), key=_gpus)
+
+
+def _gpus(unit: Sequence[Write]) -> int:
+    return sum((each.replicas - each.pool.current) * each.pool.gpus for each in unit)

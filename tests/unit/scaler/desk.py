@@ -1,0 +1,234 @@
+"""A scaler's desk without servers: objects in memory, a clock that is set by hand, and what was told."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynamo_scaler.adapters import pods
+from dynamo_scaler.commands.admitting import Admission
+from dynamo_scaler.commands.asking import Ask
+from dynamo_scaler.commands.picture import Picture
+from dynamo_scaler.commands.resuming import Resuming
+from dynamo_scaler.commands.scaling import Scaling
+from dynamo_scaler.commands.telling import Teller
+from dynamo_scaler.commands.writing import Writer
+from dynamo_scaler.metrics import DecisionMetrics
+from dynamo_scaler.reconcilers import adapters
+from dynamo_shared.api.registry.annotations import SCALING_INTENTS
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+    Resource,
+    key_of,
+)
+from dynamo_shared.bus import ObjectCache
+from dynamo_shared.bus.specifications import ScaleTarget
+from dynamo_shared.kube.errors import Conflict, Invalid, NotFound, Unavailable
+from dynamo_shared.runtime.settings.scaler import Scaler
+from prometheus_client import CollectorRegistry
+
+KubeObject = dict[str, Any]
+START = 1_800_000_000.0
+
+
+class MemoryKube:
+    """As much of an API server as the scaler writes to. `breaks` names the write, from 1, before which it is away."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
+        self.writes: list[str] = []
+        self.breaks = 0
+        self.before_write: Callable[[], None] = lambda: None
+        self._version = 100
+
+    def put(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        """Store an object as somebody else's write would."""
+        old = self.objects.get((resource.id, key_of(obj)))
+        self._version += 1
+        generation = old["metadata"]["generation"] if old else 0
+        if old is None or old["spec"] != obj["spec"]:
+            generation += 1
+        metadata = {**obj["metadata"], "resourceVersion": str(self._version), "generation": generation}
+        if not metadata.get("annotations"):
+            # As the API server stores it.
+            metadata.pop("annotations", None)
+        stored = {**copy.deepcopy(obj), "metadata": metadata}
+        self.objects[resource.id, key_of(obj)] = stored
+        return copy.deepcopy(stored)
+
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        found = self.objects.get((resource.id, key))
+        if found is None:
+            raise NotFound(404, "NotFound", str(key))
+        return copy.deepcopy(found)
+
+    async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
+        self._write(resource, key)
+        obj = await self.get(resource, key)
+        if patch["metadata"].pop("resourceVersion") != obj["metadata"]["resourceVersion"]:
+            raise Conflict(409, "Conflict", "it has changed")
+        obj["metadata"].setdefault("annotations", {}).update(patch["metadata"]["annotations"])
+        obj["spec"].update(patch["spec"])
+        return self.put(resource, obj)
+
+    async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
+        self._write(resource, key)
+        obj = await self.get(resource, key)
+        for each in operations:
+            *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
+            place: Any = obj
+            for step in steps:
+                place = place[int(step)] if isinstance(place, list) else place[step]
+            if each["op"] == "test":
+                if place.get(last) != each["value"]:
+                    raise Invalid(422, "Invalid", f"test of {each['path']} failed")
+            elif each["op"] == "add":
+                place[last] = each["value"]
+            else:
+                del place[last]
+        return self.put(resource, obj)
+
+    def _write(self, resource: Resource, key: ObjectKey) -> None:
+        act, self.before_write = self.before_write, lambda: None
+        act()
+        if self.breaks:
+            self.breaks -= 1
+            if not self.breaks:
+                raise Unavailable(0, "Unavailable", "it is away")
+        self.writes.append(f"{resource.plural} {key.name}")
+
+
+class Told:
+    """What was told, instead of a recorder and a publisher."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, Any]] = []
+        self.notes: list[tuple[str, str, str]] = []
+
+    def publish(self, *, obj: KubeObject, event: str, data: Any, **_: Any) -> str:
+        self.events.append((obj["metadata"]["name"], event, data))
+        return ""
+
+    def record(self, involved: KubeObject, *, type_: str, reason: str, message: str, action: str) -> None:
+        del involved, action
+        self.notes.append((type_, reason, message))
+
+    def of(self, graph: str) -> list[tuple[str, str]]:
+        """Event and reason, of one graph."""
+        return [(event, data.reason) for name, event, data in self.events if name == graph]
+
+
+class Desk:
+    """One scaler; `again` is another one after it, which has read everything anew and remembers nothing."""
+
+    def __init__(self, settings: Scaler, kube: MemoryKube | None = None, clock: list[float] | None = None) -> None:
+        self.settings = settings
+        self.kube = kube or MemoryKube()
+        self.clock = clock or [START]
+        self.told = Told()
+        self.cache = ObjectCache()
+        pods.index(self.cache)
+        adapters.index(self.cache)
+        told: Any = self.told
+        self.picture = Picture(self.cache, settings)
+        self.cache.on_change(self._noted)
+        writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
+        self.metrics = DecisionMetrics(CollectorRegistry())
+        self.scaling = Scaling(
+            self.picture,
+            writer,
+            Teller(told, told, self.metrics),
+            Admission(self.picture, writer, lambda namespace: namespace == "elsewhere"),
+            lambda: self.clock[0],
+        )
+        self.resuming = Resuming(self.scaling)
+        self.read()
+
+    def again(self) -> Desk:
+        return Desk(self.settings, self.kube, self.clock)
+
+    def read(self) -> None:
+        """Hear of everything that others wrote."""
+        for (plural, _), obj in self.kube.objects.items():
+            for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS):
+                if resource.id == plural:
+                    self.cache.put(resource, copy.deepcopy(obj))
+
+    def graph(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> None:
+        """A graph that is as it should be."""
+        components = [
+            {
+                "name": component,
+                "type": component.lower(),
+                "replicas": n,
+                **({"scalingAdapter": {}} if adapters else {}),
+                "podTemplate": {
+                    "spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}
+                },
+            }
+            for component, n in replicas.items()
+        ]
+        self.kube.put(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            {
+                "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"},
+                "spec": {"components": components},
+                "status": {"observedGeneration": 1, "state": "successful"},
+            },
+        )
+        for component, n in replicas.items() if adapters else ():
+            owner = {"uid": f"uid-{name}", "controller": True}
+            adapter_name = f"{name}-{component.lower()}"
+            self.kube.put(
+                DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+                {
+                    "metadata": {
+                        "name": adapter_name,
+                        "namespace": "team",
+                        "uid": f"uid-{adapter_name}",
+                        "ownerReferences": [owner],
+                    },
+                    "spec": {"dgdRef": {"name": name, "componentName": component}, "replicas": n},
+                },
+            )
+        self.read()
+
+    def note(self, name: str, **annotations: str | None) -> None:
+        """Somebody annotates a graph."""
+        self.change(name, lambda graph: graph["metadata"].setdefault("annotations", {}).update(annotations))
+
+    def change(self, name: str, how: Callable[[KubeObject], Any]) -> None:
+        """Somebody changes a graph, and that is heard of."""
+        obj = copy.deepcopy(self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)])
+        how(obj)
+        self.kube.put(DYNAMO_GRAPH_DEPLOYMENTS, obj)
+        self.read()
+
+    def replicas(self, name: str) -> dict[str, int]:
+        """What is wanted, as the API server has it."""
+        graph = self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)]
+        found = {each["name"]: each["replicas"] for each in graph["spec"]["components"]}
+        for (plural, _), obj in self.kube.objects.items():
+            if plural == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.id and obj["spec"]["dgdRef"]["name"] == name:
+                found[obj["spec"]["dgdRef"]["componentName"]] = obj["spec"]["replicas"]
+        return found
+
+    def intents(self, name: str) -> dict[str, Any]:
+        """The intents that are remembered."""
+        graph = self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)]
+        text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
+        found: dict[str, Any] = json.loads(text) if text else {}
+        return found
+
+    def ask(self, name: str, command: str = "c1", requester: str = "", sent: str = "", **replicas: int) -> Ask:
+        targets = [ScaleTarget(component=component, replicas=n) for component, n in replicas.items()]
+        return Ask(ObjectKey("team", name), command, targets, requester=requester, sent=sent)
+
+    def _noted(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        del key, old
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is not None:
+            self.picture.shapes.note(new)

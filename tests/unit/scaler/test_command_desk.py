@@ -1,0 +1,404 @@
+"""Commands from asking to telling: written once, remembered, carried on after whatever happens in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_scaler.commands.answers import Answers
+from dynamo_shared.api.registry.annotations import SCALING_POLICY
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    ObjectKey,
+)
+from dynamo_shared.bus import EventPublisher, MemoryBus, streams
+from dynamo_shared.bus.commands import Answered, CommandRefusedError
+from dynamo_shared.bus.specifications import COMMAND, CommandResult
+from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .desk import START, Desk
+
+FREE = ScalingLimits(min=0, down=Direction())
+SIX = Scaler(limits=FREE, budgets=(Budget(name="six", min_gpus=6, max_gpus=6),))
+TWELVE = Scaler(limits=FREE, budgets=(Budget(name="twelve", min_gpus=12, max_gpus=12),))
+
+
+async def refused(desk: Desk, ask: Any) -> tuple[str, str]:
+    with pytest.raises(CommandRefusedError) as caught:
+        await desk.scaling.carry_out(ask)
+    return caught.value.reason, str(caught.value)
+
+
+@pytest.mark.parametrize("adapters", [True, False])
+async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool) -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", adapters=adapters, Prefill=3, Decode=3)
+    answer = await desk.scaling.carry_out(desk.ask("a", Prefill=1, Decode=5))
+    assert answer == Answered("Applied", "Prefill 3 -> 1; Decode 3 -> 5")
+    assert desk.replicas("a") == {"Prefill": 1, "Decode": 5}
+    graphs = "dynamographdeployments a"
+    adapter = "dynamographdeploymentscalingadapters a-"
+    assert desk.kube.writes == ([f"{adapter}prefill", f"{adapter}decode"] if adapters else [graphs])
+    assert desk.told.of("a") == [("scale-applied", "Applied")]
+    assert [(type_, reason) for type_, reason, _ in desk.told.notes] == [("Normal", "Scaled")]
+
+
+@pytest.mark.parametrize("adapters", [True, False])
+async def test_case_24_over_what_is_stored(adapters: bool) -> None:
+    desk = Desk(SIX)
+    desk.graph("a", adapters=adapters, Prefill=3, Decode=3)
+    reason, message = await refused(desk, desk.ask("a", "up", Decode=4))
+    assert (reason, "may be paired with one until" in message) == ("BudgetCeiling", True)
+    assert desk.intents("a")["Decode"]["replicas"] == 4
+    answer = await desk.again().scaling.carry_out(desk.ask("a", "down", Prefill=2))
+    assert answer == Answered("Paired", "Prefill 3 -> 2; team/a Decode 3 -> 4")
+    assert desk.replicas("a") == {"Prefill": 2, "Decode": 4}
+    assert desk.intents("a") == {}
+
+
+async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> None:
+    desk = Desk(TWELVE)
+    for name in ("a", "b"):
+        desk.graph(name, adapters=False, Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "down", Prefill=2))
+    desk.kube.writes.clear()
+    await desk.scaling.carry_out(desk.ask("b", "up", Decode=4))
+    assert desk.kube.writes == ["dynamographdeployments a", "dynamographdeployments b"]
+    assert (desk.replicas("a"), desk.replicas("b")) == ({"Prefill": 2, "Decode": 3}, {"Prefill": 3, "Decode": 4})
+    assert desk.told.of("a") == [("scale-refused", "BudgetFloor"), ("scale-applied", "Paired")]
+    (heard,) = [data for name, event, data in desk.told.events if (name, event) == ("a", "scale-applied")]
+    assert heard.command == "down"
+
+
+async def test_an_intent_is_forgotten_after_its_life_time() -> None:
+    desk = Desk(SIX)
+    desk.graph("a", Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "up", Decode=4))
+    desk.clock[0] += 360
+    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
+    await desk.resuming.look()
+    assert list(desk.intents("a")) == ["Prefill"]
+
+
+@pytest.mark.parametrize("broken", [1, 2, 3, 4])
+@pytest.mark.parametrize("adapters", [True, False])
+async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, adapters: bool) -> None:
+    desk = Desk(TWELVE)
+    for name in ("a", "b"):
+        desk.graph(name, adapters=adapters, Prefill=3, Decode=3)
+    await refused(desk, desk.ask("b", "up", Decode=4))
+    desk.kube.breaks = broken
+    command = desk.ask("a", "down", Prefill=2)
+    try:
+        await desk.scaling.carry_out(command)
+    except Unavailable:
+        # The scaler dies; the command comes again, to another one.
+        other = desk.again()
+        await other.resuming.look()
+        answer = await other.scaling.carry_out(command)
+        assert "Prefill 3 -> 2" in answer.message
+        await other.resuming.look()
+    else:
+        assert broken > 2
+    assert (desk.replicas("a"), desk.replicas("b")) == ({"Prefill": 2, "Decode": 3}, {"Prefill": 3, "Decode": 4})
+    assert (desk.intents("a"), desk.intents("b")) == ({}, {})
+
+
+async def test_a_command_that_comes_again_acts_no_second_time() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", Prefill=1, Decode=1)
+    first = await desk.scaling.carry_out(desk.ask("a", "one", Decode=3))
+    await desk.scaling.carry_out(desk.ask("a", "two", Decode=2))
+    other = desk.again()
+    assert await other.scaling.carry_out(desk.ask("a", "one", Decode=3)) == Answered(
+        "Applied", "it was carried out before"
+    )
+    assert await other.scaling.carry_out(desk.ask("a", "two", Decode=2)) == Answered("Applied", "Decode 3 -> 2")
+    assert first.message == "Decode 1 -> 3"
+    assert desk.replicas("a")["Decode"] == 2
+    assert len(desk.kube.writes) == 2
+
+
+async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3))
+    late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999Z", Decode=5)
+    assert await refused(desk, late) == (
+        "Superseded",
+        "Decode: a newer command of planner asked for 3 replicas",
+    )
+    # Clocks of others say nothing.
+    assert (await desk.scaling.carry_out(replace(late, requester="somebody"))).reason == "Applied"
+
+
+async def test_what_it_was_decided_from_must_still_be_so() -> None:
+    desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6),)))
+    desk.graph("a", adapters=False, Prefill=1, Decode=3)
+
+    def somebody_else() -> None:
+        key = (DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a"))
+        graph = {**desk.kube.objects[key]}
+        components = [{**each, "replicas": 3} for each in graph["spec"]["components"]]
+        desk.kube.put(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "spec": {"components": components}})
+
+    desk.kube.before_write = somebody_else
+    assert (await refused(desk, desk.ask("a", Decode=5)))[0] == "BudgetCeiling"
+    assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
+
+
+async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    desk.clock[0] += 10
+    held = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    assert held.reason == "Held"
+    assert "Cooldown: it was scaled 10 s ago, and rests 50 s more; carried out when that ends, until" in held.message
+    other = desk.again()
+    desk.clock[0] += 49
+    await other.resuming.look()
+    assert desk.replicas("a")["Decode"] == 4
+    desk.clock[0] += 1
+    await other.resuming.look()
+    await other.resuming.look()
+    assert desk.replicas("a")["Decode"] == 2
+    assert other.told.of("a") == [("scale-applied", "Applied")]
+    assert desk.intents("a") == {}
+
+
+async def test_steps_follow_each_other_to_the_end() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
+    desk.graph("a", adapters=False, Decode=1)
+    answer = await desk.scaling.carry_out(desk.ask("a", Decode=6))
+    assert answer.message.startswith("Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; carried out")
+    sizes = []
+    for _ in range(4):
+        desk.clock[0] += 15
+        await desk.resuming.look()
+        sizes.append(desk.replicas("a")["Decode"])
+    assert sizes == [3, 5, 5, 6]
+    assert desk.intents("a") == {}
+
+
+async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.clock[0] += 360
+    await desk.resuming.look()
+    assert desk.told.of("a")[-1] == ("scale-refused", "Expired")
+    assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.told.events[-1][2].message
+    assert desk.intents("a") == {}
+
+
+async def test_what_somebody_else_scaled_meanwhile_is_left_alone() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    desk.graph("a", adapters=False, Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.change("a", lambda graph: graph["spec"]["components"][0].update(replicas=5))
+    desk.clock[0] += 61
+    await desk.resuming.look()
+    assert desk.replicas("a")["Decode"] == 5
+    assert desk.told.of("a")[-1] == ("scale-refused", "Superseded")
+
+
+async def test_the_newest_request_counts() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    same = await desk.scaling.carry_out(desk.ask("a", "stay", Decode=4))
+    assert same.reason == "Unchanged"
+    assert desk.intents("a") == {}
+    desk.clock[0] += 100
+    await desk.resuming.look()
+    assert desk.replicas("a")["Decode"] == 4
+
+
+async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_time() -> None:
+    desk = Desk(SIX)
+    desk.graph("a", Prefill=3, Decode=3)
+    for number in range(60):
+        await refused(desk, desk.ask("a", f"up-{number}", Decode=4))
+        desk.clock[0] += 5
+    assert len(desk.kube.writes) <= 5
+    assert (await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2))).reason == "Paired"
+
+
+async def test_advisory_and_dry_runs_tell_and_write_nothing() -> None:
+    advisory = Desk(SIX.model_copy(update={"advisory": True}))
+    advisory.graph("a", Prefill=3, Decode=3)
+    answer = await advisory.scaling.carry_out(advisory.ask("a", Prefill=2, Decode=4))
+    assert answer == Answered("Advisory", "would be done: Prefill 3 -> 2; Decode 3 -> 4")
+    assert (await refused(advisory, advisory.ask("a", "c2", Decode=4)))[0] == "BudgetCeiling"
+    trial = Desk(SIX)
+    trial.graph("a", Prefill=3, Decode=3)
+    dry = replace(trial.ask("a", Prefill=2, Decode=4), dry_run=True)
+    assert (await trial.scaling.carry_out(dry)).reason == "DryRun"
+    assert (await refused(trial, replace(trial.ask("a", "c2", Decode=4), dry_run=True)))[0] == "BudgetCeiling"
+    for desk in (advisory, trial):
+        assert desk.kube.writes == []
+        assert [event for event, _ in desk.told.of("a")] == ["scale-advised", "scale-refused"]
+
+
+async def test_what_is_not_ours_to_scale_is_refused() -> None:
+    desk = Desk(Scaler(managed=("team/a",)))
+    desk.graph("a", Decode=1)
+    desk.graph("b", Decode=1)
+    assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotManaged"
+    elsewhere = replace(desk.ask("a", Decode=2), graph=ObjectKey("elsewhere", "a"))
+    assert (await refused(Desk(Scaler()), elsewhere))[0] == "NotManaged"
+    autoscaler = {
+        "metadata": {"name": "hpa", "namespace": "team", "uid": "h", "resourceVersion": "1"},
+        "spec": {"scaleTargetRef": {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "a-decode"}},
+    }
+    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, autoscaler)
+    reason, message = await refused(desk, desk.ask("a", Decode=2))
+    assert reason == "HasAutoscaler"
+    assert "Decode is scaled by HorizontalPodAutoscaler hpa" in message
+
+
+async def test_generations_and_graphs_that_are_not_there() -> None:
+    desk = Desk(Scaler())
+    desk.graph("a", adapters=False, Decode=1)
+    stale = replace(desk.ask("a", Decode=2), expected_generation=7)
+    assert await refused(desk, stale) == (
+        "StaleGeneration",
+        "team/a is at generation 1, not 7: look at it again, and decide anew",
+    )
+    assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotFound"
+    # Of a graph that was just made the news may be on its way.
+    fresh = desk.again()
+    fresh.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"))
+    assert (await fresh.scaling.carry_out(replace(stale, expected_generation=1))).reason == "Applied"
+
+
+async def test_a_policy_with_a_mistake_refuses() -> None:
+    desk = Desk(Scaler())
+    desk.graph("a", Decode=1)
+    desk.note("a", **{SCALING_POLICY: "{Decode: {max: -1}}"})
+    reason, message = await refused(desk, desk.ask("a", Decode=2))
+    assert reason == "InvalidPolicy"
+    assert "Decode.max" in message
+
+
+async def test_half_of_a_transfer_waits_for_the_other_half() -> None:
+    desk = Desk(SIX.model_copy(update={"limits": ScalingLimits(up=Direction(cooldown=60), down=Direction())}))
+    desk.graph("a", Prefill=3, Decode=3)
+    await desk.scaling.carry_out(desk.ask("a", "first", Prefill=2, Decode=4))
+    held = await desk.scaling.carry_out(desk.ask("a", "second", Prefill=1, Decode=5))
+    assert held.reason == "Held"
+    assert desk.replicas("a") == {"Prefill": 2, "Decode": 4}
+    desk.clock[0] += 60
+    await desk.again().resuming.look()
+    assert desk.replicas("a") == {"Prefill": 1, "Decode": 5}
+
+
+async def test_answers_are_found_in_memory_and_in_the_stream() -> None:
+    bus = MemoryBus()
+    await bus.declare(streams.EVENTS)
+    answers = Answers(bus, "c")
+    assert await answers.find("team", "one") is None
+    answers.keep("one", Answered("Applied", "so"))
+    assert await answers.find("team", "one") == Answered("Applied", "so")
+    publisher = EventPublisher(bus, "c")
+    for name, event, reason in (("two", "completed", "Held"), ("three", "failed", "NotFound")):
+        publisher.publish(
+            kind=COMMAND,
+            obj={"metadata": {"name": name, "namespace": "team"}},
+            event=event,
+            data=CommandResult(service="scaler", verb="scale", reason=reason, message="so"),
+            causation_id=name,
+        )
+    assert await publisher.flush(5)
+    assert await answers.find("team", "two") == Answered("Held", "so")
+    found = await answers.find("team", "three")
+    assert isinstance(found, CommandRefusedError)
+    assert (found.reason, str(found)) == ("NotFound", "so")
+    assert await answers.find("other", "two") is None
+    bus.disconnect()
+    assert await answers.find("team", "two") is None
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.dictionaries(st.sampled_from(["Prefill", "Decode"]), st.integers(0, 9), min_size=1),
+        st.integers(0, 120),
+        st.integers(0, 4),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, adapters=st.booleans(), gpus=st.tuples(st.integers(1, 3), st.integers(1, 3)))
+async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
+    steps: list[tuple[str, dict[str, int], int, int]], adapters: bool, gpus: tuple[int, int]
+) -> None:
+    total = 4 * sum(gpus)
+    desk = Desk(
+        Scaler(
+            limits=ScalingLimits(min=0, down=Direction(cooldown=30)),
+            budgets=(Budget(name="both", min_gpus=total - 2, max_gpus=total + 1),),
+        )
+    )
+    each = dict(zip(("a", "b"), gpus, strict=True))
+    for name, count in each.items():
+        desk.graph(name, adapters=adapters, gpus=count, Prefill=2, Decode=2)
+
+    def check() -> None:
+        used = sum(count * sum(desk.replicas(name).values()) for name, count in each.items())
+        assert used <= total + 1
+        if not desk.kube.breaks:
+            assert used >= total - 2 - max(gpus)
+
+    for number, (name, wanted, wait, broken) in enumerate(steps):
+        desk.clock[0] += wait
+        command = desk.ask(name, f"c{number}", "", "", **wanted)
+        desk.kube.breaks = broken
+        for attempt in range(2):
+            try:
+                await desk.resuming.look()
+                await desk.scaling.carry_out(command)
+            except CommandRefusedError:
+                break
+            except Unavailable:
+                assert attempt == 0
+                used = sum(count * sum(desk.replicas(name).values()) for name, count in each.items())
+                assert used <= total + 1
+                desk = desk.again()
+            else:
+                break
+        desk.kube.breaks = 0
+        await desk.resuming.look()
+        check()
+    assert desk.clock[0] >= START
+
+
+def test_adapters_are_known_by_their_graph() -> None:
+    desk = Desk(Scaler())
+    desk.graph("a", Prefill=2, Decode=3)
+    key = ObjectKey("team", "a-decode")
+    adapter = desk.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
+    assert adapter is not None
+    graph = desk.picture.graph(ObjectKey("team", "a"))
+    assert graph is not None
+    pools = {pool.key.component: (pool.current, pool.gpus, pool.adapter) for pool in desk.picture.pools(graph)}
+    assert pools == {"Prefill": (2, 1, "a-prefill"), "Decode": (3, 1, "a-decode")}
+    desk.cache.put(
+        DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+        desk.kube.put(
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, {**adapter, "spec": {**adapter["spec"], "replicas": 7}}
+        ),
+    )
+    assert {pool.key.component: pool.current for pool in desk.picture.pools(graph)} == {"Prefill": 2, "Decode": 7}
