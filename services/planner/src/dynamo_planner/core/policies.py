@@ -7,6 +7,7 @@ from typing import Literal
 
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
+from dynamo_planner.core.adaptive import AdaptivePolicy
 from dynamo_planner.core.deciding import Policy
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference import ReferencePolicy
@@ -29,4 +30,6 @@ def make_policy(
     """
     if policy == "reference":
         return ReferencePolicy(config, profile=profile, warmup=warmup)
-    raise ValueError(f"policy is {policy!r}; reference is wanted")
+    if policy == "adaptive":
+        return AdaptivePolicy(config, profile=profile, warmup=warmup)
+    raise ValueError(f"policy is {policy!r}; adaptive or reference is wanted")

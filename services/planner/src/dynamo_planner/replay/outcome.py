@@ -71,8 +71,8 @@ class Outcome:
 
     @property
     def events(self) -> int:
-        """Times that a pool was scaled."""
-        return len(self.actions)
+        """Scaling decisions that changed anything; one that changes both pools is one command."""
+        return len({action.at for action in self.actions})
 
     def ttft(self, share: float) -> float:
         """Quantile of the time to first token, ms; NaN without any."""

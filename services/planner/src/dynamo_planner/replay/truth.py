@@ -17,8 +17,8 @@ class Line:
 
     def __init__(self, points: list[tuple[float, float]]) -> None:
         merged = [(x, [y for _, y in same]) for x, same in groupby(sorted(points), key=lambda point: point[0])]
-        self.xs = [x for x, _ in merged]
-        self.ys = [sum(ys) / len(ys) for _, ys in merged]
+        self.xs: list[float] = [x for x, _ in merged]
+        self.ys: list[float] = [sum(ys) / len(ys) for _, ys in merged]
         # Through no work at no time, where there is one point only.
         first_x, first_y = (self.xs[0], self.ys[0]) if len(self.xs) > 1 else (0.0, 0.0)
         width = self.xs[-1] - first_x

@@ -1,0 +1,102 @@
+"""What traffic was seen: the rate by time, and the lengths that requests have of late."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+from dynamo_planner.core.adaptive.sizing import Load
+from dynamo_planner.core.observing import Traffic
+
+KEPT = 1440
+"""Samples that are remembered: four hours of ten seconds."""
+LENGTHS_OVER = 300.0
+"""Seconds over which lengths are averaged: mixes of requests change slower than rates do."""
+STRAY = 2.5
+"""Standard deviations (of chance arrivals) that samples of one steady rate may lie apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateSample:
+    """Requests a second within the `seconds` before `at`."""
+
+    at: float
+    rate: float
+    seconds: float
+
+
+class Demand:
+    """Samples in order of time, and means of lengths; tells nothing before the first request."""
+
+    def __init__(self) -> None:
+        self.samples: deque[RateSample] = deque(maxlen=KEPT)
+        self.isl = self.osl = 0.0
+        self.hits: float | None = None
+        self._quiet = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether any request came since planning began."""
+        return self.isl > 0
+
+    @property
+    def quiet(self) -> float:
+        """Seconds without any request up to the last sample."""
+        return self._quiet
+
+    def observe(self, now: float, traffic: Traffic) -> bool:
+        """Take a sample; False, and nothing taken, where its numbers make no sense."""
+        numbers = (traffic.duration, traffic.requests, traffic.isl, traffic.osl)
+        if not all(isfinite(n) and n >= 0 for n in numbers) or traffic.duration <= 0:
+            return False
+        if traffic.requests > 0 and traffic.isl > 0:
+            share = min(1.0, traffic.duration / LENGTHS_OVER) if self.known else 1.0
+            self.isl += share * (traffic.isl - self.isl)
+            if traffic.osl > 0:
+                # The first requests may have none that ended beside them.
+                self.osl += (share if self.osl else 1.0) * (traffic.osl - self.osl)
+            if traffic.kv_hit_rate is not None and isfinite(traffic.kv_hit_rate):
+                self.hits = (
+                    traffic.kv_hit_rate if self.hits is None else self.hits + share * (traffic.kv_hit_rate - self.hits)
+                )
+        since = self.samples[-1].at if self.samples else now - traffic.duration
+        # Windows overlap where they are longer than the ticks; what is quiet is the time since the last request.
+        if traffic.requests > 0:
+            self._quiet = 0.0
+        else:
+            self._quiet = max(self._quiet + min(now - since, traffic.duration), traffic.duration)
+        self.samples.append(RateSample(now, traffic.requests / traffic.duration, traffic.duration))
+        return True
+
+    def load(self, rate: float) -> Load:
+        """Requests as they are now, at another rate."""
+        return Load(rate, self.isl, max(self.osl, 1.0), self.hits)
+
+    def recent(self, now: float, seconds: float) -> list[RateSample]:
+        """Samples of the last seconds, as far back as the rate did not jump."""
+        run: list[RateSample] = []
+        for sample in reversed(self.samples):
+            if sample.at <= now - seconds or (run and _jumped(run[-1], sample)):
+                break
+            run.append(sample)
+        return run[::-1]
+
+    def steady(self, now: float) -> float:
+        """The rate of the newest samples that can be of one rate: as long a run as may be, so chance has the least say."""
+        total = weight = 0.0
+        for taken, sample in enumerate(reversed(self.recent(now, LENGTHS_OVER))):
+            if taken >= 2:
+                mean = total / weight
+                apart = sqrt(max(mean, 1 / sample.seconds) * (1 / sample.seconds + 1 / weight))
+                if abs(sample.rate - mean) > STRAY * apart:
+                    break
+            total += sample.rate * sample.seconds
+            weight += sample.seconds
+        return total / weight if weight else 0.0
+
+
+def _jumped(after: RateSample, before: RateSample) -> bool:
+    """Whether one sample alone shows another rate beyond doubt."""
+    chance = sqrt(max(after.rate, before.rate, 1 / after.seconds) / after.seconds)
+    return abs(after.rate - before.rate) > 2 * STRAY * chance

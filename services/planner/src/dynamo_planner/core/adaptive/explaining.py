@@ -1,0 +1,105 @@
+"""A decision in words and figures: what was seen, what is foretold, what else could be done and what that would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from dynamo_planner.core.adaptive.demand import Demand
+from dynamo_planner.core.adaptive.forecasting import Forecast
+from dynamo_planner.core.adaptive.pools import PoolPlan
+from dynamo_planner.core.adaptive.reasons import Reason
+from dynamo_planner.core.deciding import Explanation
+from dynamo_planner.core.observing import Observation, Pool
+
+
+def explain(
+    reason: Reason,
+    seen: Observation,
+    *,
+    demand: Demand,
+    forecast: Forecast,
+    plans: Mapping[Pool, PoolPlan],
+    final: Mapping[Pool, int],
+    losses: Mapping[str, float],
+    share: float,
+) -> Explanation:
+    """The explanation of a tick that had all that it needs."""
+    inputs: dict[str, Any] = {
+        "workers": {pool.value: asdict(counts) for pool, counts in seen.workers.items()},
+        "forward_passes": len(seen.forward_passes),
+        "startup_seconds": {pool.value: round(seconds, 1) for pool, seconds in seen.startup_seconds.items()},
+        "forecast": {
+            "way": forecast.way,
+            "rate_now": round(forecast.now, 3),
+            "slope": round(forecast.slope, 5),
+            "margin": round(forecast.margin, 3),
+            "period_seconds": round(forecast.wave.period, 1) if forecast.way == "wave" and forecast.wave else None,
+            "losses": {way: round(loss, 3) for way, loss in losses.items()},
+        },
+        "missing": {name: why.value for name, why in seen.missing.items()},
+        "wanted_share": share,
+    }
+    if seen.traffic is not None:
+        inputs["traffic"] = {name: value for name, value in asdict(seen.traffic).items() if value is not None}
+    horizon = max(plan.horizon for plan in plans.values())
+    predictions = {
+        "requests_per_second": forecast.with_margin(horizon),
+        "isl": demand.isl,
+        "osl": demand.osl,
+        "horizon_seconds": horizon,
+    }
+    if demand.hits is not None:
+        predictions["kv_hit_rate"] = demand.hits
+    for pool, plan in plans.items():
+        name = "estimated_ttft_ms" if pool is Pool.PREFILL else "estimated_itl_ms"
+        predictions[name] = plan.up.latency
+        predictions[f"{pool.value}_capacity_requests_per_second"] = plan.up.capacity
+        predictions[f"{pool.value}_share_within_target"] = plan.sizer.share(final[pool])
+    return Explanation(
+        load_reason=reason.value,
+        throughput_reason=reason.value,
+        message=_sentence(reason, forecast, plans, final, horizon),
+        inputs=inputs,
+        predictions=predictions,
+        alternatives=tuple(
+            option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], share)
+        ),
+    )
+
+
+def _options(pool: Pool, plan: PoolPlan, taken: int, wanted: float) -> list[dict[str, Any]]:
+    """One replica fewer and one more, and why it is neither."""
+    options = []
+    for replicas in (taken - 1, taken + 1):
+        if replicas < 0:
+            continue
+        share = plan.sizer.share(replicas)
+        if replicas > taken:
+            why = "the GPU budget or a step's limit" if plan.up.replicas > taken else "not needed"
+        elif share >= wanted:
+            why = "held: not long enough, or needed again before it could be back"
+        else:
+            why = "too many requests would miss the target"
+        options.append(
+            {"pool": pool.value, "replicas": replicas, "share_within_target": round(share, 4), "not_taken": why}
+        )
+    return options
+
+
+def _sentence(
+    reason: Reason, forecast: Forecast, plans: Mapping[Pool, PoolPlan], final: Mapping[Pool, int], horizon: float
+) -> str:
+    moves = ", ".join(
+        f"{pool.value} {plan.current} -> {final[pool]}"
+        if final[pool] != plan.current
+        else f"{pool.value} {plan.current}"
+        for pool, plan in plans.items()
+    )
+    load = f"{forecast.now:.1f} requests/s now, {forecast.with_margin(horizon):.1f} in {horizon:.0f} s ({forecast.way})"
+    text = f"{reason.value}: {moves}; {load}"
+    missed = [pool.value for pool, plan in plans.items() if not plan.up.reachable]
+    if missed:
+        text += f"; {' and '.join(missed)} cannot meet the target with any number of replicas, these bear the load"
+    return text

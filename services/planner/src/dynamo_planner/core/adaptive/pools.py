@@ -1,0 +1,87 @@
+"""What one pool needs for a load, and what of that is asked for: wanted replicas, held steady."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
+
+from dynamo_planner.core.adaptive.settings import Settings
+from dynamo_planner.core.adaptive.sizing import DecodeSizer, Fit, Load, PrefillSizer
+from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.observing import EngineCapabilities, Pool
+
+Sizer = PrefillSizer | DecodeSizer
+OVERHEAD_SHARE = 0.1
+"""Weight of the newest observation in the mean of what comes between a computed prompt and its first token."""
+
+
+class Sizing:
+    """Sizers of a configuration's pools."""
+
+    def __init__(self, config: PlannerConfig, engine: EngineEstimator, settings: Settings) -> None:
+        self._config, self._engine, self._settings = config, engine, settings
+        self.after: float | None = None
+        """ms from a computed prompt to the first token (transfer of the KV cache, first iteration), as learnt"""
+
+    def ready(self, pool: Pool) -> bool:
+        """Whether enough is known of its engines."""
+        if pool is Pool.PREFILL:
+            return self._engine.prefill.ready
+        return self._engine.decode.ready and (self._config.mode is not Mode.AGG or self._engine.prefill.ready)
+
+    def sizer(self, pool: Pool, load: Load, able: EngineCapabilities) -> Sizer:
+        """Of one pool, for a load."""
+        config = self._config
+        if pool is Pool.PREFILL:
+            after = self.after if self.after is not None else config.itl_ms
+            return PrefillSizer(self._engine, load, config.ttft_ms, able, after)
+        ttft = config.ttft_ms if config.mode is Mode.AGG else None
+        return DecodeSizer(self._engine, load, config.itl_ms, able, ttft=ttft)
+
+    def learn_after(self, ttft: float, load: Load, able: EngineCapabilities, ready: int) -> None:
+        """Learn from a mean TTFT (ms) of a pool of `ready` replicas that is not busy, where hardly anybody waits."""
+        sizer = PrefillSizer(self._engine, load, self._config.ttft_ms, able, 0.0)
+        busy = load.rate * sizer.each / 1000 / max(ready, 1)
+        if busy > 0.5:
+            return
+        # Mean waiting time of M/D/1 for the little that is waited.
+        seen = ttft - sizer.service * (1 + busy / (2 * (1 - busy)))
+        seen = min(max(seen, 0.0), self._config.ttft_ms)
+        self.after = seen if self.after is None else self.after + OVERHEAD_SHARE * (seen - self.after)
+
+
+@dataclass(slots=True)
+class Steady:
+    """Remembers what was wanted, so that a pool shrinks only to what was enough all the while."""
+
+    wanted: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def enough(self, now: float, replicas: int, seconds: float) -> int:
+        """The most that was wanted within the last seconds, this time included."""
+        self.wanted.append((now, replicas))
+        while self.wanted and self.wanted[0][0] < now - seconds:
+            self.wanted.popleft()
+        return max(count for _, count in self.wanted)
+
+    def forget(self) -> None:
+        """What was wanted no longer counts: nobody comes any more."""
+        self.wanted.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPlan:
+    """What one pool shall have, and the figures behind it."""
+
+    current: int
+    """replicas that are asked for already, those that start or wait for room included"""
+    replicas: int
+    up: Fit
+    """for the highest load between the time that a new replica is there and a little after"""
+    keep: Fit
+    """for the highest load until a replica that went could be back"""
+    horizon: float
+    reason: str
+    sizer: Sizer
+    """for the load at the horizon"""
