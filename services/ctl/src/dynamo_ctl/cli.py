@@ -15,6 +15,7 @@ import typer
 from dynamo_ctl.commands.convert import convert
 from dynamo_ctl.commands.crds import crds
 from dynamo_ctl.commands.demo import demo
+from dynamo_ctl.commands.dgdr import dgdr
 from dynamo_ctl.commands.events import events
 from dynamo_ctl.commands.get import get
 from dynamo_ctl.commands.render import render
@@ -49,6 +50,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
+app.add_typer(dgdr, name="dgdr", help="What profiling found for a request: draw it, deploy it.")
 
 
 def _version(wanted: bool) -> None:

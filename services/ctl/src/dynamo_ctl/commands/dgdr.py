@@ -1,0 +1,68 @@
+"""`dynamoctl dgdr`: what profiling found for a request, drawn and taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Context, Kubeconfig
+
+dgdr = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="DynamoGraphDeploymentRequest.", show_default=False)]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace; else that of the context.", show_default=False),
+]
+
+
+@dgdr.command(short_help="The Pareto front of a request, with figures.")
+def plot(
+    name: Name,
+    *,
+    namespace: Namespace = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", show_default=False),
+    ] = None,
+    width: Annotated[int, typer.Option(min=40, max=200, help="Characters of the drawing.")] = 78,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Draw what profiling found: tokens a second of a GPU over those of a request, and each graph's figures.
+
+    Points have numbers, which `dynamoctl dgdr apply NAME --point N` takes; the selected one is marked with a star.
+    """
+    from dynamo_ctl import interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
+
+    settings.quiet()
+    where = looking.cluster(kubeconfig, context)
+    interrupts.run(requests.plot(where, name, namespace, typer.echo, file=file, width=width))
+
+
+@dgdr.command(short_help="Deploy one of the graphs that were found.")
+def apply(
+    name: Name,
+    *,
+    namespace: Namespace = None,
+    point: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of the point; else the selected one.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Let the cluster check it, and print the graph instead.")
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Create the graph of a point, or change the one that was made for the request into it.
+
+    A graph of the same name that was not made for this request is left alone.
+    """
+    from dynamo_ctl import interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
+
+    settings.quiet()
+    where = looking.cluster(kubeconfig, context)
+    interrupts.run(requests.apply(where, name, namespace, point, typer.echo, dry_run=dry_run))

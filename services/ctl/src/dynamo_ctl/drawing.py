@@ -1,0 +1,159 @@
+"""A Pareto front as characters, as a picture, and as a page. Pure but for `save`, which writes the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.printing import columns
+
+KubeObject = dict[str, Any]
+_X, _Y = "tokensPerSecondPerUser", "tokensPerSecondPerGPU"
+_X_TITLE, _Y_TITLE = "tokens/s of a request", "tokens/s of a GPU"
+_HEIGHT = 16
+_HEADER = ("", "BACKEND", "SERVING", "GPUS", "TTFT", "ITL", "TOKENS/S/GPU", "TOKENS/S/USER", "REQ/S", "KEEPS SLA")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What is drawn: a title, and points with config, figures and whether they are selected."""
+
+    title: str
+    points: list[KubeObject]
+
+
+def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObject) -> list[KubeObject]:
+    """Points in the order of their numbers; the selected one is put first where the front does not have it."""
+    points = [
+        {"config": each["config"], "figures": each.get("figures") or {}, "selected": each["config"] == selected}
+        for each in pareto
+    ]
+    if not any(point["selected"] for point in points):
+        points.insert(0, {"config": selected, "figures": figures, "selected": True})
+    return points
+
+
+def terminal(drawn: Drawn, width: int) -> list[str]:
+    """The drawing and a table of the points."""
+    lines = [drawn.title, ""]
+    known = [(number, point) for number, point in enumerate(drawn.points, 1) if _xy(point) is not None]
+    if known:
+        lines += [*_canvas(known, width), ""]
+    else:
+        lines += ["no figures are known: the configuration is chosen by memory alone, or was measured elsewhere", ""]
+    rows = [_row(number, point) for number, point in enumerate(drawn.points, 1)]
+    return [*lines, *columns(_HEADER, rows)]
+
+
+def save(drawn: Drawn, file: Path) -> None:
+    """Draw into a .png or .html file. CtlError where the ending is another, or nothing is known to draw."""
+    draw = {".png": _png, ".html": _html}.get(file.suffix.lower())
+    if draw is None:
+        raise CtlError(f"--file {file}: .png or .html is needed", ExitCode.USAGE)
+    if not any(_xy(point) for point in drawn.points):
+        raise CtlError("no figures are known, so there is nothing to draw")
+    draw(drawn, file)
+
+
+def _xy(point: KubeObject) -> tuple[float, float] | None:
+    x, y = point["figures"].get(_X), point["figures"].get(_Y)
+    return None if x is None or y is None else (float(x), float(y))
+
+
+def _mark(number: int, point: KubeObject) -> str:
+    return "*" if point["selected"] else "0123456789abcdefghijklmnopqrstuvwxyz"[number % 36]
+
+
+def _canvas(points: list[tuple[int, KubeObject]], width: int) -> list[str]:
+    places = [(number, point, *(_xy(point) or (0.0, 0.0))) for number, point in points]
+    most_x = max(x for _, _, x, _ in places) or 1.0
+    most_y = max(y for _, _, _, y in places) or 1.0
+    margin = len(f"{most_y:.0f}") + 1
+    wide = width - margin - 2
+    rows = [[" "] * wide for _ in range(_HEIGHT)]
+    # The selected point is drawn last, so that nothing hides it.
+    for number, point, x, y in sorted(places, key=lambda place: bool(place[1]["selected"])):
+        row = _HEIGHT - 1 - round(y / most_y * (_HEIGHT - 1))
+        rows[row][round(x / most_x * (wide - 1))] = _mark(number, point)
+    labels = {0: f"{most_y:.0f}", _HEIGHT // 2: f"{most_y / 2:.0f}", _HEIGHT - 1: "0"}
+    lines = [f"{'':{margin}} {_Y_TITLE}"]
+    lines += [f"{labels.get(at, ''):>{margin}} |{''.join(row).rstrip()}" for at, row in enumerate(rows)]
+    right = f"{most_x:.0f} {_X_TITLE}"
+    return [*lines, f"{'':{margin}} +{'-' * wide}", f"{'':{margin}}  0{right:>{wide - 1}}"]
+
+
+def _row(number: int, point: KubeObject) -> tuple[str, ...]:
+    figures = point["figures"]
+
+    def figure(name: str, digits: int = 1) -> str:
+        value = figures.get(name)
+        return "-" if value is None else f"{value:.{digits}f}"
+
+    return (
+        f"{number}{'*' if point['selected'] else ''}",
+        figures.get("backend") or "-",
+        figures.get("serving") or "-",
+        str(figures.get("gpus") or "-"),
+        figure("ttft"),
+        figure("itl", 2),
+        figure(_Y),
+        figure(_X),
+        figure("requestsPerSecond", 2),
+        {True: "yes", False: "no"}.get(figures.get("meetsSLA"), "-"),
+    )
+
+
+def _png(drawn: Drawn, file: Path) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 - a second of imports
+
+    mpl.use("agg")
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    axes = figure.add_subplot()
+    for number, point in enumerate(drawn.points, 1):
+        place = _xy(point)
+        if place is None:
+            continue
+        marker = "*" if point["selected"] else "o" if point["figures"].get("serving") == "disagg" else "s"
+        faint = 1.0 if point["figures"].get("meetsSLA") is not False else 0.4
+        axes.scatter(*place, marker=marker, s=200 if point["selected"] else 50, alpha=faint, color="C0")
+        axes.annotate(str(number), place, textcoords="offset points", xytext=(6, 4))
+    axes.set(title=drawn.title, xlabel=_X_TITLE, ylabel=_Y_TITLE, ylim=(0, None))
+    axes.set_xlim(left=0)
+    axes.grid(visible=True, alpha=0.3)
+    axes.text(0.99, 0.98, "star: selected; round: disagg; square: agg; faint: misses the times", transform=axes.transAxes,
+              ha="right", va="top", fontsize=8)  # fmt: skip
+    figure.savefig(file, dpi=120)
+
+
+def _html(drawn: Drawn, file: Path) -> None:
+    import plotly.graph_objects as go  # noqa: PLC0415 - a second of imports
+
+    figure = go.Figure()
+    for number, point in enumerate(drawn.points, 1):
+        place = _xy(point)
+        if place is None:
+            continue
+        figures = point["figures"]
+        symbol = "star" if point["selected"] else "circle" if figures.get("serving") == "disagg" else "square"
+        said = "<br>".join(f"{title}: {cell}" for title, cell in zip(_HEADER[1:], _row(number, point)[1:], strict=True))
+        figure.add_scatter(
+            x=[place[0]],
+            y=[place[1]],
+            mode="markers+text",
+            text=[str(number)],
+            textposition="top right",
+            marker={"symbol": symbol, "size": 16 if point["selected"] else 10},
+            opacity=0.4 if figures.get("meetsSLA") is False else 1.0,
+            hovertext=[said],
+            hoverinfo="text",
+            showlegend=False,
+        )
+    figure.update_layout(title=drawn.title, xaxis_title=_X_TITLE, yaxis_title=_Y_TITLE, template="plotly_white")
+    figure.update_xaxes(rangemode="tozero")
+    figure.update_yaxes(rangemode="tozero")
+    # The page holds all that it needs: it is looked at where there is no network, too.
+    figure.write_html(file, include_plotlyjs=True)

@@ -1,0 +1,84 @@
+"""dynamoctl dgdr: fronts as characters, pictures and pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.drawing import Drawn, points_of, save, terminal
+from dynamo_ctl.errors import CtlError
+
+
+def figures(user: float, gpu: float, **more: Any) -> dict[str, Any]:
+    return {
+        "backend": "vllm",
+        "serving": "disagg",
+        "gpus": 16,
+        "meetsSLA": True,
+        "ttft": 429.5,
+        "itl": 1000 / user,
+        "tokensPerSecondPerUser": user,
+        "tokensPerSecondPerGPU": gpu,
+        "requestsPerSecond": 11.2,
+        **more,
+    }
+
+
+def drawn() -> Drawn:
+    pareto = [
+        {"config": {"name": "a"}, "figures": figures(63, 698)},
+        {"config": {"name": "b"}, "figures": figures(126, 300, serving="agg")},
+        {"config": {"name": "c"}, "figures": figures(30, 900, meetsSLA=False)},
+    ]
+    return Drawn("Qwen/Qwen3-32B on 16 x h200_sxm", points_of(pareto, {"name": "a"}, {}))
+
+
+def test_the_drawing_has_every_point_where_it_belongs():
+    lines = terminal(drawn(), 78)
+    canvas = [line.partition("|")[2] for line in lines if "|" in line]
+    found = {mark: (row, line.index(mark)) for mark in "*23" for row, line in enumerate(canvas) if mark in line}
+    assert found["3"][0] == 0
+    assert found["3"][0] < found["*"][0] < found["2"][0]
+    assert found["3"][1] < found["*"][1] < found["2"][1]
+    assert max(map(len, lines[: len(canvas) + 4])) <= 78
+
+
+def test_the_table_has_the_figures():
+    table = "\n".join(terminal(drawn(), 78))
+    assert "1*   vllm" in table
+    assert "429.5" in table
+    assert "698.0" in table
+    assert [line.split()[-1] for line in table.splitlines()[-3:]] == ["yes", "yes", "no"]
+
+
+def test_a_selected_graph_that_is_not_of_the_front_is_its_first():
+    points = points_of([{"config": {"name": "b"}, "figures": figures(1, 1)}], {"name": "a"}, figures(2, 2))
+    assert [(point["config"]["name"], point["selected"]) for point in points] == [("a", True), ("b", False)]
+
+
+def test_without_figures_there_is_a_table_still():
+    only = Drawn("m", points_of([], {"name": "a"}, {"backend": "vllm", "gpus": 4}))
+    lines = terminal(only, 78)
+    assert "no figures are known" in lines[2]
+    assert lines[-1].split()[:2] == ["1*", "vllm"]
+
+
+@pytest.mark.parametrize(("name", "begins"), [("front.png", b"\x89PNG"), ("front.html", b"<!doctype html>")])
+def test_files(tmp_path: Path, name: str, begins: bytes):
+    save(drawn(), tmp_path / name)
+    content = (tmp_path / name).read_bytes()
+    assert content.startswith(begins)
+    if name.endswith("html"):
+        assert b"tokens/s of a request" in content
+        assert b'src="http' not in content
+
+
+def test_other_endings_are_refused(tmp_path: Path):
+    with pytest.raises(CtlError, match=r"\.png or \.html"):
+        save(drawn(), tmp_path / "front.pdf")
+
+
+def test_nothing_to_draw_is_said(tmp_path: Path):
+    with pytest.raises(CtlError, match="nothing to draw"):
+        save(Drawn("m", points_of([], {"name": "a"}, {})), tmp_path / "front.png")
