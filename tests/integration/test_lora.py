@@ -219,6 +219,22 @@ class TestLoading:
         await until_ready(kube, second, 1, 1)
         assert [worker.loras for worker in lora.workers.values()] == [{NAME: later["uri"]}]
 
+    async def test_two_models_may_swap_their_names(self, kube: KubeClient, namespace: str, lora: Farm):
+        one, two = ObjectKey(namespace, "one"), ObjectKey(namespace, "two")
+        await workers(kube, namespace, 1)
+        for key, uri in ((one, "s3://b/1"), (two, "s3://b/2")):
+            await kube.create(DYNAMO_MODELS, model(namespace, key.name, modelName=key.name, source={"uri": uri}))
+            await until_ready(kube, key, 1, 1)
+        await kube.merge_patch(DYNAMO_MODELS, one, {"spec": {"modelName": "two"}})
+        await until_status(kube, one, lambda now: condition(now)["reason"] == "NameTaken", "the name is taken")
+        await kube.merge_patch(DYNAMO_MODELS, two, {"spec": {"modelName": "one"}})
+        await until(
+            "they are swapped",
+            lambda: next(iter(lora.workers.values())).loras == {"one": "s3://b/2", "two": "s3://b/1"},
+        )
+        await until_ready(kube, one, 1, 1)
+        await until_ready(kube, two, 1, 1)
+
 
 @pytest.mark.usefixtures("running")
 class TestTrouble:

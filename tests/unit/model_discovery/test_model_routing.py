@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_model_discovery.routing import index, tasks_for
+from dynamo_model_discovery.models.workers import find_workers, matters
+from dynamo_model_discovery.routing import index, kept, tasks_for
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import ObjectCache
@@ -79,3 +80,20 @@ def test_its_own_status_wakes_nobody(cache: ObjectCache):
 
 def test_other_resources_wake_nobody(cache: ObjectCache):
     assert woken(cache, SERVICES, None, labelled()) == set()
+
+
+def test_what_is_kept_of_a_pod_says_the_same_of_workers():
+    status = {
+        "phase": "Running",
+        "podIP": "10.0.0.1",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"name": "main", "restartCount": 2}],
+        "qosClass": "Guaranteed",
+    }
+    spec = {"containers": [{"name": "main", "env": [{"name": "A", "value": "b"}]}], "volumes": []}
+    pod = labelled(status=status, spec=spec)
+    assert matters(kept(pod)) == matters(pod)
+    assert find_workers([kept(pod)], [], port=9090) == find_workers([pod], [], port=9090)
+    assert kept(kept(pod)) == kept(pod)
+    assert "env" not in str(kept(pod))

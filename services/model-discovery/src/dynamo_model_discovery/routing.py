@@ -16,6 +16,20 @@ KubeObject = dict[str, Any]
 
 BASE_MODEL_INDEX = "base-model"
 
+_METADATA = frozenset(
+    {
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "labels",
+        "ownerReferences",
+    }
+)
+_STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuses"})
+
 
 class Concern(enum.StrEnum):
     """What is looked at."""
@@ -34,10 +48,19 @@ class Task(NamedTuple):
 
 
 def index(cache: ObjectCache) -> None:
-    """Make models, pods and slices findable by namespace and base model."""
+    """Make models, pods and slices findable by namespace and base model, and keep little of pods."""
+    cache.keep_only(PODS, kept)
     cache.add_index(PODS, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(DYNAMO_MODELS, BASE_MODEL_INDEX, served_by)
+
+
+def kept(pod: KubeObject) -> KubeObject:
+    """A pod without what nobody here reads: there are many, and most of one is what its node has to know."""
+    metadata = {field: value for field, value in pod["metadata"].items() if field in _METADATA}
+    status = {field: value for field, value in pod.get("status", {}).items() if field in _STATUS}
+    containers = [{"name": each["name"]} for each in pod.get("spec", {}).get("containers") or ()]
+    return {**pod, "metadata": metadata, "spec": {"containers": containers}, "status": status}
 
 
 def served_by(model: KubeObject) -> tuple[str, ...]:

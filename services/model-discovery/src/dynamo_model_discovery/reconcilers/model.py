@@ -55,6 +55,8 @@ FINALIZER = f"{GROUP}/finalizer"
 """The reference's (operator behaviour, section 6): models that it has seen are deleted as ours are."""
 
 
+NAME_TAKEN = "NameTaken"
+
 #: An unloading that takes no longer than this is not worth a status. Seconds.
 QUIET = 1.0
 
@@ -90,8 +92,11 @@ class ModelReconciler:
             adapter = adapter_of(spec)
             self._check_name(model, adapter.name)
         except InvalidAdapter as invalid:
+            verdict = Verdict(False, invalid.reason, str(invalid))
+            if invalid.reason == NAME_TAKEN and record_of(model) is not None:
+                return await self._clear(model, found, verdict)
             self.keeper.prune(model["metadata"]["uid"], found.workers)
-            return await self._say(model, found, Verdict(False, invalid.reason, str(invalid)), ())
+            return await self._say(model, found, verdict, ())
         remembered = await self._remember(model, advanced(record_of(model), adapter))
         if remembered is None:
             return Result()
@@ -121,6 +126,18 @@ class ModelReconciler:
                 return Result()
             model = remembered[0]
         return await self._say(model, found, adapter_verdict(found, base, loaded, failures), loaded)
+
+    async def _clear(self, model: KubeObject, found: Found, verdict: Verdict) -> Result:
+        """Let go what was loaded under another name, so that two models that swap names do not wait for each other."""
+        names = self._to_unload(model)
+        standings = self.keeper.want(key_of(model), model["metadata"]["uid"], found.workers, None, names)
+        if all(standing.settled for standing in standings.values()):
+            self.keeper.drop(model["metadata"]["uid"])
+            patched = await self._patch(model, {"annotations": {LOADED_ADAPTER: None}})
+            if patched is None:
+                return Result()
+            model = patched
+        return await self._say(model, found, verdict, ())
 
     async def _delete(self, model: KubeObject, found: Found) -> Result:
         """Have the adapter on no worker, and let the object go; after a while in any case."""
@@ -168,21 +185,18 @@ class ModelReconciler:
         for other in self._others(model):
             spec, record = other.get("spec", {}), record_of(other)
             leaving = "deletionTimestamp" in other["metadata"]
-            if leaving:
-                # What it loaded is unloaded first.
-                holds = (
-                    FINALIZER in other["metadata"].get("finalizers", ()) and record is not None and record.name == name
-                )
-            else:
-                holds = is_lora(spec) and spec.get("modelName") == name and _rank(other, name) < _rank(model, name)
-            if holds:
-                whose = f"DynamoModel {other['metadata']['name']!r}"
+            whose = f"DynamoModel {other['metadata']['name']!r}"
+            wants = is_lora(spec) and spec.get("modelName") == name and not leaving
+            if wants and _rank(other, name) < _rank(model, name):
                 message = (
-                    f"{whose}, which has loaded {name!r}, is being deleted: this one is loaded after that"
-                    if leaving
-                    else f"spec.modelName: {name!r} is loaded for {whose} already; choose another name, or delete that one"
+                    f"spec.modelName: {name!r} is loaded for {whose} already; choose another name, or delete that one"
                 )
-                raise InvalidAdapter("NameTaken", message)
+                raise InvalidAdapter(NAME_TAKEN, message)
+            # What it loaded is unloaded first. One that is deleted holds nothing once its finalizer is gone.
+            holds = record is not None and name in record.names
+            if not wants and holds and (not leaving or FINALIZER in other["metadata"].get("finalizers", ())):
+                message = f"{name!r} was loaded for {whose} and is being unloaded: this one is loaded after that"
+                raise InvalidAdapter(NAME_TAKEN, message)
 
     def _others(self, model: KubeObject) -> list[KubeObject]:
         """All other models of the same base in the namespace."""
