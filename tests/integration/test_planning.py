@@ -1,0 +1,77 @@
+"""Planning from end to end: Prometheus, planner, scaler, adapters, pods, on a real API server with controllers and nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dynamo_ctl.localcluster import ProgramUnavailableError
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+
+from .platform import eventually
+from .wave import GRAPH, riding
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="session")
+async def prometheus_program(programs: Programs) -> Path:
+    try:
+        return await programs.obtain("prometheus")
+    except ProgramUnavailableError as error:
+        pytest.skip(f"Prometheus is not to be had here: {error}")
+
+
+QUICK = {
+    "policy": "reference",
+    "load_predictor": "constant",
+    "throughput_adjustment_interval_seconds": 5,
+}
+
+
+async def test_a_graph_follows_a_wave_and_holds_while_nobody_tells_of_traffic(  # noqa: PLR0917 - fixtures
+    control_plane, nats_server, kube, namespace, prometheus_program, tmp_path
+):
+    async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **QUICK) as ride:
+        wave, frontend = ride
+
+        async def planned() -> bool:
+            return (await wave.planning()).get("status") == "True"
+
+        await eventually(planned, "planning has all that it needs", 40)
+        frontend.rate = lambda _: 22.0
+
+        async def grown() -> bool:
+            now = await wave.replicas()
+            return now["Prefill"] >= 3 and now["Decode"] >= 4
+
+        await eventually(grown, "replicas follow the traffic", 60)
+        await wave.prometheus.stop()
+
+        async def told() -> bool:
+            entry = await wave.planning()
+            return (entry["status"], entry["reason"]) == ("False", "InputMissing") and "traffic" in entry["message"]
+
+        await eventually(told, "the condition says what is missing", 30)
+        before = await wave.replicas()
+        seen = await wave.watched(12)
+        assert all(each["Prefill"] == before["Prefill"] and each["Decode"] == before["Decode"] for each in seen)
+        await wave.prometheus.start()
+        frontend.rate = lambda _: 1.0
+
+        async def shrunk() -> bool:
+            now = await wave.replicas()
+            return now["Prefill"] == now["Decode"] == 1
+
+        await eventually(shrunk, "replicas follow the traffic down again", 90)
+        await kube.merge_patch(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            ObjectKey(namespace, GRAPH),
+            {"metadata": {"annotations": {"nvidia.com/planner-config": None}}},
+        )
+
+        async def silent() -> bool:
+            return await wave.planning() == {}
+
+        await eventually(silent, "what is planned no more says nothing of it")
