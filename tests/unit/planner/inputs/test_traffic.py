@@ -7,7 +7,7 @@ import math
 import pytest
 from dynamo_planner.core.observing import Missing, Traffic
 from dynamo_planner.inputs import Unavailable
-from dynamo_planner.inputs.prometheus import PrometheusError, Sample, TrafficReader
+from dynamo_planner.inputs.prometheus import PrometheusError, Sample, Track, TrafficReader
 from dynamo_planner.inputs.prometheus.queries import Queries
 from dynamo_shared.api.contracts.planner import MetricsSource
 
@@ -27,7 +27,11 @@ class Scripted:
         self.answers = answers if answers is not None else {}
         self.asked = []
 
-    async def query(self, promql):
+    async def scrapes(self, selector, *, at):
+        assert at == NOW
+        return await self.query(selector)
+
+    async def query(self, promql, *, at=None):
         self.asked.append(promql)
         answer = self.answers.get(kind(promql), [])
         if isinstance(answer, Exception):
@@ -36,9 +40,9 @@ class Scripted:
 
 
 def kind(promql):
+    if "increase" not in promql and "count by" not in promql:
+        return "scraped" if promql.endswith("s]") else "there"
     for name, words in {
-        "earliest": ("min_over_time",),
-        "newest": ("timestamp(",),
         "labelled": ("count by",),
         "isl": ("input_sequence_tokens",),
         "osl": ("output_sequence_tokens",),
@@ -58,11 +62,14 @@ def series(*values, **labels):
     return [Sample({**OURS, **labels, "pod": str(index)}, NOW, value) for index, value in enumerate(values)]
 
 
+def scraped(*tracks):
+    return [Track(OURS, tuple(NOW + at for at in track)) for track in tracks]
+
+
 def healthy(**changes):
     return {
         "started": series(90.0, 30.0),
-        "newest": series(NOW - 5, NOW - 3),
-        "earliest": series(NOW - 178, NOW - 170),
+        "scraped": scraped(range(-178, 1, 15)),
         "isl": series(1000.0, 2000.0),
         "osl": series(100.0, 200.0),
         "ttft": series(0.25, 0.75),
@@ -175,29 +182,43 @@ class TestMissing:
         assert "nvidia.com/dynamo-namespace" in outcome.message
 
     async def test_the_model_has_another_name(self):
-        outcome = await read(healthy(), model="llama")
+        outcome = await read(healthy(there=series(9.0)), model="llama")
         assert why(outcome) is Missing.NO_SERIES
         assert "model_name" in outcome.message
 
     async def test_one_scrape_is_too_few(self):
-        assert why(await read({"newest": series(NOW - 1)})) is Missing.TOO_YOUNG
+        assert why(await read({"there": series(3.0)})) is Missing.TOO_YOUNG
 
-    @pytest.mark.parametrize("newest", [[], series(NOW - 91)])
-    async def test_values_that_stopped(self, newest):
-        outcome = await read(healthy(newest=newest))
+    async def test_values_that_stopped(self):
+        outcome = await read(healthy(scraped=scraped(range(-178, -91, 15))))
         assert why(outcome) is Missing.STALE
         assert "not scraped any more" in outcome.message
 
     async def test_one_frontend_that_left_does_not_make_the_rest_stale(self):
-        assert isinstance(await read(healthy(newest=series(NOW - 300, NOW - 4))), Traffic)
+        answers = healthy(scraped=scraped(range(-178, -100, 15), range(-178, 1, 15)))
+        assert isinstance(await read(answers), Traffic)
 
-    async def test_half_an_interval_is_needed(self):
-        assert why(await read(healthy(earliest=series(NOW - 80)))) is Missing.TOO_YOUNG
+    @pytest.mark.parametrize("times", [range(-60, 1, 15), range(-178, -100, 15), []])
+    async def test_half_an_interval_is_needed(self, times):
+        answers = healthy(scraped=scraped(times))
+        assert why(await read(answers, stale_after=200.0)) is Missing.TOO_YOUNG
 
-    async def test_more_than_half_stands_for_all_of_it(self):
-        traffic = await read(healthy(earliest=series(NOW - 120)))
+    @pytest.mark.parametrize(
+        "times",
+        [pytest.param(range(-120, 1, 15), id="began anew"), pytest.param(range(-180, -59, 15), id="away until now")],
+    )
+    async def test_more_than_half_stands_for_all_of_it(self, times):
+        traffic = await read(healthy(scraped=scraped(times)))
         assert isinstance(traffic, Traffic)
-        assert traffic.requests == pytest.approx(120 * 180 / 120)
+        assert traffic.requests == pytest.approx(120 * 180 / 127.5)
+
+    @pytest.mark.parametrize("every", [1, 5, 15, 30, 60])
+    @pytest.mark.parametrize("phase", [0, 0.3, 0.9])
+    async def test_all_of_it_stands_for_itself_however_seldom_it_is_scraped(self, every, phase):
+        times = [at + phase * every for at in range(-180, 1, every) if at + phase * every <= 0]
+        traffic = await read(healthy(scraped=scraped(times)))
+        assert isinstance(traffic, Traffic)
+        assert traffic.requests == pytest.approx(120)
 
     @pytest.mark.parametrize("value", [math.nan, math.inf])
     async def test_counts_that_are_no_numbers(self, value):

@@ -1,6 +1,6 @@
 """Traffic of a graph, from Prometheus (planner notes, section a.3)."""
 
-from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, Sample
+from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, Sample, Track
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions, prometheus_options
 from dynamo_planner.inputs.prometheus.traffic import TrafficReader
 
@@ -9,6 +9,7 @@ __all__ = [
     "PrometheusError",
     "PrometheusOptions",
     "Sample",
+    "Track",
     "TrafficReader",
     "prometheus_options",
 ]

@@ -40,10 +40,18 @@ class Sample(NamedTuple):
     value: float
 
 
+class Track(NamedTuple):
+    """When one series was scraped: the times of its samples within a range, oldest first, seconds since 1970."""
+
+    labels: Mapping[str, str]
+    times: tuple[float, ...]
+
+
 @dataclass(slots=True)
 class _Series:
     metric: dict[str, str]
-    value: tuple[float, str]
+    value: tuple[float, str] | None = None
+    values: list[tuple[float, str]] | None = None
 
 
 @dataclass(slots=True)
@@ -84,26 +92,44 @@ class PrometheusClient:
         """Its address, without secrets."""
         return self._options.url
 
-    async def query(self, promql: str) -> list[Sample]:
-        """The values of an instant query now; empty where there is no series. PrometheusError where it cannot be asked."""
+    async def query(self, promql: str, *, at: float | None = None) -> list[Sample]:
+        """The values of an instant query; empty where there is no series. PrometheusError where it cannot be asked.
+
+        `at`: seconds since 1970, by Prometheus's clock; None is now.
+        """
+        return [_sample(each, self.url) for each in await self._ask(promql, at, "vector")]
+
+    async def scrapes(self, selector: str, *, at: float) -> list[Track]:
+        """When the series of a range selector, `name{...}[180s]`, were scraped. PrometheusError as `query`."""
+        return [
+            Track(each.metric, tuple(time for time, _ in each.values or ()))
+            for each in await self._ask(selector, at, "matrix")
+        ]
+
+    async def _ask(self, promql: str, at: float | None, kind: str) -> list[_Series]:
         try:
             async with asyncio.timeout(self._options.timeout):
-                body = await self._get(promql)
+                body = await self._get(promql, at)
         except TimeoutError as error:
             raise PrometheusError(f"{self.url} did not answer within {self._options.timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             # Certificates may have been renewed meanwhile: the next query reads the authorities anew.
             self._tls = None
             raise PrometheusError(f"{self.url} cannot be asked: {_plain(error)}") from error
-        return _samples(body, self.url)
+        return _series(body, kind, self.url)
 
-    async def _get(self, promql: str) -> bytes:
+    async def _get(self, promql: str, at: float | None) -> bytes:
         headers = await self._identity()
         if self._tls is None:
             self._tls = await asyncio.to_thread(_tls, self._options)
         async with self._session.get(
             f"{self.url}/api/v1/query",
-            params={**self._options.extra_params, "query": promql, "timeout": f"{self._options.timeout:g}s"},
+            params={
+                **self._options.extra_params,
+                "query": promql,
+                "timeout": f"{self._options.timeout:g}s",
+                **({} if at is None else {"time": f"{at:.3f}"}),
+            },
             headers=headers,
             ssl=self._tls,
             # A redirection could carry the token to another host.
@@ -144,17 +170,24 @@ async def _limited(answer: aiohttp.ClientResponse, limit: int, url: str) -> byte
     return b"".join(parts)
 
 
-def _samples(body: bytes, url: str) -> list[Sample]:
+def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     try:
         answer = _decode(body)
     except msgspec.DecodeError as error:
         raise PrometheusError(f"{url} sends what Prometheus does not send: {error}") from error
     if answer.status != "success" or answer.data is None:
         raise PrometheusError(f"{url} answers {answer.errorType or answer.status}: {answer.error[:200]}")
-    if answer.data.resultType != "vector":
-        raise PrometheusError(f"{url} sends a {answer.data.resultType[:20]}, a vector is wanted")
+    if answer.data.resultType != kind:
+        raise PrometheusError(f"{url} sends a {answer.data.resultType[:20]}, a {kind} is wanted")
+    return answer.data.result
+
+
+def _sample(series: _Series, url: str) -> Sample:
+    if series.value is None:
+        raise PrometheusError(f"{url} sends a series without a value")
+    at, value = series.value
     try:
-        return [Sample(each.metric, each.value[0], float(each.value[1])) for each in answer.data.result]
+        return Sample(series.metric, at, float(value))
     except ValueError as error:
         raise PrometheusError(f"{url} sends a value that is no number", Missing.NOT_A_NUMBER) from error
 

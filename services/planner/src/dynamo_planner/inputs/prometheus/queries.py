@@ -41,18 +41,13 @@ class Queries:
         """Requests that came within the window, a value for each series."""
         return f"increase({self._of(counter)}[{self._span}])"
 
-    def newest(self, counter: str) -> str:
-        """When each series was last scraped, seconds since 1970; series that ended have no value."""
-        return f"timestamp({self._of(counter)})"
+    def scraped(self, counter: str) -> str:
+        """The samples themselves: when they were scraped tells what `increase` made of them."""
+        return f"{self._of(counter)}[{self._span}]"
 
-    def earliest(self, counter: str) -> str:
-        """When each series was first scraped within the window, to one of its twelfths."""
-        return f"min_over_time(timestamp({self._of(counter)})[{self._span}:{self.step}s])"
-
-    @property
-    def step(self) -> int:
-        """Seconds."""
-        return max(1, round(self.window / 12))
+    def there(self, counter: str) -> str:
+        """The counters of all models as they stand: for when none of them grew."""
+        return self._of(counter)
 
     def labelled(self, counter: str) -> str:
         """How many series each Dynamo namespace has, whichever it is: told of when ours has none."""

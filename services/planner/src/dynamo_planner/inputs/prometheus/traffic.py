@@ -9,19 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observing import Missing, Traffic
 from dynamo_planner.inputs.outcome import Unavailable
-from dynamo_planner.inputs.prometheus.client import PrometheusError, Sample
+from dynamo_planner.inputs.prometheus.client import PrometheusError, Sample, Track
+from dynamo_planner.inputs.prometheus.coverage import covered
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 
 STALE_AFTER = 90.0
 """Seconds since the newest scrape of any series; scrapes are a minute apart at most where somebody plans by them."""
 LEAST_COVERED = 0.5
 """Share of the window that must have been scraped; less says too little of the rest."""
+
+
+Labelled = TypeVar("Labelled", Sample, Track)
 
 
 class Asked(Protocol):
@@ -31,8 +35,11 @@ class Asked(Protocol):
     def url(self) -> str:
         """Its address, without secrets."""
 
-    async def query(self, promql: str) -> list[Sample]:
+    async def query(self, promql: str, *, at: float | None = None) -> list[Sample]:
         """The values of an instant query; PrometheusError where it cannot be asked."""
+
+    async def scrapes(self, selector: str, *, at: float) -> list[Track]:
+        """When the series of a range selector were scraped; PrometheusError as `query`."""
 
 
 class TrafficReader:
@@ -65,18 +72,20 @@ class TrafficReader:
             return Unavailable(why=error.why, message=str(error))
 
     async def _traffic(self, queries: Queries, counter: str, counts: Sequence[Sample]) -> Traffic | Unavailable:
-        asked = {"newest": queries.newest(counter), "earliest": queries.earliest(counter)}
-        asked |= {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
-        if queries.kv_hit_rate is not None:
-            asked["hits"] = queries.kv_hit_rate
-        told = await self._all(asked)
+        # All else is asked for the same moment: what ended meanwhile would not fit.
+        at = counts[0].at
         requests = sum(each.value for each in counts)
         if not isfinite(requests):
             return Unavailable(
                 why=Missing.NOT_A_NUMBER, message=f"{counter} grew by {requests} within {queries.window:g} s"
             )
-        if trouble := self._not_believed(queries, counter, told["newest"], told["earliest"]):
+        tracks = self._ours(await self._client.scrapes(queries.scraped(counter), at=at))
+        if trouble := self._not_believed(queries, counter, tracks, at):
             return trouble
+        asked = {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
+        if queries.kv_hit_rate is not None:
+            asked["hits"] = queries.kv_hit_rate
+        told = await self._all(asked, at)
         means = {signal: _mean(told[signal]) for signal in (*LENGTHS, *TIMES)}
         for signal in LENGTHS:
             if (mean := means[signal]) is not None:
@@ -87,9 +96,10 @@ class TrafficReader:
                 why=Missing.NOT_A_NUMBER if any(told[signal] for signal in lacking) else Missing.NO_SERIES,
                 message=f"{requests:g} requests came and {' and '.join(lacking)} of none of them is known yet",
             )
+        seen = covered((each.times for each in tracks), at, queries.window)
         return Traffic(
             duration=queries.window,
-            requests=requests * _stretch(queries, told["earliest"]),
+            requests=requests * queries.window / seen,
             isl=self._lengths.get("isl", 0.0),
             osl=self._lengths.get("osl", 0.0),
             kv_hit_rate=_mean(told.get("hits", ())),
@@ -97,35 +107,33 @@ class TrafficReader:
             itl=_milliseconds(means["itl"]),
         )
 
-    def _not_believed(
-        self, queries: Queries, counter: str, newest: Sequence[Sample], earliest: Sequence[Sample]
-    ) -> Unavailable | None:
-        age = min((each.at - each.value for each in newest), default=None)
-        if age is None or age > self._stale_after:
-            since = "" if age is None else f" since {age:.0f} s"
+    def _not_believed(self, queries: Queries, counter: str, tracks: Sequence[Track], at: float) -> Unavailable | None:
+        age = min((at - each.times[-1] for each in tracks if each.times), default=queries.window)
+        if age > self._stale_after:
             return Unavailable(
                 why=Missing.STALE,
-                message=f"{counter} of {queries.told_namespace} is not scraped any more{since}; is the pod of its "
+                message=f"{counter} of {queries.told_namespace} is not scraped any more since {age:.0f} s; is the pod of its "
                 f"{self._source.value} up, and a target of {self._client.url}?",
             )
-        covered = _covered(queries, earliest)
-        if covered < LEAST_COVERED * queries.window:
+        seen = covered((each.times for each in tracks), at, queries.window)
+        if seen < LEAST_COVERED * queries.window:
             return Unavailable(
                 why=Missing.TOO_YOUNG,
-                message=f"{counter} of {queries.told_namespace} is known for {covered:.0f} s of {queries.window:g} s only",
+                message=f"{counter} of {queries.told_namespace} is known for {seen:.0f} s of {queries.window:g} s only",
             )
         return None
 
     async def _nothing(self, queries: Queries) -> Unavailable:
         """Why no series says how many requests came."""
         where = f"{self._client.url} has no {queries.counters[0]}"
-        first = next(iter(queries.counters))
-        if self._ours(await self._client.query(queries.newest(first))):
+        there = [each for name in queries.counters for each in await self._client.query(queries.there(name))]
+        if self._ours(there):
             return Unavailable(
                 why=Missing.TOO_YOUNG,
-                message=f"{first} of {queries.told_namespace} was scraped once within {queries.window:g} s, twice are needed",
+                message=f"{queries.counters[0]} of {queries.told_namespace} was scraped once within {queries.window:g} s, "
+                "twice are needed",
             )
-        if await self._client.query(queries.newest(first)):
+        if there:
             return Unavailable(
                 why=Missing.NO_SERIES,
                 message=f"{where} of model {self._model_name}; model_name must be as the frontend serves it",
@@ -142,9 +150,10 @@ class TrafficReader:
             message=f"{where} of {NAMESPACE} {queries.told_namespace}; no request has come yet, or it is not scraped",
         )
 
-    async def _all(self, asked: dict[str, str]) -> dict[str, list[Sample]]:
+    async def _all(self, asked: dict[str, str], at: float) -> dict[str, list[Sample]]:
         """All answers; the first error is raised when every query has ended."""
-        answers = await asyncio.gather(*map(self._client.query, asked.values()), return_exceptions=True)
+        queries = (self._client.query(promql, at=at) for promql in asked.values())
+        answers = await asyncio.gather(*queries, return_exceptions=True)
         told: dict[str, list[Sample]] = {}
         for name, answer in zip(asked, answers, strict=True):
             if isinstance(answer, BaseException):
@@ -152,7 +161,7 @@ class TrafficReader:
             told[name] = self._ours(answer)
         return told
 
-    def _ours(self, samples: Iterable[Sample]) -> list[Sample]:
+    def _ours(self, samples: Iterable[Labelled]) -> list[Labelled]:
         # Sums and the router's series have no model; what has one must be of ours.
         return [
             each
@@ -169,14 +178,3 @@ def _mean(samples: Sequence[Sample]) -> float | None:
 
 def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1000
-
-
-def _covered(queries: Queries, earliest: Sequence[Sample]) -> float:
-    return min(queries.window, max((each.at - each.value for each in earliest), default=0.0))
-
-
-def _stretch(queries: Queries, earliest: Sequence[Sample]) -> float:
-    """What the requests of the part that was scraped are multiplied by to be those of the window."""
-    covered = _covered(queries, earliest)
-    # Two steps: the first scrape is known to one of them, and `increase` itself extrapolates by up to one scrape.
-    return queries.window / covered if 0 < covered < queries.window - 2 * queries.step else 1.0

@@ -1,0 +1,364 @@
+"""Inputs of SLA planning from the real things: a Prometheus, a NATS, and the Dynamo runtime itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from aiohttp import web
+from dynamo_ctl.localcluster import ProgramUnavailableError
+from dynamo_ctl.localcluster.ports import LOOPBACK
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.prometheus import PrometheusServer, ScrapeJob
+from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
+from dynamo_planner.inputs import Unavailable
+from dynamo_planner.inputs.forward_passes import subject
+from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusOptions, TrafficReader
+from dynamo_planner.inputs.runtime_feed import RuntimeFeed, runtime_nats_options, watch_engines
+from dynamo_shared.api.contracts.planner import MetricsSource, Mode
+from dynamo_shared.bus.nats import NatsListener
+from dynamo_shared.bus.protocol import Health
+from dynamo_shared.runtime.settings.planner import RuntimeNats
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from tests.dynamo_runtime.environment import RuntimeEnvironment, RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.models import tiny_model
+from tests.dynamo_runtime.processes import Runtime, etcd_planes
+from tests.unit.planner.inputs.test_engine_messages import message
+
+from .platform import eventually
+
+pytestmark = pytest.mark.timeout(600)
+NAMESPACE = "team-a-graph"
+WINDOW = 8.0
+EVERY = 0.05
+#: Requests a second of the exporter below.
+RATE = 1 / EVERY
+Read = Callable[[], Awaitable[Traffic | Unavailable]]
+
+
+class Exporter:
+    """A frontend's metrics, without the frontend: requests of 1000 tokens in and 150 out, a steady rate of them."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self._started = Counter("dynamo_frontend_requests_started", "-", ["model"], registry=registry)
+        self._histograms = {
+            name: Histogram(f"dynamo_frontend_{name}", "-", ["model"], registry=registry)
+            for name in (
+                "input_sequence_tokens",
+                "output_sequence_tokens",
+                "time_to_first_token_seconds",
+                "inter_token_latency_seconds",
+            )
+        }
+        self.busy = True
+        self.port = 0
+        self._runner: web.AppRunner | None = None
+
+    async def serve(self) -> None:
+        app = web.Application()
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, LOOPBACK, self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def die(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def work(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            # A busy machine makes it late, not slow: what was due meanwhile comes at once.
+            while due <= loop.time():
+                due += EVERY
+                if self.busy:
+                    self._one()
+            await asyncio.sleep(EVERY)
+
+    def _one(self) -> None:
+        self._started.labels("Tiny").inc()
+        for name, value in zip(self._histograms, (1000, 150, 0.25, 0.0625), strict=True):
+            self._histograms[name].labels("Tiny").observe(value)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self.registry))
+
+
+@pytest.fixture
+async def exporter() -> AsyncIterator[Exporter]:
+    made = Exporter()
+    await made.serve()
+    work = asyncio.create_task(made.work())
+    yield made
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    await made.die()
+
+
+@pytest.fixture(scope="session")
+async def prometheus_program(programs: Programs) -> Path:
+    try:
+        return await programs.obtain("prometheus")
+    except ProgramUnavailableError as error:
+        pytest.skip(f"Prometheus is not to be had here: {error}")
+
+
+@asynccontextmanager
+async def reading(server: PrometheusServer, namespace: str = NAMESPACE, model: str = "tiny") -> AsyncIterator[Read]:
+    async with PrometheusClient.open(PrometheusOptions(url=server.url, timeout=5)) as client:
+        reader = TrafficReader(client, source=MetricsSource.FRONTEND, namespace=namespace, model=model, stale_after=5.0)
+
+        async def read() -> Traffic | Unavailable:
+            return await reader.read(WINDOW)
+
+        yield read
+
+
+def prometheus(program: Path, folder: Path, exporter: Exporter, **labels: str) -> PrometheusServer:
+    job = ScrapeJob("frontend", [f"{LOOPBACK}:{exporter.port}"], labels)
+    return PrometheusServer(program, folder / "prometheus", [job], interval=0.5)
+
+
+async def until(read: Read, right: Callable[[Any], bool], what: str, within: float = 40.0) -> list[Any]:
+    """The first reading that is right, and all before it; none of them may take an outage for falling demand."""
+    seen: list[Any] = []
+
+    async def look() -> bool:
+        seen.append(await read())
+        return right(seen[-1])
+
+    await eventually(look, what, within)
+    return seen
+
+
+def is_traffic(told: object) -> bool:
+    return isinstance(told, Traffic)
+
+
+def is_missing(*why: Missing) -> Callable[[object], bool]:
+    return lambda told: isinstance(told, Unavailable) and told.why in why
+
+
+def is_true(told: object) -> bool:
+    """Whether a reading is not known, or what really came."""
+    return not isinstance(told, Traffic) or told.requests == pytest.approx(RATE * WINDOW, rel=0.25)
+
+
+async def test_traffic_is_told_or_said_to_be_missing_while_prometheus_comes_goes_and_forgets(
+    prometheus_program: Path, exporter: Exporter, tmp_path: Path
+):
+    server = prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE)
+    async with reading(server) as read:
+        assert is_missing(Missing.UNREACHABLE)(await read())
+        async with server:
+            first = await until(read, is_traffic, "traffic is read")
+            assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(told) for told in first[:-1])
+            whole = await until(read, lambda told: is_traffic(told) and is_true(told), "all of it")
+            assert whole[-1].isl == pytest.approx(1000)
+            assert whole[-1].osl == pytest.approx(150)
+            assert whole[-1].ttft == pytest.approx(250)
+            assert whole[-1].itl == pytest.approx(62.5)
+            await server.kill()
+            assert is_missing(Missing.UNREACHABLE)(await read())
+            await asyncio.sleep(WINDOW / 2)
+            await server.start()
+            again = await until(read, is_traffic, "traffic after a restart")
+            again += [await read() for _ in range(10)]
+            assert [told for told in again if not is_true(told)] == []
+            await server.wipe()
+            assert is_missing(Missing.UNREACHABLE)(await read())
+            await server.start()
+            anew = await until(read, is_traffic, "traffic after Prometheus forgot everything")
+            assert any(is_missing(Missing.NO_SERIES, Missing.TOO_YOUNG)(told) for told in anew)
+            assert [told for told in anew if not is_true(told)] == []
+
+
+async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(
+    prometheus_program: Path, exporter: Exporter, tmp_path: Path
+):
+    async with (
+        prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE) as server,
+        reading(server) as read,
+    ):
+        await until(read, is_traffic, "traffic is read")
+        exporter.busy = False
+        silent = await until(read, lambda told: is_traffic(told) and told.requests == 0, "nobody asks for anything")
+        assert (silent[-1].isl, silent[-1].osl) == (pytest.approx(1000), pytest.approx(150))
+        assert silent[-1].ttft is None
+        exporter.busy = True
+        await until(read, lambda told: is_traffic(told) and is_true(told), "requests come again")
+        await exporter.die()
+        gone = await until(read, is_missing(Missing.STALE), "the frontend is not scraped any more")
+        # Between its last scrape and the failed one nobody can know; what is told then is not less than half.
+        assert all(not is_traffic(told) or told.requests > RATE * WINDOW / 2 for told in gone), gone
+        await until(read, is_missing(Missing.NO_SERIES, Missing.STALE), "and it is forgotten")
+
+
+async def test_labels_that_are_missing_are_called_by_their_name(
+    prometheus_program: Path, exporter: Exporter, tmp_path: Path
+):
+    async with prometheus(prometheus_program, tmp_path, exporter) as server, reading(server) as read:
+        told = (await until(read, is_missing(Missing.NO_LABEL), "the label is missing"))[-1]
+        assert "nvidia.com/dynamo-namespace" in told.message
+
+
+async def test_other_graphs_and_other_models_are_not_ours(prometheus_program: Path, exporter: Exporter, tmp_path: Path):
+    async with prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE) as server:
+        async with reading(server) as ours:
+            await until(ours, is_traffic, "traffic is read")
+        async with reading(server, namespace="team-b-graph") as theirs:
+            assert is_missing(Missing.NO_SERIES)(await theirs())
+        async with reading(server, model="other") as other:
+            told = await other()
+            assert isinstance(told, Unavailable)
+            assert told.why is Missing.NO_SERIES
+            assert "model_name" in told.message
+
+
+@asynccontextmanager
+async def listening(
+    server: NatsServer, namespace: str = NAMESPACE, mode: Mode = Mode.DISAGG
+) -> AsyncIterator[RuntimeFeed]:
+    options = runtime_nats_options(RuntimeNats(servers=(server.url,)), "")
+    assert options is not None
+    loop = asyncio.get_running_loop()
+    async with NatsListener(options) as listener, watch_engines(listener, [namespace], mode, loop.time) as feed:
+        yield feed
+
+
+async def tell(server: NatsServer, *workers: str) -> None:
+    client = await nats.connect(server.url)
+    for worker in workers:
+        told_on = subject(NAMESPACE).replace("*", "backend", 1).replace("*", "generate", 1)
+        await client.publish(told_on, message(worker))
+        await client.publish(told_on.replace("team-a", "team-b"), message("theirs"))
+    await client.close()
+
+
+async def test_engines_are_heard_again_after_nats_was_away_and_told_nothing(nats_server: NatsServer):
+    async def heard(*workers: str) -> bool:
+        await tell(nats_server, *workers)
+        told = feed.read()
+        return not isinstance(told, Unavailable) and {each.worker_id for each in told} == set(workers)
+
+    async with listening(nats_server) as feed:
+        assert is_missing(Missing.UNREACHABLE, Missing.NO_FORWARD_PASSES)(feed.read())
+        await eventually(lambda: heard("a", "b"), "two engines are heard")
+        await nats_server.kill()
+        feed.passes._newest.clear()
+
+        async def away() -> bool:
+            return feed._listener.health is not Health.CONNECTED
+
+        await eventually(away, "the loss is noticed")
+        assert is_missing(Missing.UNREACHABLE)(feed.read())
+        await nats_server.start()
+        await eventually(lambda: heard("a", "c"), "engines are heard over the next connection")
+        _, body = await LocalHttp(nats_server.monitoring_port).request("GET", "/connz")
+        ours = [each for each in json.loads(body)["connections"] if each.get("name") == "dynamo-planner"]
+        assert len(ours) == 1
+        assert ours[0]["in_msgs"] == 0
+        assert ours[0]["out_msgs"] > 0
+
+
+async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsServer):
+    options = runtime_nats_options(RuntimeNats(), f" {nats_server.url} , nats://127.0.0.1:1")
+    assert options is not None
+    heard: list[str] = []
+    async with NatsListener(options) as listener:
+        left = await listener.listen(subject(NAMESPACE), lambda told_on, payload: heard.append("left"))
+        kept = await listener.listen(subject(NAMESPACE), lambda told_on, payload: heard.append("kept"))
+
+        async def both() -> bool:
+            await tell(nats_server, "a")
+            return {"left", "kept"} <= set(heard)
+
+        await eventually(both, "both are heard")
+        await left.close()
+        heard.clear()
+
+        async def one() -> bool:
+            await tell(nats_server, "a")
+            return "kept" in heard
+
+        await eventually(one, "the other one is still heard")
+        assert "left" not in heard
+        await kept.close()
+
+
+@pytest.fixture(scope="module")
+async def environment() -> RuntimeEnvironment:
+    try:
+        return await obtain()
+    except RuntimeUnavailableError as error:
+        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
+
+
+@pytest.fixture(scope="module")
+async def tiny(environment: RuntimeEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await tiny_model(environment, tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def runtime(
+    environment: RuntimeEnvironment, tiny: Path, etcd_server: EtcdServer, nats_server: NatsServer, tmp_path: Path
+) -> Runtime:
+    planes = etcd_planes(etcd_server.url, nats_server.url)
+    return Runtime(environment, tiny, planes, tmp_path, namespace="shop")
+
+
+async def test_the_real_runtime_is_understood(
+    runtime: Runtime, nats_server: NatsServer, prometheus_program: Path, tmp_path: Path
+):
+    """A frontend and two mockers: what their engines do over NATS, and the frontend's traffic through Prometheus."""
+    frontend = runtime.frontend()
+    workers = [runtime.mocker("prefill", "prefill"), runtime.mocker("decode", "decode")]
+    port = frontend.http.port
+    job = ScrapeJob("frontend", [f"{LOOPBACK}:{port}"], {"dynamo_namespace": "shop"})
+    server = PrometheusServer(prometheus_program, tmp_path / "prometheus", [job], interval=0.5)
+    try:
+        for process in (frontend.process, *workers):
+            await process.start()
+        async with server, listening(nats_server, "shop") as feed, reading(server, "shop") as read:
+
+            async def asked() -> bool:
+                status, _ = await frontend.chat("tiny", max_tokens=16)
+                return status == 200
+
+            await eventually(asked, "the frontend answers", 60)
+            busy: list[ForwardPass] = []
+
+            async def engines() -> bool:
+                await asked()
+                told = feed.read()
+                if not isinstance(told, Unavailable):
+                    busy.extend(each for each in told if each.wall_time > 0)
+                return not isinstance(told, Unavailable) and {each.pool for each in told} == set(Pool)
+
+            await eventually(engines, "both pools tell what they do", 60)
+
+            async def traffic() -> bool:
+                await engines()
+                told = await read()
+                return isinstance(told, Traffic) and told.requests > 0 and told.isl > 0 and told.osl > 0
+
+            await eventually(traffic, "the frontend's traffic is read", 60)
+            assert not feed.passes.ignored
+            assert feed.passes.received > 0
+            assert any(each.scheduled.num_decode_requests or each.scheduled.num_prefill_requests for each in busy)
+    finally:
+        for process in (*workers, frontend.process):
+            await process.stop()
