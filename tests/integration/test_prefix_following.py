@@ -1,0 +1,186 @@
+"""Following a prefix of an etcd that is not ours: pages, changes, compaction, outages, and a server that forgot all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.servers import EtcdServer
+from dynamo_shared.leases.channel import EtcdOptions
+from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.follow import LARGEST_VALUE, PrefixFollower
+from etcd3 import etcdrpc
+
+from .platform import eventually
+
+
+class Reader:
+    """A follower, and what folding all that it told gives."""
+
+    def __init__(self, server: EtcdServer, **options: Any) -> None:
+        self.told: dict[str, bytes] = {}
+        self.calls = 0
+        self.follower = PrefixFollower(EtcdOptions(endpoints=(server.url,), timeout=1.0), "v1/", self._take, **options)
+
+    def _take(self, changes: Mapping[str, bytes | None]) -> None:
+        self.calls += 1
+        for key, value in changes.items():
+            if value is None:
+                self.told.pop(key, None)
+            else:
+                self.told[key] = value
+
+    async def until(self, look: Callable[[], Any], what: str) -> None:
+        async def ask() -> Any:
+            return look()
+
+        await eventually(ask, what, 20.0)
+
+    async def until_has(self, content: dict[str, bytes]) -> None:
+        await self.until(
+            lambda: self.told == content and dict(self.follower.content) == content, f"{len(content)} keys"
+        )
+
+
+@asynccontextmanager
+async def following(server: EtcdServer, **options: Any) -> AsyncIterator[Reader]:
+    reader = Reader(server, **options)
+    running = asyncio.create_task(reader.follower.run())
+    try:
+        yield reader
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.fixture
+async def writer(etcd_server: EtcdServer) -> AsyncIterator[EtcdClient]:
+    async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
+        yield client
+
+
+async def delete(writer: EtcdClient, key: str) -> None:
+    kept = await writer.get(key)
+    assert kept is not None
+    await writer.delete_held(key, created=kept.created, lease=kept.lease)
+
+
+async def test_pages_then_changes(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+    content = {f"v1/instances/{number:04}": str(number).encode() for number in range(100)}
+    for key, value in content.items():
+        await writer.put(key, value)
+    await writer.put("v2/other", b"x")
+    async with following(etcd_server, page=7) as reader:
+        assert not reader.follower.complete
+        await reader.until_has(content)
+        assert reader.follower.complete
+        await writer.put("v1/new", b"1")
+        await writer.put("v1/instances/0001", b"other")
+        await delete(writer, "v1/instances/0002")
+        changed = content | {"v1/new": b"1", "v1/instances/0001": b"other"}
+        del changed["v1/instances/0002"]
+        await reader.until_has(changed)
+
+
+async def test_a_key_goes_with_its_lease(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+    grant = await writer.grant(60)
+    await writer.put("v1/a", b"1", lease=grant.lease)
+    async with following(etcd_server) as reader:
+        await reader.until_has({"v1/a": b"1"})
+        await writer.revoke(grant.lease)
+        await reader.until_has({})
+
+
+async def test_pages_that_do_not_fit_into_a_message_are_made_smaller(
+    etcd_server: EtcdServer, writer: EtcdClient
+) -> None:
+    large = b"x" * LARGEST_VALUE
+    content = {f"v1/{number:02}": large for number in range(40)}  # 10 MiB; a message holds 4
+    for key, value in content.items():
+        await writer.put(key, value)
+    await writer.put("v1/too-large", b"x" * (LARGEST_VALUE + 1))
+    async with following(etcd_server) as reader:
+        await reader.until_has(content | {"v1/too-large": b""})
+
+
+async def test_a_server_that_was_away_is_read_anew_and_nothing_is_forgotten_meanwhile(
+    etcd_server: EtcdServer, writer: EtcdClient
+) -> None:
+    await writer.put("v1/a", b"1")
+    await writer.put("v1/b", b"1")
+    async with following(etcd_server) as reader:
+        await reader.until_has({"v1/a": b"1", "v1/b": b"1"})
+        await etcd_server.kill()
+        await reader.until(lambda: reader.follower.trouble, "the trouble is told")
+        assert reader.follower.complete
+        assert reader.told == {"v1/a": b"1", "v1/b": b"1"}
+        await etcd_server.start()
+        await reader.until(lambda: not reader.follower.trouble, "it is back")
+        await writer.put("v1/a", b"2")
+        await reader.until_has({"v1/a": b"2", "v1/b": b"1"})
+
+
+async def test_a_server_that_forgot_everything(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+    """Its revisions are lower than those that were read; a watch from there would be silent for long."""
+    for number in range(50):
+        await writer.put("v1/a", str(number).encode())
+    async with following(etcd_server) as reader:
+        await reader.until_has({"v1/a": b"49"})
+        await etcd_server.wipe()
+        await etcd_server.start()
+        await reader.until_has({})
+        await writer.put("v1/b", b"1")
+        await reader.until_has({"v1/b": b"1"})
+
+
+async def test_compaction_between_reading_and_watching(
+    etcd_server: EtcdServer, writer: EtcdClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch is made from a revision that is gone: all is read again."""
+    await writer.put("v1/a", b"1")
+    read, readings = PrefixFollower._read, []
+
+    async def late(follower: PrefixFollower, channel: Any) -> Any:
+        result = await read(follower, channel)
+        readings.append(result[0])
+        if len(readings) == 1:
+            for number in range(20):
+                await writer.put("v1/a", str(number).encode())
+            await delete(writer, "v1/a")
+            await writer.put("v1/b", b"1")
+            revision = (await writer.read("v1/")).revision
+            request = etcdrpc.CompactionRequest(revision=revision, physical=True)
+            await channel.call(etcdrpc.KVStub, "Compact", request)
+        return result
+
+    monkeypatch.setattr(PrefixFollower, "_read", late)
+    async with following(etcd_server) as reader:
+        await reader.until_has({"v1/b": b"1"})
+        assert len(readings) == 2
+        assert not reader.follower.trouble
+
+
+async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+    async with following(etcd_server, reread_every=0.1) as reader:
+        await reader.until(lambda: reader.follower.complete, "read")
+        for number in range(20):
+            await writer.put(f"v1/{number}", b"1")
+            await asyncio.sleep(0.02)
+        await reader.until_has({f"v1/{number}": b"1" for number in range(20)})
+        told = reader.calls
+        await asyncio.sleep(0.5)
+        assert reader.calls == told, "reading the same again is no news"
+
+
+async def test_too_many_keys_are_a_trouble_and_not_taken_for_less(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+    for number in range(5):
+        await writer.put(f"v1/{number}", b"1")
+    async with following(etcd_server, most_keys=5) as reader:
+        await reader.until(lambda: len(reader.told) == 5, "five keys")
+        await writer.put("v1/more", b"1")
+        await reader.until(lambda: "more than 5 keys" in reader.follower.trouble, "the trouble is told")
+        await delete(writer, "v1/more")
+        await reader.until_has({f"v1/{number}": b"1" for number in range(5)})
