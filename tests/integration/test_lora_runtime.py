@@ -1,0 +1,92 @@
+"""Adapters on a worker of the real Dynamo runtime: its routes, its escaping, its statuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dynamo_ctl.localcluster import free_port
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.process import ManagedProcess
+from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.answers import LoraError
+from dynamo_model_discovery.lora.api import HttpWorkerApi
+from dynamo_model_discovery.lora.settling import settle
+from dynamo_model_discovery.lora.standing import Standing
+from dynamo_model_discovery.models.workers import Worker
+from dynamo_shared.api.resources import ObjectKey
+
+from tests.dynamo_runtime.environment import RuntimeEnvironment, RuntimeUnavailableError, obtain
+
+SCRIPT = Path(__file__).parents[1] / "dynamo_runtime" / "lora_worker.py"
+NAMES = ("support", "org/support", "a b%2Fc", "100%", "ünï", "a?b#c", "..a", "a/../b")
+
+
+@pytest.fixture(scope="module")
+async def runtime() -> RuntimeEnvironment:
+    try:
+        return await obtain()
+    except RuntimeUnavailableError as error:
+        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[HttpWorkerApi]:
+    async with HttpWorkerApi(timeout=15, concurrency=4) as client:
+        yield client
+
+
+async def start(runtime: RuntimeEnvironment, logs: Path, *, enabled: bool) -> tuple[ManagedProcess, str]:
+    port = free_port()
+    http = LocalHttp(port)
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(logs),
+        "DYN_SYSTEM_HOST": "127.0.0.1",
+        "DYN_SYSTEM_PORT": str(port),
+        "DYN_TCP_RPC_HOST": "127.0.0.1",
+        **({"DYN_LORA_ENABLED": "true"} if enabled else {}),
+    }
+
+    async def ready() -> bool:
+        status, _ = await http.request("GET", "/v1/loras")
+        return status == (200 if enabled else 404)
+
+    command = [str(runtime.python), str(SCRIPT)]
+    process = ManagedProcess("lora", command, logs / "lora.log", ready, ready_within=60.0, environ=environ)
+    await process.start()
+    return process, f"http://127.0.0.1:{port}"
+
+
+async def test_adapters_come_and_go(runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
+    process, url = await start(runtime, tmp_path, enabled=True)
+    try:
+        standings = [
+            Standing(ObjectKey("prod", "m"), Worker("pod", "uid", url), Adapter(name, "s3://bucket/a"))
+            for name in NAMES
+        ]
+        for standing in standings:
+            await settle(api, standing, lambda: 0.0)
+            assert standing.loaded
+        listing = await api.listing(url)
+        assert (listing.names, listing.path) == (frozenset(NAMES), "/v1/loras")
+        for standing in standings:
+            standing.wish(standing.worker, None, ())
+            await settle(api, standing, lambda: 0.0)
+            assert standing.settled
+        assert (await api.listing(url)).names == frozenset()
+        assert not await api.unload(url, "/v1/loras", "support")
+        with pytest.raises(LoraError, match="HTTP 500: LoRA not found at s3://missing/a"):
+            await api.load(url, "/v1/loras", Adapter("a", "s3://missing/a"))
+    finally:
+        await process.stop()
+
+
+async def test_a_worker_without_lora_says_so(runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
+    process, url = await start(runtime, tmp_path, enabled=False)
+    try:
+        with pytest.raises(LoraError, match="is DYN_LORA_ENABLED=true set on it"):
+            await api.listing(url)
+    finally:
+        await process.stop()
