@@ -42,6 +42,8 @@ class MemoryKube:
         self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
         self.writes: list[str] = []
         self.breaks = 0
+        #: Whether the rest of the platform acts on changes.
+        self.acts = True
         self.before_write: Callable[[], None] = lambda: None
         self._version = 100
 
@@ -57,6 +59,8 @@ class MemoryKube:
             # As the API server stores it.
             metadata.pop("annotations", None)
         stored = {**copy.deepcopy(obj), "metadata": metadata}
+        if "status" in stored and self.acts:
+            stored["status"]["observedGeneration"] = generation
         self.objects[resource.id, key_of(obj)] = stored
         return copy.deepcopy(stored)
 

@@ -402,3 +402,19 @@ def test_adapters_are_known_by_their_graph() -> None:
         ),
     )
     assert {pool.key.component: pool.current for pool in desk.picture.pools(graph)} == {"Prefill": 2, "Decode": 7}
+
+
+async def test_a_change_that_nobody_acted_on_holds_and_another_number_does_not() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", adapters=False, Decode=1)
+    desk.kube.acts = False
+    await desk.scaling.carry_out(desk.ask("a", "one", Decode=2))
+    assert (await desk.scaling.carry_out(desk.ask("a", "two", Decode=3))).reason == "Applied"
+    desk.change("a", lambda graph: graph["spec"].update(backendFramework="vllm"))
+    held = await desk.scaling.carry_out(desk.ask("a", "three", Decode=4))
+    assert held.reason == "Held"
+    assert "RolloutInProgress: the graph was changed, and the platform has not acted on that yet" in held.message
+    desk.kube.acts = True
+    desk.note("a", told="now")
+    await desk.resuming.look()
+    assert desk.replicas("a")["Decode"] == 4

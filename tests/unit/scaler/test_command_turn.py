@@ -1,0 +1,129 @@
+"""Work that one replica does at a time begins, ends and moves with the key that it is owned by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from dynamo_scaler.commands.turn import Turn
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.leases.ownership import AllKeys, Drainer, Listener
+
+KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
+
+
+class Owned:
+    """Ownership that the test hands out."""
+
+    def __init__(self, owned: bool) -> None:
+        self.owned = owned
+        self.gain: list[Listener] = []
+        self.loss: list[Listener] = []
+        self.drain: list[Drainer] = []
+
+    def owns(self, key: ObjectKey) -> bool:
+        return self.owned and key == KEY
+
+    def on_gain(self, listener: Listener) -> None:
+        self.gain.append(listener)
+
+    def on_loss(self, listener: Listener) -> None:
+        self.loss.append(listener)
+
+    def before_release(self, drainer: Drainer) -> None:
+        self.drain.append(drainer)
+
+    def give(self) -> None:
+        self.owned = True
+        for each in self.gain:
+            each()
+
+    def lose(self) -> None:
+        self.owned = False
+        for each in self.loss:
+            each()
+
+    async def take_back(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        self.owned = self.owned and not concerns(KEY)
+        for each in self.drain:
+            await each(concerns)
+
+
+class Work:
+    """Work that says how often it began and ended."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = 0
+        self.began = asyncio.Event()
+        self.fails: Exception | None = None
+
+    async def run(self) -> None:
+        self.begun += 1
+        self.began.set()
+        try:
+            if self.fails is not None:
+                raise self.fails
+            await asyncio.Event().wait()
+        finally:
+            self.ended += 1
+
+    async def until_begun(self) -> None:
+        async with asyncio.timeout(10):
+            await self.began.wait()
+        self.began.clear()
+
+
+@asynccontextmanager
+async def turns(owned: Owned) -> AsyncIterator[Work]:
+    work = Work()
+    task = asyncio.create_task(Turn(owned, KEY, work.run).run())
+    try:
+        yield work
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert work.begun == work.ended
+
+
+async def test_it_begins_when_the_key_is_gained_and_ends_when_it_is_lost() -> None:
+    owned = Owned(False)
+    async with turns(owned) as work:
+        await asyncio.sleep(0)
+        assert work.begun == 0
+        owned.give()
+        await work.until_begun()
+        owned.lose()
+        owned.give()
+        await work.until_begun()
+        assert work.begun == 2
+
+
+async def test_before_the_key_is_given_away_the_work_has_ended() -> None:
+    owned = Owned(True)
+    async with turns(owned) as work:
+        await work.until_begun()
+        await owned.take_back(lambda key: key == OTHER)
+        assert work.ended == 0
+        await owned.take_back(lambda key: key == KEY)
+        assert work.ended == 1
+        owned.give()
+        await work.until_begun()
+
+
+async def test_a_single_replica_has_every_turn() -> None:
+    work = Work()
+    task = asyncio.create_task(Turn(AllKeys(), KEY, work.run).run())
+    await work.until_begun()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (work.begun, work.ended) == (1, 1)
+
+
+async def test_its_error_is_not_swallowed() -> None:
+    work = Work()
+    work.fails = RuntimeError("broken")
+    with pytest.raises(RuntimeError, match="broken"):
+        async with asyncio.timeout(10):
+            await Turn(AllKeys(), KEY, work.run).run()
