@@ -1,8 +1,8 @@
 """Namespaces of network, mounts, processes for a command: what it starts and mounts ends with it, however it ends.
 
 The kernel does the cleaning up: all processes of a process namespace end with its first one, and mounts, addresses and
-packet filters go with the last process of theirs. What the kernel does not know as ours (control groups, settings of the
-machine that a kubelet changes, the folder of the node's files) is put right here, by the process that stays outside.
+packet filters go with the last process of theirs. What the kernel does not know as ours, control groups and the folder of
+the node's files, is removed here, by the process that stays outside; should that be killed, by the next run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FOLDER_PREFIX = "dynamo-node-"
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 #: containerd's, for the containers of a kubelet that makes no groups of its own; one in each hierarchy.
 CONTAINERS_GROUP = "k8s.io"
-#: What a kubelet sets for the whole machine (protectKernelDefaults is false, as everywhere).
-KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
+#: Where containerd notes the containers that it has, below the node's folder; those that run at the end stay noted.
+TASKS = f"run/io.containerd.runtime.v2.task/{CONTAINERS_GROUP}/*"
 ENDS_WITHIN = 60.0
 """Seconds from Ctrl-C to the end of the tests' own cleaning up; then everything is killed."""
 
@@ -36,7 +36,7 @@ def run(command: Sequence[str], failed: Callable[[Path], None], folders: Path = 
     it is removed.
     """
     clear_leftovers(folders)
-    with _folder(folders) as folder, _kernel_settings():
+    with _folder(folders) as folder:
         inside = [sys.executable, "-m", "tests.e2e.inside", str(folder), *command]
         namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         process = subprocess.Popen(
@@ -74,24 +74,16 @@ def _folder(folders: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    for group in (CONTROL_GROUPS / CONTAINERS_GROUP, *CONTROL_GROUPS.glob(f"*/{CONTAINERS_GROUP}")):
-        # From the leaves up. One that still has processes, of another node's containers, cannot be removed and stays.
-        for place, _, _ in os.walk(group, topdown=False):
+    for container in folder.glob(TASKS):
+        for group in (CONTROL_GROUPS / CONTAINERS_GROUP, *CONTROL_GROUPS.glob(f"*/{CONTAINERS_GROUP}")):
+            # From the leaves up: what the container made for itself comes first.
+            for place, _, _ in os.walk(group / container.name, topdown=False):
+                with contextlib.suppress(OSError):
+                    Path(place).rmdir()
+            # Empty, unless another node's containers are in it.
             with contextlib.suppress(OSError):
-                Path(place).rmdir()
+                group.rmdir()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _kernel_settings() -> Iterator[None]:
-    places = [Path("/proc/sys", name) for name in KERNEL_SETTINGS]
-    before = {place: place.read_text() for place in places}
-    try:
-        yield
-    finally:
-        for place, value in before.items():
-            if place.read_text() != value:
-                place.write_text(value)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -63,7 +63,9 @@ async def kube(node: Node) -> AsyncIterator[KubeClient]:
 @pytest.fixture(scope="session")
 async def platform(node: Node, programs: Programs) -> AsyncIterator[Settings]:
     """Every service of the platform, as `dynamoctl run all` runs them, with webhooks."""
-    async with platform_on(node.kubeconfig, node.layout.folder / "platform" / NAMESPACE, NAMESPACE, programs) as settings:
+    async with platform_on(
+        node.kubeconfig, node.layout.folder / "platform" / NAMESPACE, NAMESPACE, programs
+    ) as settings:
         yield settings
 
 

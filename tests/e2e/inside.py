@@ -18,6 +18,8 @@ from .configuration import addresses
 
 #: Places that containerd, runc, the network plugins and the kubelet name themselves.
 OWN_PLACES = ("/run", "/var/log", "/var/lib/cni")
+#: What a kubelet sets for the whole machine; here it sets files that look so.
+KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 
 
 def main(command: list[str]) -> int:
@@ -40,6 +42,10 @@ def _prepare() -> None:
     for place in OWN_PLACES:
         Path(place).mkdir(parents=True, exist_ok=True)
         _do("mount", "-t", "tmpfs", "-o", "mode=755", "dynamo-node", place)
+    for name in KERNEL_SETTINGS:
+        setting, stand_in = Path("/proc/sys", name), Path("/run", name.replace("/", "."))
+        stand_in.write_text(setting.read_text())
+        _do("mount", "--bind", str(stand_in), str(setting))
     for each in addresses(ControlPlaneOptions().service_cidr):
         _do(*each)
 

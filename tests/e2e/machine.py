@@ -31,6 +31,8 @@ PACKAGES = (
     # `ptp` and `host-local` of the interface's version 0.4.0 stand in /usr/lib/cni.
     Package("containernetworking-plugins", "1.1"),
     Package("debootstrap", "1.0.100"),
+    # Ubuntu has it as a package of its own.
+    Package("debian-archive-keyring", "2021"),
     Package("iptables", "1.8"),
     Package("conntrack", "1.4"),
     Package("iproute2", "5.10"),
@@ -63,14 +65,14 @@ def install_packages() -> list[str]:
     """
     if shutil.which("apt-get") is None:
         raise UnsuitableMachineError(f"there is no apt-get to install packages with: {OTHERWISE}")
-    missing = [package.name for package in PACKAGES if not _suitable(package, installed_version(package.name))]
+    missing = [package.name for package in PACKAGES if not suitable(package, installed_version(package.name))]
     if missing:
         apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60"]
         _run([*apt, "update"])
         _run([*apt, "install", "--yes", "--no-install-recommends", *missing])
     for package in PACKAGES:
         version = installed_version(package.name)
-        if not _suitable(package, version):
+        if not suitable(package, version):
             wanted = f">= {package.at_least}" + (f", < {package.below}" if package.below else "")
             raise UnsuitableMachineError(
                 f"{package.name} {version or '(none)'} is installed, {wanted} is needed, and apt-get has no other: {OTHERWISE}"
@@ -88,7 +90,8 @@ def installed_version(package: str) -> str:
     return version if status == "installed" else ""
 
 
-def _suitable(package: Package, version: str) -> bool:
+def suitable(package: Package, version: str) -> bool:
+    """Whether this version of a package will do."""
     return (
         bool(version)
         and _is(version, "ge", package.at_least)
