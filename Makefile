@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models conformance deflake e2e-runtime clean
+.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models conformance deflake e2e-runtime e2e-planning clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -115,6 +115,9 @@ conformance: programs ## CASES=DIR of recorded cases: our objects against the re
 
 deflake: programs ## The restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done
+
+e2e-planning: programs ## A graph under a sine of traffic for ten minutes: Prometheus, planner, scaler, adapters, pods.
+	@$(BIN)/pytest -q tests/integration/wave_of_planning.py
 
 e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in namespaces of their own.
 	@$(BIN)/python -m tests.e2e $(ARGS)

@@ -353,6 +353,23 @@ CASES = [
         ),
     ),
     Case(
+        "alpha: a planner beside the planner service",
+        services(
+            {"a": service(componentType="planner")},
+            metadata=annotated(planner_config="planner-config"),
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/planner-config"]: component a is a planner of its own, and this asks the planner service: keep one of them',
+        ),
+    ),
+    Case(
+        "beta: a planner beside the planner service",
+        components(component("a", type="planner"), metadata=annotated(planner_config="planner-config")),
+        errors=(
+            'metadata.annotations["nvidia.com/planner-config"]: component a is a planner of its own, and this asks the planner service: keep one of them',
+        ),
+    ),
+    Case(
         "beta: annotations",
         components(
             component(

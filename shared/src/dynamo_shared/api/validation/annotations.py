@@ -15,6 +15,7 @@ from dynamo_shared.api.registry.annotations import (
     DEPLOYMENT_STRATEGY,
     KUBE_DISCOVERY_MODE,
     OPERATOR_ORIGIN_VERSION,
+    PLANNER_CONFIG,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
 from dynamo_shared.api.rules import Location, Violations
@@ -55,6 +56,18 @@ def component_annotations_have_known_values(component: Component, _facts: Facts)
     for values, at in component.annotations:
         if values:
             yield from _known_values(values, at)
+
+
+_TWO_PLANNERS = "component {name} is a planner of its own, and this asks the planner service: keep one of them"
+
+
+@ANNOTATIONS.rule(_TWO_PLANNERS)
+def a_graph_has_one_planner(graph: Graph, _facts: Facts) -> Violations:
+    """Two planners would undo each other's decisions: the planner service plans, or a component of the graph does."""
+    if annotation(graph.annotations, PLANNER_CONFIG):
+        for component in graph.components:
+            if component.type == "planner":
+                yield ("metadata", "annotations", PLANNER_CONFIG), _TWO_PLANNERS.format(name=component.name)
 
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
