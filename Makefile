@@ -26,7 +26,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 .PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models conformance deflake e2e-runtime e2e-planning clean
 
 help: ## Print this.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMP) ## Make .venv with the locked packages and ours; done again only when its inputs change.
 

@@ -27,7 +27,8 @@ def main(command: list[str]) -> int:
     _prepare()
     child = subprocess.Popen(command)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda which, _: child.send_signal(which))
+        # Not `child.send_signal`, which may collect the child that the loop below waits for.
+        signal.signal(number, lambda which, _: os.kill(child.pid, which))
     # The terminal tells the command itself.
     signal.signal(signal.SIGINT, lambda *_: None)
     while True:
