@@ -50,6 +50,20 @@ def file_planes(directory: Path) -> Planes:
     )
 
 
+def kubernetes_planes(kubeconfig: Path) -> Planes:
+    """Discovery in DynamoWorkerMetadata, events over ZMQ, requests over TCP. Each process needs a pod: see `as_pod`."""
+    return Planes(
+        ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq"),
+        {"KUBECONFIG": str(kubeconfig)},
+    )
+
+
+def as_pod(pod: Mapping[str, Any]) -> dict[str, str]:
+    """Variables by which a process takes itself for that pod's container."""
+    metadata = pod["metadata"]
+    return {"POD_NAME": metadata["name"], "POD_NAMESPACE": metadata["namespace"], "POD_UID": metadata["uid"]}
+
+
 @dataclass(frozen=True)
 class Runtime:
     """Makes the processes of one deployment; starting and stopping them is up to who asks."""
@@ -62,7 +76,9 @@ class Runtime:
     model_name: str = "tiny"
     extra_environ: Mapping[str, str] = field(default_factory=dict)
 
-    def mocker(self, name: str, mode: str = "agg", *extra: str) -> ManagedProcess:
+    def mocker(
+        self, name: str, mode: str = "agg", *extra: str, environ: Mapping[str, str] | None = None
+    ) -> ManagedProcess:
         """A worker process. `mode`: agg, prefill or decode; `extra`: further arguments of `dynamo.mocker`.
 
         It is ready when its endpoints are registered.
@@ -76,17 +92,19 @@ class Runtime:
         ]  # fmt: skip
         if mode == "prefill":
             command += ["--bootstrap-ports", str(free_port())]
-        environ = self._environ() | {
+        variables = {
+            **self._environ(),
             "DYN_SYSTEM_HOST": LOOPBACK,
             "DYN_SYSTEM_PORT": str(port),
             "DYN_SYSTEM_STARTING_HEALTH_STATUS": "ready",
+            **(environ or {}),
         }
 
         async def ready() -> bool:
             status, body = await http.request("GET", "/health")
             return status == 200 and _REGISTERED.search(body) is not None
 
-        return self._process(name, [*command, *extra], ready, environ)
+        return self._process(name, [*command, *extra], ready, variables)
 
     def frontend(self, name: str = "frontend", *, port: int = 0) -> Frontend:
         """A frontend process; it is ready when it answers, with or without workers."""

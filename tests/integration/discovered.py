@@ -1,0 +1,149 @@
+"""What tests of worker discovery share: events as they are heard, STATE as it is read, processes of the real runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import nats
+from dynamo_ctl.localcluster.process import ManagedProcess
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.bus import NatsBus, NatsOptions, ObjectCache, StateReader
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+
+from tests.dynamo_runtime.processes import Frontend, Runtime
+
+from .platform import eventually
+
+SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
+
+
+@dataclass
+class Heard:
+    """Events as a plain client gets them, and when."""
+
+    events: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)
+
+    def take(self, message: Any) -> None:
+        event = json.loads(message.data)
+        specific = SCHEMAS / f"{event['type'].removeprefix('com.nvidia.dynamo.')}.json"
+        jsonschema.validate(event["data"], json.loads(specific.read_text()))
+        self.events.append((time.monotonic(), event["type"].removeprefix("com.nvidia.dynamo."), event["data"]))
+
+    def of(self, type_: str) -> list[dict[str, Any]]:
+        return [data for _, each, data in self.events if each == f"{type_}.v1"]
+
+    @property
+    def workers(self) -> dict[str, dict[str, Any]]:
+        """Who is there by role, as events alone tell it. A card may be registered some time after its endpoint."""
+        there: dict[str, dict[str, Any]] = {}
+        for _, type_, data in self.events:
+            if type_ == "worker.left.v1":
+                del there[data["name"]]
+            elif type_.startswith("worker."):
+                there[data["name"]] = data
+        return {data["role"]: data for data in there.values()}
+
+    @property
+    def joins(self) -> list[str]:
+        """Events without those that tell of a changed worker: an endpoint more may come at any time."""
+        return [type_ for _, type_, _ in self.events if type_ != "worker.changed.v1"]
+
+    def first(self, type_: str, after: float) -> float:
+        return next(moment for moment, each, _ in self.events if each == f"{type_}.v1" and moment >= after)
+
+
+@asynccontextmanager
+async def listening(server: NatsServer) -> AsyncIterator[Heard]:
+    connection, heard = await nats.connect(server.url), Heard()
+
+    async def take(message: Any) -> None:
+        heard.take(message)
+
+    for kind in ("worker", "model"):
+        await connection.subscribe(f"dynamo.evt.v1.local.*.{kind}.>", cb=take)
+    await connection.flush()
+    try:
+        yield heard
+    finally:
+        await connection.close()
+
+
+@dataclass
+class Views:
+    """STATE as a late joiner reads it."""
+
+    cache: ObjectCache
+
+    @property
+    def workers(self) -> dict[str, WorkerData]:
+        return {worker.role: worker for worker in map(worker_of, self.cache.list(WORKERS))}
+
+    @property
+    def models(self) -> list[ServedModelData]:
+        return [model_of(obj) for obj in self.cache.list(MODELS)]
+
+
+@asynccontextmanager
+async def viewing(server: NatsServer) -> AsyncIterator[Views]:
+    cache = ObjectCache()
+    bus = await NatsBus.connect(NatsOptions(servers=(server.url,), name="test"))
+    reader = StateReader(bus, "local", [WORKERS, MODELS], cache)
+    reading = asyncio.create_task(reader.run())
+    try:
+        async with asyncio.timeout(60):
+            await reader.synced()
+        yield Views(cache)
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await bus.close()
+
+
+@dataclass
+class Deployment:
+    """The processes of one graph, all stopped at the end."""
+
+    runtime: Runtime
+    started: list[ManagedProcess] = field(default_factory=list)
+
+    async def frontend(self) -> Frontend:
+        frontend = self.runtime.frontend()
+        await self._start(frontend.process)
+        return frontend
+
+    async def mocker(self, mode: str, **options: Any) -> ManagedProcess:
+        process = self.runtime.mocker(f"{mode}-{len(self.started)}", mode, **options)
+        await self._start(process)
+        return process
+
+    async def _start(self, process: ManagedProcess) -> None:
+        self.started.append(process)
+        await process.start()
+
+    async def stop(self) -> None:
+        for process in self.started:
+            await process.stop()
+
+
+@asynccontextmanager
+async def deployment(runtime: Runtime) -> AsyncIterator[Deployment]:
+    made = Deployment(runtime)
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+async def until(look: Callable[[], Any], what: str, within: float = 60.0) -> Any:
+    async def ask() -> Any:
+        return look()
+
+    return await eventually(ask, what, within)

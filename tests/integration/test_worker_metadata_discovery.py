@@ -1,0 +1,113 @@
+"""Worker discovery where Kubernetes is Dynamo's discovery: the real runtime registers itself in a real API server.
+
+The pods are KWOK's; each has a process of the real runtime that takes itself for it. Readiness is the pod's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_model_discovery.app import ModelDiscoveryService
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_WORKER_METADATAS, PODS, ObjectKey, key_of
+from dynamo_shared.kube import KubeClient
+from dynamo_watcher.app import WatcherService
+
+from tests.dynamo_runtime.environment import RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.models import tiny_model
+from tests.dynamo_runtime.processes import Runtime, as_pod, kubernetes_planes
+
+from .discovered import Heard, deployment, listening, until, viewing
+from .models import set_ready
+from .platform import eventually, graph, platform, settings, until_state
+
+pytestmark = pytest.mark.timeout(600)
+#: Readiness goes through the controller that makes EndpointSlices, the watcher and NATS.
+SOON = 10.0
+
+
+@pytest.fixture
+async def runtime(control_plane, namespace: str, tmp_path: Path) -> Runtime:
+    """Makes processes that register themselves in that API server."""
+    try:
+        environment = await obtain()
+    except RuntimeUnavailableError as error:
+        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
+    model, planes = await tiny_model(environment, tmp_path / "model"), kubernetes_planes(control_plane.kubeconfig)
+    return Runtime(environment, model, planes, tmp_path / "logs", namespace=f"{namespace}-disagg")
+
+
+@pytest.fixture
+async def heard(control_plane, nats_server) -> AsyncIterator[Heard]:
+    services: list[Any] = [WatcherService(), PodBuilderService(), ModelDiscoveryService()]
+    async with (
+        listening(nats_server) as result,
+        platform(settings(control_plane.kubeconfig, nats_server.url), services),
+    ):
+        yield result
+
+
+async def pod_of(kube: KubeClient, namespace: str, component: str) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        pods = (await kube.list(PODS, namespace, label_selector=f"{labels.COMPONENT}={component}")).items
+        return next((pod for pod in pods if pod.get("status", {}).get("phase") == "Running"), None)
+
+    found: dict[str, Any] = await eventually(look, f"a pod of {component}")
+    return found
+
+
+async def test_pods_that_register_themselves(
+    kube: KubeClient, namespace: str, nats_server, heard: Heard, runtime: Runtime
+) -> None:
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
+    await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
+    prefill, decode = await pod_of(kube, namespace, "Prefill"), await pod_of(kube, namespace, "Decode")
+    async with deployment(runtime) as processes, viewing(nats_server) as views:
+        await processes.mocker("prefill", environ=as_pod(prefill))
+        await processes.mocker("decode", environ=as_pod(decode))
+        (available,) = await until(lambda: heard.of("model.available"), "the model is available")
+        assert (available["namespace"], available["graphDeployment"]) == (namespace, "disagg")
+        await until(lambda: set(views.workers) == {"prefill", "decode"}, "both in STATE")
+        for worker, component, pod in (
+            (views.workers["prefill"], "Prefill", prefill),
+            (views.workers["decode"], "Decode", decode),
+        ):
+            assert (worker.namespace, worker.graph_deployment, worker.graph_component) == (
+                namespace,
+                "disagg",
+                component,
+            )
+            assert (worker.pod, worker.pod_uid) == (pod["metadata"]["name"], pod["metadata"]["uid"])
+            assert worker.source == "kubernetes"
+            assert worker.models[0].max_kv_tokens == 512 * 16
+
+        # Not ready: not there, whatever its object says; ready again: there again.
+        began = time.monotonic()
+        await set_ready(kube, key_of(decode), False)
+        await until(lambda: heard.of("worker.left"), "the decode worker left", SOON)
+        assert heard.of("worker.left")[0]["pod"] == decode["metadata"]["name"]
+        assert time.monotonic() - began < SOON
+        await until(lambda: [gone["missing"] for gone in heard.of("model.gone")] == [["decode"]], "the model is gone")
+        await set_ready(kube, key_of(decode), True)
+        await until(lambda: len(heard.of("model.available")) == 2, "the model is available again", SOON)
+
+        # An object without data says nothing about a worker whose pod is ready; the other worker's leaving comes after it.
+        key = ObjectKey(namespace, decode["metadata"]["name"])
+        whole = await kube.get(DYNAMO_WORKER_METADATAS, key)
+        await kube.merge_patch(DYNAMO_WORKER_METADATAS, key, {"spec": None})
+        await set_ready(kube, key_of(prefill), False)
+        await until(lambda: len(heard.of("worker.left")) == 2, "the prefill worker left", SOON)
+        assert [left["role"] for left in heard.of("worker.left")] == ["decode", "prefill"]
+        assert set(heard.workers) == {"decode"}
+        await kube.merge_patch(DYNAMO_WORKER_METADATAS, key, {"spec": {"data": whole["spec"]["data"]}})
+        await set_ready(kube, key_of(prefill), True)
+        await until(lambda: set(heard.workers) == {"decode", "prefill"}, "the prefill worker is back", SOON)
+
+        # The pod is deleted, and its object with it.
+        await kube.delete(PODS, key_of(decode))
+        await until(lambda: len(heard.of("worker.left")) == 3, "the decode worker left with its pod", 30.0)
