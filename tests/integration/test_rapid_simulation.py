@@ -1,0 +1,231 @@
+"""Rapid profiling with the real AI Configurator, offline: figures of its own tables, and requests of many kinds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_planner.core.profile import from_json
+from dynamo_planner.profiling.rapid import RapidProfiler
+from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.manifest import load_manifest
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.runtime.settings.planner import Planner
+
+pytestmark = pytest.mark.timeout(300)
+
+FRONTEND = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend:latest"
+QWEN = {"model": "Qwen/Qwen3-32B", "backend": "trtllm", "image": FRONTEND}
+H200_8 = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
+H200_64 = {**H200_8, "totalGpus": 64}
+L40S = {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}
+SMALL = {"model": "Qwen/Qwen2.5-0.5B", "backend": "vllm", "image": FRONTEND}
+PLANNED = {
+    "optimization_target": "sla",
+    "pre_deployment_sweeping_mode": "rapid",
+    "enable_throughput_scaling": True,
+    "enable_load_scaling": False,
+    "mode": "disagg",
+    "backend": "trtllm",
+}
+
+
+@pytest.fixture(scope="module")
+async def profiler() -> AsyncIterator[RapidProfiler]:
+    async with RapidProfiler(Planner(), "1.2.0") as made:
+        yield made
+
+
+async def profile(profiler: RapidProfiler, name: str = "case", **spec: Any) -> ProfilingResult:
+    phases: list[ProfilingPhase] = []
+    request = ProfilingRequest(
+        name=name, namespace="default", spec=DynamoGraphDeploymentRequestSpec.model_validate(spec)
+    )
+    result = await profiler.run(request, lambda phase, _: phases.append(phase))
+    order = list(ProfilingPhase)
+    assert phases == sorted(phases, key=order.index)
+    for candidate in result.pareto:
+        load_manifest(candidate.dgd)
+        assert candidate.gpus <= spec["hardware"]["totalGpus"]
+    return result
+
+
+def reasons(result: ProfilingResult) -> list[str]:
+    return [note.reason for note in result.notes]
+
+
+async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
+    hardware = {**H200_8, "totalGpus": 16}
+    result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=hardware, sla={"ttft": 600, "itl": 16.67})
+    selected = result.selected
+    assert selected.tokens_per_second_per_gpu == pytest.approx(697.8, rel=0.02)
+    assert selected.ttft_ms == pytest.approx(429.5, rel=0.02)
+    assert selected.itl_ms == pytest.approx(15.84, rel=0.02)
+    assert {role: (e["replicas"], e["tp"]) for role, e in selected.parallelism.items()} == {
+        "prefill": (4, 2),
+        "decode": (1, 8),
+    }
+    assert selected.meets_sla
+    assert reasons(result) == []
+    best = [point for point in result.pareto if point.serving == "agg" and point.meets_sla]
+    assert max(point.tokens_per_second_per_gpu or 0 for point in best) <= 646.0 * 1.02
+
+
+@pytest.mark.parametrize(
+    ("spec", "serving", "notes"),
+    [
+        pytest.param({"hardware": H200_8, "sla": {"itl": 50.0}}, None, [], id="no load"),
+        pytest.param(
+            {"hardware": H200_64, "workload": {"requestRate": 5.0}, "sla": {"itl": 50.0}}, None, [], id="rate"
+        ),
+        pytest.param(
+            {
+                "hardware": H200_64,
+                "workload": {"requestRate": 5.0},
+                "sla": {"ttft": None, "itl": None, "e2eLatency": 35000.0},
+            },
+            None,
+            [],
+            id="e2e latency",
+        ),
+        pytest.param(
+            {"hardware": H200_8, "sla": {"itl": 50.0}, "features": {"planner": PLANNED}}, "disagg", [], id="planner"
+        ),
+        pytest.param(
+            {"hardware": H200_8, "sla": {"ttft": 5.0, "itl": 1.0}}, None, ["ObjectiveNotMet"], id="beyond all engines"
+        ),
+        pytest.param(
+            {"hardware": H200_8, "workload": {"requestRate": 500.0}}, None, ["LoadNotServed"], id="beyond all GPUs"
+        ),
+    ],
+)
+async def test_a_model_that_is_known(
+    profiler: RapidProfiler, spec: dict[str, Any], serving: str | None, notes: list[str]
+):
+    result = await profile(profiler, **QWEN, **spec)
+    assert result.source == "aiconfigurator"
+    assert result.selected.backend == "trtllm"
+    assert reasons(result) == notes
+    assert result.selected.meets_sla == (not notes)
+    if serving:
+        assert result.selected.serving == serving
+    if "workload" in spec and not notes:
+        assert (result.selected.requests_per_second or 0) >= 5.0
+        assert result.selected.gpus < 64
+    text = json.dumps(result.selected.dgd)
+    assert "tensorrtllm-runtime:latest" in text
+
+
+async def test_the_closest_is_close(profiler: RapidProfiler):
+    """No engine answers within 5 ms; the closest is among the fastest that there are."""
+    missed = await profile(profiler, **QWEN, hardware=H200_8, sla={"ttft": 5.0, "itl": 1.0})
+    fastest = await profile(profiler, **QWEN, hardware=H200_8, sla={"optimizationType": "latency"})
+    assert missed.selected.ttft_ms is not None
+    assert missed.selected.ttft_ms <= (fastest.selected.ttft_ms or 0) * 1.05
+
+
+async def test_a_volume_with_the_model(profiler: RapidProfiler):
+    cache = {"pvcName": "model-cache", "pvcModelPath": "/model/Qwen3-32B"}
+    workload = {"requestRate": 5.0}
+    result = await profile(profiler, **QWEN, hardware=H200_64, modelCache=cache, workload=workload, sla={"itl": 50.0})
+    text = json.dumps(result.selected.dgd)
+    assert "/opt/model-cache/model/Qwen3-32B" in text
+    assert '"claimName": "model-cache"' in text
+
+
+async def test_two_loads_are_refused(profiler: RapidProfiler):
+    with pytest.raises(ProfilingFailed, match="concurrency and requestRate"):
+        await profile(profiler, **QWEN, hardware=H200_64, workload={"concurrency": 50, "requestRate": 5.0})
+
+
+async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
+    features = {"planner": PLANNED, "mocker": {"enabled": True}}
+    result = await profile(profiler, **QWEN, hardware=H200_8, sla={"itl": 50.0}, features=features)
+    config, data = (each["data"] for each in result.selected.config_maps)
+    planner = PlannerConfig.model_validate_json(config["planner_config.json"])
+    assert not list(planner.problems())
+    assert planner.aic_interpolation is not None
+    prefill, decode = (from_json(data[f"{role}_raw_data.json"], role) for role in ("prefill", "decode"))
+    known = prefill.joined(decode).complete()
+    times = [point.ttft for point in known.prefill]
+    assert times == sorted(times)
+    assert len(known.decode) >= 30
+    assert (known.max_kv_tokens or 0) > 100_000
+    assert "dynamo.mocker" in json.dumps(result.selected.dgd)
+    assert "nvidia.com/gpu" not in json.dumps(result.selected.dgd)
+
+
+async def test_a_model_that_is_not_known(profiler: RapidProfiler):
+    result = await profile(profiler, **SMALL, hardware={**L40S, "vramMb": 48000}, sla={"itl": 50.0})
+    assert (result.source, result.selected.serving, result.selected.backend) == ("naive", "agg", "vllm")
+    assert reasons(result) == ["NaiveConfiguration"]
+
+
+async def test_a_model_that_is_not_known_with_a_planner(profiler: RapidProfiler):
+    load = {
+        **PLANNED,
+        "optimization_target": "throughput",
+        "enable_throughput_scaling": False,
+        "enable_load_scaling": True,
+    }
+    result = await profile(
+        profiler, **SMALL, hardware=L40S, sla={"itl": 50.0}, features={"planner": {**load, "backend": "vllm"}}
+    )
+    assert result.source == "naive"
+    assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "disagg"
+    with pytest.raises(ProfilingFailed) as failed:
+        await profile(profiler, **SMALL, hardware=L40S, features={"planner": {**PLANNED, "backend": "vllm"}})
+    assert failed.value.reason == "NoFiguresForThroughputScaling"
+
+
+async def test_all_backends_are_compared(profiler: RapidProfiler):
+    image = "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:1.1.1"
+    result = await profile(profiler, model=QWEN["model"], image=image, hardware=H200_8)
+    assert set(result.figures["engineVersions"]) == {"vllm", "sglang", "trtllm"}
+    runtime = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrtllm"}[result.selected.backend]
+    assert f"/{runtime}-runtime:1.1.1" in json.dumps(result.selected.dgd)
+
+
+async def test_a_folder_with_a_configuration_alone(tmp_path):
+    folder = tmp_path / "Qwen/Qwen2.5-7B-Instruct"
+    folder.mkdir(parents=True)
+    config = {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "vocab_size": 152064,
+        "max_position_embeddings": 32768,
+        "torch_dtype": "bfloat16",
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    settings = Planner.model_validate({"rapid": {"models_dir": tmp_path}})
+    async with RapidProfiler(settings, "1.2.0") as profiler:
+        result = await profile(profiler, model="Qwen/Qwen2.5-7B-Instruct", backend="vllm", hardware=H200_8)
+    assert result.source == "aiconfigurator"
+    assert "Qwen/Qwen2.5-7B-Instruct" in json.dumps(result.selected.dgd)
+
+
+async def test_cancelling_ends_the_process():
+    async with RapidProfiler(Planner(), "1.2.0") as profiler:
+        started = asyncio.Event()
+        request = ProfilingRequest(
+            name="case",
+            namespace="default",
+            spec=DynamoGraphDeploymentRequestSpec.model_validate({**QWEN, "hardware": H200_8}),
+        )
+        task = asyncio.create_task(
+            profiler.run(request, lambda _, said: started.set() if "configurations" in said else None)
+        )
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert profiler.simulations.pool.workers == 0
