@@ -7,6 +7,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.bus.specifications.planning import PlanAlternative, PlanData
@@ -14,7 +15,7 @@ from dynamo_shared.kube.events import EventRecorder
 
 from dynamo_planner.core.deciding import Effects
 from dynamo_planner.core.observing import Observation
-from dynamo_planner.planning.gathering import Gathered
+from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
 from dynamo_planner.planning.pilot import Acted
 from dynamo_planner.planning.plans import Plan
 
@@ -31,17 +32,26 @@ class Told(NamedTuple):
     acted: Acted | None
 
 
+def _needs_passes(plan: Plan) -> bool:
+    """Whether nothing is decided without the words of engines; `adaptive` learns from them, and goes without."""
+    return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
+
+
 class Outcome:
     """A tick in a few words: what the condition says. Two with the same reason and text are the same news."""
 
-    def __init__(self, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+    def __init__(self, plan: Plan, told: Told) -> None:
+        gathered, effects, acted = told
         explanation = effects.explanation
         said = explanation.message or explanation.throughput_reason or explanation.load_reason
-        self.status = not gathered.troubles and (acted is None or acted.done)
+        held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or _needs_passes(plan)}
+        if gathered.troubles and not held:
+            said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
+        self.status = not held and (acted is None or acted.done)
         if acted is not None and not acted.done:
             self.reason, self.message = REFUSED, f"{said}; the scaler says: {acted.answer}"
-        elif gathered.troubles:
-            troubles = "; ".join(f"{name}: {text}" for name, text in sorted(gathered.troubles.items()))
+        elif held:
+            troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
             self.reason, self.message = INPUT_MISSING, f"replicas are held; {troubles}"
         elif effects.decision is not None:
             self.reason, self.message = PLANNED, said
@@ -61,7 +71,7 @@ class PlanReporter:
     def tick(self, graph: KubeObject, plan: Plan, told: Told, at: datetime) -> Outcome:
         """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
         gathered, effects, acted = told
-        outcome = Outcome(gathered, effects, acted)
+        outcome = Outcome(plan, told)
         news = (outcome.reason, *sorted(gathered.observation.missing.values()))
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
