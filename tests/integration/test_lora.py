@@ -36,6 +36,13 @@ from .platform import eventually, gone, platform, settings
 NAME = "org/support"
 
 
+async def until(what: str, look: Any) -> None:
+    async def answer() -> Any:
+        return look()
+
+    await eventually(answer, what, 30)
+
+
 @pytest.fixture
 async def lora() -> AsyncIterator[Farm]:
     async with farm() as started:
@@ -57,17 +64,13 @@ def configured(control_plane: ControlPlane, nats_server: NatsServer, lora: Farm,
 
 
 @pytest.fixture
-async def running(configured: Settings, kube: KubeClient, namespace: str) -> AsyncIterator[Any]:
+async def running(configured: Settings, kube: KubeClient, namespace: str, lora: Farm) -> AsyncIterator[Any]:
+    before = asyncio.all_tasks()
     async with platform(configured, [WatcherService(), ModelDiscoveryService()]) as up:
         yield up
     await release(kube, namespace)
-
-
-async def until(what: str, look: Any) -> None:
-    async def answer() -> Any:
-        return look()
-
-    await eventually(answer, what, 30)
+    await until("no connection is left open", lambda: lora.at_once == 0)
+    assert not [task for task in asyncio.all_tasks() - before if "dynamo" in repr(task.get_coro())]
 
 
 @pytest.mark.usefixtures("running")
