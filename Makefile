@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models conformance deflake e2e-runtime e2e-planning clean
+.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid conformance deflake e2e-runtime e2e-planning clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -84,7 +84,7 @@ lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -106,6 +106,9 @@ bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator on 
 
 bench-plan: $(STAMP) ## Policies over the same traffic: requests within targets, GPU-hours, scaling events.
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
+
+bench-rapid: $(STAMP) ## Rapid profiling: time, figures beside AI Configurator's tables, memory, /healthz meanwhile; ARGS=--long for DeepSeek-V3.
+	@$(BIN)/python -m tests.benchmarks.rapid $(ARGS)
 
 bench-models: programs ## N=1000 workers that take 50 ms for a request load an adapter.
 	@$(BIN)/python -m tests.benchmarks.models $(if $(filter command line,$(origin N)),-n $(N)) $(ARGS)
