@@ -1,0 +1,195 @@
+"""Asking Prometheus over HTTP: who it says it is, and what it does with answers that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from dynamo_ctl.localcluster.certs import CertificateAuthority
+from dynamo_planner.core.observing import Missing
+from dynamo_planner.inputs.prometheus import PrometheusClient, PrometheusError, PrometheusOptions
+
+
+def vector(*values):
+    result = [{"metric": {"model": "a"}, "value": [1.5, value]} for value in values]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+
+class Server:
+    """Answers what a test tells it to; `seen` has the requests."""
+
+    def __init__(self) -> None:
+        self.seen: list[web.Request] = []
+        self.status = 200
+        self.body: bytes = json.dumps(vector("1")).encode()
+        self.headers: dict[str, str] = {}
+        self.hang = False
+        self.ended = asyncio.Event()
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(request)
+        if self.hang:
+            await self.ended.wait()
+        return web.Response(status=self.status, body=self.body, headers=self.headers)
+
+    async def start(self, tls: ssl.SSLContext | None = None) -> web.AppRunner:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self.answer)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
+        return runner
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    runner = await made.start()
+    yield made
+    made.ended.set()
+    await runner.cleanup()
+
+
+async def ask(server, promql="up", at=None, **options):
+    async with PrometheusClient.open(PrometheusOptions(url=server.url, **options)) as client:
+        return await client.query(promql, at=at)
+
+
+async def refused(server, **options) -> PrometheusError:
+    with pytest.raises(PrometheusError) as caught:
+        await ask(server, **options)
+    return caught.value
+
+
+async def test_values_come_with_labels_and_time(server):
+    server.body = json.dumps(vector("2.5", "NaN", "+Inf")).encode()
+    first, second, third = await ask(server, "sum(up) by (model)", at=1700000000.5, timeout=3.0)
+    assert first == ({"model": "a"}, 1.5, 2.5)
+    assert second.value != second.value
+    assert third.value == float("inf")
+    query = server.seen[0].query
+    assert server.seen[0].path == "/api/v1/query"
+    assert dict(query) == {"query": "sum(up) by (model)", "timeout": "3s", "time": "1700000000.500"}
+
+
+async def test_times_of_samples(server):
+    result = [{"metric": {}, "values": [[1.0, "1"], [2.0, "5"]]}]
+    server.body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+    async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
+        assert await client.scrapes("up[5s]", at=2.0) == [({}, (1.0, 2.0))]
+
+
+async def test_parameters_and_token_go_along_and_a_file_is_read_each_time(server, tmp_path: Path):
+    await ask(server, token="secret", extra_params={"tenant": "a", "query": "mine"})
+    assert server.seen[0].headers["Authorization"] == "Bearer secret"
+    assert server.seen[0].query["tenant"] == "a"
+    assert server.seen[0].query.getall("query") == ["up"]
+    file = tmp_path / "token"
+    async with PrometheusClient.open(PrometheusOptions(url=server.url, token_file=file)) as client:
+        for token in ("one", "two"):
+            file.write_text(f"{token}\n")
+            await client.query("up")
+            assert server.seen[-1].headers["Authorization"] == f"Bearer {token}"
+        file.unlink()
+        with pytest.raises(PrometheusError, match=r"token file .* cannot be read"):
+            await client.query("up")
+
+
+async def test_a_token_that_no_header_may_have_is_not_repeated(server):
+    error = await refused(server, token="secret\r\nX: y")
+    assert "secret" not in str(error)
+    assert not server.seen
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_who_may_not_ask_is_told_so(server, status):
+    server.status = status
+    assert "give a token" in str(await refused(server))
+
+
+async def test_redirections_are_not_followed(server):
+    server.status, server.headers = 302, {"Location": f"{server.url}/elsewhere"}
+    assert "redirects" in str(await refused(server, token="secret"))
+    assert len(server.seen) == 1
+
+
+async def test_prometheus_own_word_for_an_error_is_passed_on_and_other_pages_are_not(server):
+    server.status = 422
+    server.body = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples"}).encode()
+    assert str(await refused(server)).endswith("answers 422: too many samples")
+    server.status, server.body = 503, b"<html>internal address 10.0.0.7</html>"
+    assert str(await refused(server)).endswith("answers 503")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"<html>", "sends what Prometheus does not send"),
+        (b"\xff", "sends what Prometheus does not send"),
+        (b'{"status": "success"}', "answers success"),
+        (b'{"status": "success", "data": {"resultType": "scalar", "result": []}}', "a vector is wanted"),
+        (b'{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}}]}}', "without a value"),
+    ],
+)
+async def test_answers_that_are_none(server, body, words):
+    server.body = body
+    error = await refused(server)
+    assert words in str(error)
+    assert error.why is Missing.UNREACHABLE
+
+
+async def test_values_that_are_no_numbers(server):
+    server.body = json.dumps(vector("many")).encode()
+    assert (await refused(server)).why is Missing.NOT_A_NUMBER
+
+
+async def test_answers_are_bounded(server):
+    server.body = b" " * 5000
+    assert "sends more than 2 KiB" in str(await refused(server, max_answer=2048))
+
+
+async def test_time_is_bounded(server):
+    server.hang = True
+    assert "did not answer within 0.05 s" in str(await refused(server, timeout=0.05))
+
+
+async def test_nobody_is_there(server):
+    server.url = "http://127.0.0.1:1"
+    assert "cannot be asked" in str(await refused(server))
+
+
+class TestTls:
+    @pytest.fixture
+    def authority(self, tmp_path: Path) -> CertificateAuthority:
+        return CertificateAuthority(tmp_path / "ca")
+
+    @pytest.fixture
+    async def secure(self, authority: CertificateAuthority) -> AsyncIterator[Server]:
+        pair = authority.server("prometheus")
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(pair.certificate, pair.key)
+        made = Server()
+        runner = await made.start(tls)
+        yield made
+        await runner.cleanup()
+
+    async def test_certificates_of_a_named_authority_are_trusted(self, secure, authority):
+        assert await ask(secure, ca_file=authority.certificate)
+
+    async def test_others_are_not(self, secure):
+        assert "cannot be asked" in str(await refused(secure, token="secret"))
+        assert not secure.seen
+
+    async def test_unless_nobody_wants_to_check(self, secure):
+        assert await ask(secure, verify=False)
+
+    async def test_a_ca_file_that_is_none_is_named(self, secure, tmp_path):
+        (tmp_path / "bad.pem").write_text("no certificate")
+        assert "bad.pem cannot be used" in str(await refused(secure, ca_file=tmp_path / "bad.pem"))
