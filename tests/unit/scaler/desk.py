@@ -139,7 +139,6 @@ class Desk:
         adapters.index(self.cache)
         told: Any = self.told
         self.picture = Picture(self.cache, settings)
-        self.cache.on_change(self._noted)
         writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
         self.metrics = DecisionMetrics(CollectorRegistry())
         self.scaling = Scaling(
@@ -231,8 +230,3 @@ class Desk:
     def ask(self, name: str, command: str = "c1", requester: str = "", sent: str = "", **replicas: int) -> Ask:
         targets = [ScaleTarget(component=component, replicas=n) for component, n in replicas.items()]
         return Ask(ObjectKey("team", name), command, targets, requester=requester, sent=sent)
-
-    def _noted(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        del key, old
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is not None:
-            self.picture.shapes.note(new)

@@ -92,12 +92,9 @@ class _Scaler(Controller[Task]):
     def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         return {"scale-commands": self._commands.run()}
 
-    def synced(self) -> None:
-        self._commands.synced()
-
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        del key
-        self._commands.changed(resource, old, new)
+        del resource, key, old, new
+        self._commands.changed()
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
     ObjectKey,
+    Resource,
     key_of,
 )
 from dynamo_shared.bus import ObjectCache
@@ -32,7 +34,8 @@ from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
 KubeObject = dict[str, Any]
-_Version = tuple[str, ...]
+#: Index of graphs that intents are remembered of.
+_INTENTS = "intents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,16 @@ class Picture:
     settings: Scaler
     shapes: Shapes = field(default_factory=Shapes)
     history: History = field(default_factory=History)
-    _pools: dict[ObjectKey, tuple[_Version, list[Pool]]] = field(default_factory=dict)
+    #: Of graphs that have not changed since, and nor have their adapters: a budget may count a thousand.
+    _pools: dict[ObjectKey, list[Pool]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cache.on_change(self._changed)
+        self.cache.add_index(
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            _INTENTS,
+            lambda graph: [_INTENTS] if SCALING_INTENTS in graph["metadata"].get("annotations", {}) else [],
+        )
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """A graph that is there to stay."""
@@ -56,22 +68,31 @@ class Picture:
             each for each in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS) if "deletionTimestamp" not in each["metadata"]
         ]
 
-    def pools(self, graph: KubeObject) -> list[Pool]:
-        """The pools of a graph. Reckoned once a version of the graph and its adapters: a budget may count a thousand."""
-        key = key_of(graph)
-        adapters = self._adapters(key)
-        version = tuple(each["metadata"]["resourceVersion"] for each in (graph, *adapters))
-        known = self._pools.get(key)
-        if known is None or known[0] != version:
-            known = self._pools[key] = (version, pools_of(graph, adapters))
-        return known[1]
+    def with_intents(self) -> list[KubeObject]:
+        """Graphs that intents are remembered of."""
+        found = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS)
+        return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
-    def forget(self, graph: KubeObject) -> None:
-        """A graph is gone."""
+    def pools(self, graph: KubeObject) -> list[Pool]:
+        """The pools of a graph that is in the cache."""
         key = key_of(graph)
-        self._pools.pop(key, None)
-        self.shapes.forget(graph)
-        self.history.forget(*key)
+        known = self._pools.get(key)
+        if known is None:
+            known = self._pools[key] = pools_of(graph, self._adapters(key))
+        return known
+
+    def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+            self._pools.pop(key, None)
+            if new is not None:
+                self.shapes.note(new)
+            elif old is not None:
+                self.shapes.forget(old)
+                self.history.forget(*key)
+        elif resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
+            for each in (old, new):
+                if each is not None:
+                    self._pools.pop(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]), None)
 
     def world(self, keys: Iterable[PoolKey], now: float) -> World:
         """All that a decision about some pools looks at. InvalidPolicyError where their graphs' policies are wrong."""
@@ -98,10 +119,9 @@ class Picture:
     def open_intents(self, pools: Mapping[PoolKey, Pool], now: float) -> list[OpenIntent]:
         """Fresh intents of these pools that still say something."""
         found = []
-        for key in {each.graph_key for each in pools}:
-            graph = self.graph(key)
-            for component, intent in (intents.read(graph) if graph is not None else {}).items():
-                pool = pools.get(PoolKey(*key, component))
+        for graph in self.with_intents():
+            for component, intent in intents.read(graph).items():
+                pool = pools.get(PoolKey(*key_of(graph), component))
                 if pool is not None and intent.is_fresh(now, self.settings.intent_lifetime) and intent.is_open(pool):
                     found.append(OpenIntent(pool, intent))
         return found

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.kube.errors import KubeError
@@ -51,7 +50,7 @@ class Resuming:
         """For ever. What fails is tried again."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK if self._graphs() else None):
+                async with asyncio.timeout(TICK if self.scaling.picture.with_intents() else None):
                     await self._changed.wait()
             self._changed.clear()
             await asyncio.sleep(SETTLE)
@@ -63,19 +62,12 @@ class Resuming:
 
     async def look(self) -> None:
         """Carry out what may be, and forget what is over. KubeError where the API server is away."""
-        for graph in self._graphs():
+        for graph in self.scaling.picture.with_intents():
             for command, names in _by_command(intents.read(graph)).items():
                 async with self.scaling.lock:
                     with suppress(StaleError):
                         # What changed meanwhile is looked at the next time.
                         await self._look_at(key_of(graph), command, names)
-
-    def _graphs(self) -> list[KubeObject]:
-        return [
-            graph
-            for graph in self.scaling.picture.graphs()
-            if SCALING_INTENTS in graph["metadata"].get("annotations", {})
-        ]
 
     async def _look_at(self, key: ObjectKey, command: str, names: Iterable[str]) -> None:
         graph = self.scaling.picture.graph(key)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
 
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import EventPublisher, ObjectCache, ScaleData
 from dynamo_shared.bus.cloudevents import Event
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError
@@ -26,8 +25,6 @@ from dynamo_scaler.commands.telling import Teller
 from dynamo_scaler.commands.turn import Turn
 from dynamo_scaler.commands.writing import Writer
 from dynamo_scaler.metrics import DecisionMetrics
-
-KubeObject = dict[str, Any]
 
 SERVICE, VERB = "scaler", "scale"
 #: Its owner decides all scale commands of the cluster.
@@ -66,18 +63,8 @@ class ScaleCommands:
         self._consumer = CommandConsumer(context.bus, platform.cluster_name, SERVICE, {VERB: self.handle}, publisher)
         self._turn = Turn(ownership, KEY, self._serve)
 
-    def synced(self) -> None:
-        """All is read: what graphs look like now is what later changes are told from."""
-        for graph in self._picture.graphs():
-            self._picture.shapes.note(graph)
-
-    def changed(self, resource: Resource, old: KubeObject | None, new: KubeObject | None) -> None:
-        """An object changed: intents may wait for that."""
-        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-            if new is not None:
-                self._picture.shapes.note(new)
-            elif old is not None:
-                self._picture.forget(old)
+    def changed(self) -> None:
+        """Something changed: intents may wait for that."""
         self._resuming.wake()
 
     async def run(self) -> None:
