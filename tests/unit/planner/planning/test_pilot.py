@@ -1,0 +1,178 @@
+"""One graph's planning, with a clock of the test's: when a policy is asked, what follows, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
+from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.planning.gathering import Gathered
+from dynamo_planner.planning.pilot import AFTER_A_FAULT, Acted, Pilot, changes
+from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.telling import Outcome, Told, plan_data
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.resources import ObjectKey
+
+READY = {Pool.PREFILL: PoolCounts(ready=1, expected=1), Pool.DECODE: PoolCounts(ready=2, expected=2)}
+
+
+class Stop(BaseException):
+    """Ends a pilot that would fly for ever."""
+
+
+def plan(**config: Any) -> Plan:
+    return Plan(
+        graph=ObjectKey("ns", "g"),
+        uid="u",
+        config=PlannerConfig.model_validate(config),
+        components={Pool.PREFILL: "P", Pool.DECODE: "D"},
+        gpus={},
+        profile=None,
+    )
+
+
+class Scripted:
+    """A policy that answers with decisions in turn, every ten seconds; an exception is raised."""
+
+    def __init__(self, *answers: Decision | Exception | None) -> None:
+        self.answers = list(answers)
+
+    def first_tick(self, now: float) -> Tick:
+        return Tick(at=now + 10)
+
+    def on_tick(self, tick: Tick, observation: Observation) -> Effects:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return Effects(next_tick=Tick(at=tick.at + 10), decision=answer, explanation=Explanation(message="because"))
+
+
+class World:
+    """Time, inputs and the scaler, all played; it ends after so many ticks."""
+
+    def __init__(self, ticks: int) -> None:
+        self.now, self.ticks = 100.0, ticks
+        self.asked: list[tuple[float, dict[Pool, int]]] = []
+        self.told: list[Told] = []
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    async def observe(self, tick: Tick, now: float) -> Gathered:
+        return Gathered(Observation(now=now, workers=READY), {})
+
+    async def act(self, plan: Plan, decision: Decision) -> Acted:
+        self.asked.append((self.now, dict(decision.replicas)))
+        return Acted("id", "done", done=True)
+
+    async def tell(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+        self.told.append(Told(gathered, effects, acted))
+        if len(self.told) == self.ticks:
+            raise Stop
+
+
+async def fly(world: World, *policies: Scripted, **config: Any) -> None:
+    made = iter(policies)
+    pilot = Pilot(
+        plan(**config),
+        make=lambda: next(made),
+        gather=world,
+        act=world.act,
+        tell=world.tell,
+        clock=world.clock,
+        sleep=world.sleep,
+    )
+    with pytest.raises(Stop):
+        await pilot.run()
+
+
+def more(**replicas: int) -> Decision:
+    return Decision(replicas={Pool(name): count for name, count in replicas.items()}, reason="scale_up")
+
+
+async def test_what_is_decided_is_asked_for_when_it_is_due() -> None:
+    world = World(3)
+    await fly(world, Scripted(None, more(prefill=2), more(prefill=1, decode=2)))
+    # The third decision is what is there already.
+    assert world.asked == [(120.0, {Pool.PREFILL: 2})]
+    assert [told.acted is not None for told in world.told] == [False, True, False]
+
+
+async def test_advice_is_told_and_not_carried_out() -> None:
+    world = World(1)
+    await fly(world, Scripted(more(prefill=5)), advisory=True)
+    assert world.asked == []
+    assert world.told[0].effects.decision == more(prefill=5)
+
+
+async def test_a_policy_that_fails_is_made_anew_after_a_while() -> None:
+    world = World(1)
+    await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
+    assert AFTER_A_FAULT in world.slept
+    assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
+
+
+@pytest.mark.parametrize(
+    ("counts", "asks"),
+    [
+        (PoolCounts(ready=1, expected=2), False),
+        (PoolCounts(ready=2, expected=1), True),
+        (PoolCounts(ready=2, expected=None), False),
+        (PoolCounts(ready=1, expected=None), True),
+    ],
+)
+def test_what_is_asked_for_already_is_not_asked_again(counts: PoolCounts, asks: bool) -> None:
+    assert changes(more(prefill=2), Observation(now=0, workers={Pool.PREFILL: counts})) is asks
+
+
+def gathered(**troubles: str) -> Gathered:
+    traffic = None if "traffic" in troubles else Traffic(duration=10, requests=50, isl=1000, osl=100)
+    missing = dict.fromkeys(troubles, Missing.UNREACHABLE)
+    return Gathered(Observation(now=0, traffic=traffic, workers=READY, missing=missing), troubles)
+
+
+def effects(decision: Decision | None = None) -> Effects:
+    return Effects(next_tick=Tick(at=1), decision=decision, explanation=Explanation(message="said"))
+
+
+@pytest.mark.parametrize(
+    ("config", "told", "status", "reason"),
+    [
+        ({}, Told(gathered(), effects(), None), True, "Holds"),
+        ({}, Told(gathered(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
+        ({}, Told(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)), False, "ScalerRefused"),
+        ({}, Told(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
+        ({}, Told(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
+        (
+            {
+                "policy": "reference",
+                "optimization_target": "load",
+                "decode_scale_up_kv_rate": 80,
+                "decode_scale_down_kv_rate": 40,
+                "mode": "agg",
+            },
+            Told(gathered(forward_passes="no NATS"), effects(), None),
+            False,
+            "InputMissing",
+        ),
+    ],
+)
+def test_the_condition_says_what_came_of_a_tick(config: dict[str, Any], told: Told, status: bool, reason: str) -> None:
+    outcome = Outcome(plan(**config), told)
+    assert (outcome.status, outcome.reason) == (status, reason)
+
+
+def test_the_event_has_inputs_what_is_wanted_and_what_is_missing() -> None:
+    told = Told(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
+    data = plan_data(plan(), told, Outcome(plan(), told))
+    assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
+    assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
+    assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")

@@ -1,0 +1,102 @@
+"""Which graphs are planned, by what, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.planning.plans import NotPlannable, config_map_of, profile_map_of, read_plan
+from dynamo_shared.api.contracts.planner import PlanningPolicy
+from dynamo_shared.api.resources import ObjectKey
+
+PREFILL = {"prefill_isl": [100, 1000, 4000], "prefill_ttft": [10, 100, 400]}
+
+
+def component(name: str, type_: str, gpus: str = "2") -> dict[str, Any]:
+    limits = {"nvidia.com/gpu": gpus}
+    return {
+        "name": name,
+        "type": type_,
+        "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}},
+    }
+
+
+def graph(*components: dict[str, Any], config: str = "planner-config-g") -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "g",
+            "namespace": "ns",
+            "uid": "u",
+            "annotations": {"nvidia.com/planner-config": config} if config else {},
+        },
+        "spec": {"components": list(components)},
+    }
+
+
+DISAGG = (component("Frontend", "frontend", "0"), component("P", "prefill"), component("D", "decode", "4"))
+
+
+def config_map(value: Any, key: str = "planner_config.json") -> dict[str, Any]:
+    return {
+        "metadata": {"name": "planner-config-g"},
+        "data": {key: value if isinstance(value, str) else json.dumps(value)},
+    }
+
+
+def test_a_graph_without_the_annotation_asks_for_nothing() -> None:
+    assert config_map_of(graph(config="")) == ""
+    assert config_map_of(graph()) == "planner-config-g"
+    assert profile_map_of("planner-config-g") == "planner-profile-data-g"
+
+
+def test_a_plan_has_pools_gpus_policy_and_profile() -> None:
+    profile = {"metadata": {"name": "x"}, "data": {"prefill_raw_data.json": json.dumps(PREFILL)}}
+    plan = read_plan(graph(*DISAGG), config_map({"mode": "disagg"}), profile)
+    assert plan.graph == ObjectKey("ns", "g")
+    assert plan.components == {Pool.PREFILL: "P", Pool.DECODE: "D"}
+    assert plan.gpus == {Pool.PREFILL: 2, Pool.DECODE: 4}
+    assert plan.config.policy is PlanningPolicy.ADAPTIVE
+    assert plan.profile is not None
+    assert [point.isl for point in plan.profile.prefill] == [100, 1000, 4000]
+    assert plan == read_plan(graph(*DISAGG), config_map({"mode": "disagg"}), profile)
+    assert plan != read_plan(graph(*DISAGG), config_map({"mode": "disagg", "policy": "reference"}), profile)
+
+
+def test_yaml_is_read_as_well() -> None:
+    plan = read_plan(
+        graph(component("W", "worker")), config_map("mode: agg\npolicy: reference\n", "planner_config.yaml"), None
+    )
+    assert plan.components == {Pool.DECODE: "W"}
+    assert plan.profile is None
+
+
+@pytest.mark.parametrize(
+    ("obj", "settings", "reason", "says"),
+    [
+        (graph(*DISAGG), None, "NoPlannerConfig", "names ConfigMap planner-config-g, which does not exist"),
+        (graph(*DISAGG), config_map({}, "other"), "InvalidPlannerConfig", "has no key planner_config.json"),
+        (graph(*DISAGG), config_map("{"), "InvalidPlannerConfig", "ConfigMap planner-config-g, planner_config.json"),
+        (graph(*DISAGG), config_map({"mode": "both"}), "InvalidPlannerConfig", "mode: 'both' is not allowed"),
+        (graph(*DISAGG[:2]), config_map({}), "InvalidPlannerConfig", "needs one component of type decode"),
+        (
+            graph(*DISAGG, component("Own", "planner")),
+            config_map({}),
+            "TwoPlanners",
+            "component Own is a planner of its own",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_says_why(obj: Any, settings: Any, reason: str, says: str) -> None:
+    with pytest.raises(NotPlannable) as refused:
+        read_plan(obj, settings, None)
+    assert refused.value.reason == reason
+    assert says in str(refused.value)
+
+
+def test_a_profile_that_is_broken_is_told() -> None:
+    profile = {"metadata": {"name": "x"}, "data": {"prefill_raw_data.json": "[]"}}
+    with pytest.raises(NotPlannable) as refused:
+        read_plan(graph(*DISAGG), config_map({}), profile)
+    assert "prefill_raw_data.json" in str(refused.value)
