@@ -18,6 +18,7 @@ from dynamo_ctl.commands.demo import demo
 from dynamo_ctl.commands.dgdr import dgdr
 from dynamo_ctl.commands.events import events
 from dynamo_ctl.commands.get import get
+from dynamo_ctl.commands.plan import plan
 from dynamo_ctl.commands.render import render
 from dynamo_ctl.commands.run import run
 from dynamo_ctl.commands.scale import scale
@@ -50,6 +51,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
+app.add_typer(plan, name="plan", help="What planning would do, without any cluster.")
 app.add_typer(dgdr, name="dgdr", help="What profiling found for a request: draw it, deploy it.")
 
 

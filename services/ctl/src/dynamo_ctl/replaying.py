@@ -1,0 +1,230 @@
+"""What `dynamoctl plan replay` does: files and words become a replay, outcomes a table and a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+import yaml
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.policies import PolicyName
+from dynamo_planner.core.profile import Profile, ProfileError
+from dynamo_planner.core.warmup import Interval, WarmupError, intervals
+from dynamo_planner.profile_files import read_profile
+from dynamo_planner.replay import traces
+from dynamo_planner.replay.graph import Graph
+from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.replaying import Replay
+from dynamo_planner.replay.report import report
+from dynamo_planner.replay.table import table
+from dynamo_planner.replay.traces import Request, TraceError, read_trace
+from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts.planner import PlannerConfig
+
+from dynamo_ctl import files
+from dynamo_ctl.errors import CtlError
+
+GENERATED_SECONDS = 1800.0
+"""Of a generated trace, where --duration says nothing."""
+STATIC_BUDGET = 16
+"""GPUs up to which the best static split is looked for, where the configuration has no budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The command line, as it was written."""
+
+    config: Path
+    profiles: tuple[Path, ...]
+    trace: str
+    policies: tuple[str, ...]
+    splits: tuple[str, ...]
+    startup: float
+    duration: float | None
+    isl: int
+    osl: int
+    seed: int
+    max_batched_tokens: int
+    max_seqs: int
+    transfer: float
+    cluster_gpus: int | None
+    output: Path | None
+
+
+def run(wanted: Wanted, say: Callable[[str], None]) -> None:
+    """Replay, print the table, and write the report; CtlError says what of the command line cannot be used."""
+    config = _config(wanted.config, say)
+    policies = [_policy(name) for name in wanted.policies]
+    profile = _profile(wanted.profiles)
+    requests, seconds = _requests(wanted)
+    graph = replace(
+        Graph.of(config, startup=wanted.startup, max_kv_tokens=profile.max_kv_tokens),
+        max_num_batched_tokens=wanted.max_batched_tokens,
+        max_num_seqs=wanted.max_seqs,
+        transfer=wanted.transfer,
+        cluster_gpus=wanted.cluster_gpus,
+    )
+    splits = [(text, _split(text, graph)) for text in wanted.splits]
+    warmup = _warmup(config)
+    replay = Replay(requests=requests, graph=graph, profile=profile, until=seconds)
+    outcomes = [replay.policy(name, config, warmup) for name in policies]
+    for text, split in splits:
+        if split is not None:
+            outcomes.append(replay.static(split))
+            continue
+        most = config.max_gpu_budget if config.max_gpu_budget > 0 else STATIC_BUDGET
+        best = replay.best_static(most)
+        if not best:
+            raise CtlError(f"--static {text}: no split fits max_gpu_budget, {most}")
+        outcomes.append(replace(best[0], name=f"best {best[0].name}"))
+    if not outcomes:
+        raise CtlError("nothing to replay: give --policy, --static, or both")
+    head = _headline(wanted, config, outcomes[0])
+    for line in (head, *table(outcomes)):
+        say(line)
+    if wanted.output is not None:
+        wanted.output.write_text(report(outcomes, "Plan replay", [head]), encoding="utf-8")
+        say(f"report: {wanted.output}")
+
+
+def _headline(wanted: Wanted, config: PlannerConfig, outcome: Outcome) -> str:
+    return (
+        f"{len(outcome.jobs)} requests in {outcome.seconds:.0f} s ({wanted.trace}), TTFT {config.ttft_ms:g} ms, "
+        f"ITL {config.itl_ms:g} ms, start-up {wanted.startup:g} s"
+    )
+
+
+def _config(file: Path, say: Callable[[str], None]) -> PlannerConfig:
+    try:
+        written = yaml.safe_load(files.read(file))
+    except yaml.YAMLError as error:
+        raise CtlError(f"{files.title(file)}: not YAML: {' '.join(str(error).split())}") from error
+    found = checking.errors(PlannerConfig, written, "")
+    if found:
+        raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in found))
+    for each in checking.warnings(PlannerConfig, written, ""):
+        say(f"{files.title(file)}: {each.path}: {each.message}")
+    return PlannerConfig.model_validate(written)
+
+
+def _policy(name: str) -> PolicyName:
+    for known in get_args(PolicyName):
+        if known == name:
+            return known  # type: ignore[no-any-return]
+    raise CtlError(f"--policy {name}: {' or '.join(get_args(PolicyName))} is wanted")
+
+
+def _profile(paths: tuple[Path, ...]) -> Profile:
+    try:
+        return read_profile(paths).complete()
+    except ProfileError as error:
+        raise CtlError(str(error)) from error
+
+
+def _warmup(config: PlannerConfig) -> list[Interval]:
+    if not config.load_predictor_warmup_trace:
+        return []
+    file = Path(config.load_predictor_warmup_trace)
+    try:
+        lines = files.read(file).splitlines()
+        return intervals(lines, config.throughput_adjustment_interval_seconds, files.title(file))
+    except WarmupError as error:
+        raise CtlError(str(error)) from error
+
+
+def _split(text: str, graph: Graph) -> dict[Pool, int] | None:
+    """Replicas of a split; None for `best`."""
+    if text == "best":
+        return None
+    pair = re.fullmatch(r"([1-9]\d*)[Pp]([1-9]\d*)[Dd]", text)
+    if graph.disaggregated and pair:
+        return {Pool.PREFILL: int(pair[1]), Pool.DECODE: int(pair[2])}
+    if not graph.disaggregated and re.fullmatch(r"[1-9]\d*", text):
+        return {Pool.DECODE: int(text)}
+    form = "2P3D" if graph.disaggregated else "4, replicas of the one pool of mode agg,"
+    raise CtlError(f"--static {text}: {form} or best is wanted")
+
+
+def _requests(wanted: Wanted) -> tuple[list[Request], float | None]:
+    """Requests of a file, or made, and the seconds that are planned for."""
+    kind, _, rest = wanted.trace.partition(":")
+    if kind not in GENERATORS or not rest:
+        try:
+            found = read_trace(files.read(Path(wanted.trace)).splitlines(), wanted.trace)
+        except TraceError as error:
+            raise CtlError(str(error)) from error
+        except CtlError as error:
+            raise CtlError(f"{error}; a trace is a file, or one of {', '.join(FORMS.values())}") from error
+        return [
+            request for request in found if wanted.duration is None or request.at <= wanted.duration
+        ], wanted.duration
+    try:
+        made = GENERATORS[kind](rest, wanted)
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        raise CtlError(f"--trace {wanted.trace}: {FORMS[kind]} is wanted, numbers above 0") from error
+    if not made:
+        raise CtlError(f"--trace {wanted.trace}: has no request; higher rates or a longer --duration give some")
+    return made, wanted.duration or (None if kind == "ladder" else GENERATED_SECONDS)
+
+
+FORMS = {
+    "sine": "sine:LOW,HIGH,PERIOD",
+    "ladder": "ladder:RATExSECONDS,RATExSECONDS,...",
+    "bursts": "bursts:LOW,HIGH,EVERY,LENGTH",
+    "constant": "constant:RATE",
+}
+
+
+def _numbers(text: str, count: int) -> list[float]:
+    numbers = [float(part) for part in text.split(",")]
+    if len(numbers) != count or not all(0 <= number < 1e6 for number in numbers):
+        raise ValueError(text)
+    return numbers
+
+
+def _sine(text: str, wanted: Wanted) -> list[Request]:
+    low, high, period = _numbers(text, 3)
+    seconds = wanted.duration or GENERATED_SECONDS
+    return traces.sine(
+        low=low, high=high, period=period, seconds=seconds, isl=wanted.isl, osl=wanted.osl, seed=wanted.seed
+    )
+
+
+def _ladder(text: str, wanted: Wanted) -> list[Request]:
+    steps = [_numbers(step.replace("x", ","), 2) for step in text.split(",")]
+    return traces.ladder(
+        steps=[(rate, seconds) for rate, seconds in steps], isl=wanted.isl, osl=wanted.osl, seed=wanted.seed
+    )
+
+
+def _bursts(text: str, wanted: Wanted) -> list[Request]:
+    low, high, every, length = _numbers(text, 4)
+    if every <= 0:
+        raise ValueError(text)
+    return traces.bursts(
+        low=low,
+        high=high,
+        every=every,
+        length=length,
+        seconds=wanted.duration or GENERATED_SECONDS,
+        isl=wanted.isl,
+        osl=wanted.osl,
+        seed=wanted.seed,
+    )
+
+
+def _constant(text: str, wanted: Wanted) -> list[Request]:
+    (rate,) = _numbers(text, 1)
+    seconds = wanted.duration or GENERATED_SECONDS
+    return traces.constant(rate=rate, seconds=seconds, isl=wanted.isl, osl=wanted.osl, seed=wanted.seed)
+
+
+GENERATORS: dict[str, Callable[[str, Wanted], list[Request]]] = {
+    "sine": _sine,
+    "ladder": _ladder,
+    "bursts": _bursts,
+    "constant": _constant,
+}
