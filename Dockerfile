@@ -1,4 +1,4 @@
-# One image for every service: the command says which one runs (`run admission`, `run watcher`, `run pod-builder`, `run all`).
+# One image for every service: the command says which one runs (`run admission`, `run watcher`, `run planner`, ..., `run all`).
 
 FROM python:3.13-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
