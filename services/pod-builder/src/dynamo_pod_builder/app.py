@@ -112,6 +112,9 @@ class _PodBuilder(Controller[Task]):
             Concern.COHORT: CohortReconciler(cache, kube, self._reporter).reconcile,
         }
 
+    def is_urgent(self, task: Task) -> bool:
+        return task.concern is Concern.SCALING
+
     def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         return {"pull-secrets": self._pull_secrets.run()}
 

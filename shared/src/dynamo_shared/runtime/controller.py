@@ -67,7 +67,7 @@ class Controller(ABC, Generic[T]):
         self.recorder = EventRecorder(self.kube, manager)
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.ownership = context.ownership(name)
-        self._queue: WorkQueue[T] = context.queue(name)
+        self._queue: WorkQueue[T] = context.queue(name, self.is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
         self._causes: dict[T, str] = {}
 
@@ -84,6 +84,10 @@ class Controller(ABC, Generic[T]):
     @abstractmethod
     async def reconcile(self, task: T) -> Result:
         """Makes one thing right. An exception is retried with back-off."""
+
+    def is_urgent(self, task: T) -> bool:  # noqa: ARG002 - of those who override it
+        """Whether a task is worked on before all that are not."""
+        return False
 
     def synced(self) -> None:
         """Called when all is read, before any task; and again when a resource was read anew."""

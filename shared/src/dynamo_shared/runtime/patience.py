@@ -1,6 +1,6 @@
-"""How long bookkeeping may wait: not at all when little happens, and longer the more happens at once.
+"""How long bookkeeping may wait: not at all when little happens, and until a burst is likely over when much does.
 
-What people wait for is done first; what only tells of it follows when the burst is over. Never longer than `MOST`.
+What people wait for is done first; what only tells of it follows, spread out, so that it does not come at once either.
 """
 
 from __future__ import annotations
@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-#: For how long something counts as happening at once with the next, and how much each of them adds. Seconds.
-WINDOW, EACH = 1.0, 0.004
+#: For how long something counts as happening at once with the next. Seconds.
+WINDOW = 1.0
+#: So many at once are nothing special.
+FEW = 8
+#: What more of them wait, and how much each adds. Seconds.
+HOLD, EACH = 0.6, 0.01
 #: The longest wait. Seconds.
-MOST = 2.0
+MOST = 3.0
 
 
 class Patience:
@@ -23,16 +27,13 @@ class Patience:
 
     def after_one_more(self) -> float:
         """Something happened: seconds that what follows from it should wait for what else happens."""
-        self._forget()
         self._recent.append(self._clock())
-        return EACH * (len(self._recent) - 1)
+        return self.after_these()
 
     def after_these(self) -> float:
         """Seconds that what follows from what happened already should wait."""
-        self._forget()
-        return EACH * len(self._recent)
-
-    def _forget(self) -> None:
         over = self._clock() - WINDOW
         while self._recent and self._recent[0] < over:
             self._recent.popleft()
+        many = len(self._recent) - FEW
+        return min(MOST, HOLD + EACH * many) if many > 0 else 0.0

@@ -45,6 +45,6 @@ class ServiceContext:
     leadership: Callable[[str], Leadership]
     clock: Callable[[], float] = time.monotonic
 
-    def queue(self, name: str) -> WorkQueue[Any]:
-        """A work queue under a name for its metrics."""
-        return WorkQueue(metrics=self.metrics.queue(name), clock=self.clock)
+    def queue(self, name: str, urgent: Callable[[Any], bool] = lambda _: False) -> WorkQueue[Any]:
+        """A work queue under a name for its metrics; `urgent` keys of it are worked on before all others."""
+        return WorkQueue(metrics=self.metrics.queue(name), clock=self.clock, urgent=urgent)

@@ -34,6 +34,8 @@ RETRIES_AT_ONCE = 200
 RETRIES_PER_SECOND = 100.0
 #: How long work that is under way may take when the queue is told to end, in seconds.
 FINISH_WITHIN = 10.0
+#: How long urgent work may hold up the rest, in seconds: so long it may take when very much of it comes at once.
+HOLD_WITHIN = 2.0
 #: After this time without waiting for anything a worker lets others run, in seconds.
 LONGEST_TURN = 0.005
 
@@ -56,10 +58,15 @@ class WorkQueue(Generic[K]):
         metrics: QueueMetrics,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        urgent: Callable[[K], bool] = lambda _: False,
     ) -> None:
         self._metrics = metrics
         self._clock = clock
         self._jitter = jitter
+        self._urgent = urgent
+        self._first: dict[K, float] = {}  # of the ready keys those that are urgent
+        self._pressed: set[K] = set()  # urgent keys that are being worked on
+        self._calm_at = float("-inf")  # when the present urgent work began, plus HOLD_WITHIN
         self._ready: dict[K, float] = {}  # in order of adding; the value is when it was added
         self._working: dict[K, asyncio.Task[Any] | None] = {}  # the task that `abort` cancels, where `run` made it
         self._aborted: set[K] = set()
@@ -75,7 +82,7 @@ class WorkQueue(Generic[K]):
         self._retries = RateLimit(RETRIES_PER_SECOND, RETRIES_AT_ONCE, clock)
 
     def __len__(self) -> int:
-        return len(self._ready)
+        return len(self._ready) + len(self._first)
 
     @property
     def working(self) -> frozenset[K]:
@@ -86,7 +93,7 @@ class WorkQueue(Generic[K]):
         """Ask for a look at a key, `after` seconds from now; of several wishes the earliest counts."""
         if after > 0:
             due = self._clock() + after
-            if key not in self._ready and due < self._due.get(key, float("inf")):
+            if key not in self._ready and key not in self._first and due < self._due.get(key, float("inf")):
                 self._due[key] = due
                 heapq.heappush(self._later, (due, next(self._order), key))
                 if len(self._later) > 2 * len(self._due) + 64:
@@ -99,9 +106,14 @@ class WorkQueue(Generic[K]):
         self._due.pop(key, None)
         if key in self._working:
             self._again.add(key)
-        elif key not in self._ready:
-            self._ready[key] = self._clock()
-            self._metrics.added(len(self._ready))
+        elif key not in self._ready and key not in self._first:
+            if self._urgent(key):
+                if not self._first and not self._pressed:
+                    self._calm_at = self._clock() + HOLD_WITHIN
+                self._first[key] = self._clock()
+            else:
+                self._ready[key] = self._clock()
+            self._metrics.added(len(self))
             self._wake_one()
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
@@ -121,9 +133,12 @@ class WorkQueue(Generic[K]):
         """The next key; `done` must be called with it. Waits until there is one."""
         while True:
             self._mature()
-            if self._ready:
-                key = next(iter(self._ready))
-                self._metrics.taken(self._clock() - self._ready.pop(key), len(self._ready))
+            if (waiting := self._next()) is not None:
+                key = next(iter(waiting))
+                if waiting is self._first:
+                    self._pressed.add(key)
+                added = waiting.pop(key)
+                self._metrics.taken(self._clock() - added, len(self))
                 self._working[key] = None
                 return key
             waiter = asyncio.get_running_loop().create_future()
@@ -142,6 +157,10 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""
         self._working.pop(key, None)
+        if key in self._pressed:
+            self._pressed.discard(key)
+            if not self._first and not self._is_held():
+                self._wake_held()
         self._aborted.discard(key)
         self._ended.set()
         if key in self._again:
@@ -226,11 +245,27 @@ class WorkQueue(Generic[K]):
             self.add(key, max(result.requeue_after, 0.001))
 
     def _drop(self, concerns: Callable[[K], bool]) -> None:
-        for key in [key for key in (*self._ready, *self._due, *self._again, *self._failures) if concerns(key)]:
+        known = (*self._ready, *self._first, *self._due, *self._again, *self._failures)
+        for key in [key for key in known if concerns(key)]:
             self._ready.pop(key, None)
+            self._first.pop(key, None)
             self._due.pop(key, None)
             self._failures.pop(key, None)
             self._again.discard(key)
+
+    def _next(self) -> dict[K, float] | None:
+        """Where the next key is taken from: what is urgent first, the rest while nothing urgent is under way, or for long."""
+        if self._first:
+            return self._first
+        return self._ready if self._ready and not self._is_held() else None
+
+    def _is_held(self) -> bool:
+        """Whether what is not urgent has to wait."""
+        return bool(self._pressed) and self._clock() < self._calm_at
+
+    def _wake_held(self) -> None:
+        for _ in range(min(len(self._ready), len(self._waiting))):
+            self._wake_one()
 
     def _wake_one(self) -> None:
         while self._waiting:
@@ -251,16 +286,21 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)
 
     def _set_timer(self) -> None:
-        """Wake up when the next key is due."""
+        """Wake up when the next key is due, and when what is held up is held no longer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._later:
-            pause = max(0.0, self._later[0][0] - self._clock())
+        due = [self._later[0][0]] if self._later else []
+        if self._ready and self._is_held():
+            due.append(self._calm_at)
+        if due:
+            pause = max(0.0, min(due) - self._clock())
             self._timer = asyncio.get_running_loop().call_later(pause, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer = None
         self._mature()
+        if not self._is_held():
+            self._wake_held()
         if self._waiting:
             self._set_timer()

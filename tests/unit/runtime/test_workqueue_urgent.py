@@ -1,0 +1,99 @@
+"""Urgent keys go first, and hold up the others while they are worked on, within a bound."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.patience import EACH, FEW, HOLD, MOST, WINDOW, Patience
+from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def queue(clock: Clock) -> WorkQueue[str]:
+    return WorkQueue(metrics=Metrics().queue("test"), clock=clock, urgent=str.isupper)
+
+
+async def test_urgent_keys_are_first_and_the_others_wait_until_they_are_done():
+    work = queue(Clock())
+    for key in ("a", "B", "c", "D"):
+        work.add(key)
+    assert len(work) == 4
+    assert [await work.get(), await work.get()] == ["B", "D"]
+    waiting = asyncio.create_task(work.get())
+    await asyncio.sleep(0)
+    work.done("B")
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    work.done("D")
+    assert await waiting == "a"
+    assert await work.get() == "c"
+
+
+async def test_urgent_work_that_takes_long_holds_up_nothing_for_ever():
+    clock = Clock()
+    work = queue(clock)
+    work.add("A")
+    assert await work.get() == "A"
+    work.add("b")
+    clock.now += HOLD_WITHIN
+    assert await work.get() == "b"
+
+
+async def test_urgent_keys_follow_the_rules_of_all_others():
+    work = queue(Clock())
+    work.add("A")
+    work.add("A")
+    assert await work.get() == "A"
+    work.add("A")
+    assert len(work) == 0
+    work.done("A")
+    assert await work.get() == "A"
+    work.done("A")
+    work.add("B")
+    await work.drain(str.isupper)
+    assert len(work) == 0
+
+
+async def test_workers_finish_everything_in_whatever_mixture():
+    done: list[str] = []
+    work: WorkQueue[str] = WorkQueue(metrics=Metrics().queue("test"), urgent=str.isupper)
+
+    async def handle(key: str) -> Result:
+        await asyncio.sleep(0)
+        done.append(key)
+        if key == "a":
+            work.add("Z")
+        return Result()
+
+    running = asyncio.create_task(work.run(3, handle))
+    for key in "aBcDeFgH":
+        work.add(key)
+    async with asyncio.timeout(5):
+        while len(done) < 9:
+            await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert sorted(done) == sorted("aBcDeFgHZ")
+    assert done[:3] == ["B", "D", "F"]
+
+
+def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():
+    clock = Clock()
+    patience = Patience(clock)
+    assert [patience.after_one_more() for _ in range(FEW)] == [0.0] * FEW
+    assert patience.after_one_more() == pytest.approx(HOLD + EACH)
+    for _ in range(1000):
+        patience.after_one_more()
+    assert patience.after_these() == MOST
+    clock.now += WINDOW + 0.1
+    assert patience.after_these() == 0.0

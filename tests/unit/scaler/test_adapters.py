@@ -1,0 +1,165 @@
+"""What an adapter's status says, who wrote its number, and what its graph is given."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from dynamo_scaler.adapters import mirroring, pods
+from dynamo_scaler.adapters.status import SHOWN_FOR, Seen, Verdict, adapter_status, conflict_ends_in
+from dynamo_scaler.adapters.writers import NOBODY, WINDOW, Turns, of_adapter, of_component
+from dynamo_scaler.routing import SETTLE, SETTLE_PODS, Pace
+from dynamo_shared.api.adapted import Difference
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    PODS,
+    ObjectKey,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+GRAPH = {"metadata": {"name": "g", "namespace": "n"}, "status": {"components": {"W": {"replicas": 7}}}}
+OK = Verdict(True, "Synced", "fine")
+TROUBLE = Verdict(True, "GraphChanged", "a and b")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pod(phase: str = "Running", *, leaving: bool = False, **marks: str) -> dict[str, Any]:
+    found = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "W", **marks}
+    metadata = {"name": "p", "namespace": "n", "labels": found, **({"deletionTimestamp": "now"} if leaving else {})}
+    return {"metadata": metadata, "status": {"phase": phase}}
+
+
+def adapter(**more: Any) -> dict[str, Any]:
+    spec = {"dgdRef": {"name": "g", "componentName": "W"}, "replicas": 3}
+    return {"metadata": {"name": "g-w", "namespace": "n", "uid": "u", "generation": 2}, "spec": spec, **more}
+
+
+def test_replicas_are_pods_that_are_there_and_stay():
+    found = [pod(), pod("Pending"), pod("Failed"), pod("Succeeded"), pod(leaving=True)]
+    assert pods.replicas(GRAPH, {"name": "W"}, found) == 2
+    assert pods.selector(GRAPH, {"name": "W"}, found) == (
+        "nvidia.com/dynamo-component=W,nvidia.com/dynamo-graph-deployment-name=g"
+    )
+
+
+def test_of_replicas_that_span_nodes_one_pod_counts_where_one_stands_out():
+    component = {"name": "W", "multinode": {"nodeCount": 2}}
+    groups = [pod(role="leader"), pod(role="worker"), pod(role="leader"), pod(role="worker")]
+    assert pods.replicas(GRAPH, component, groups) == 2
+    assert pods.selector(GRAPH, component, groups).endswith(",role=leader")
+    # Grove's pods carry no such label: the graph's own count is told.
+    assert pods.replicas(GRAPH, component, [pod(), pod()]) == 7
+    sharing = {"name": "W", "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
+    assert pods.replicas(GRAPH, sharing, [pod(), pod(), pod()]) == 7
+
+
+def managed(*entries: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
+    fields = [{"manager": manager, "time": time, "fieldsV1": fields} for manager, time, fields in entries]
+    return {"metadata": {"managedFields": fields}}
+
+
+def test_the_writer_of_a_number_is_who_owns_the_field():
+    replicas = {"f:spec": {"f:replicas": {}}}
+    assert (
+        of_adapter(managed(("pod-builder", "1", {"f:spec": {"f:dgdRef": {}}}), ("kubectl", "2", replicas))) == "kubectl"
+    )
+    assert of_adapter(managed(("old", "1", replicas), ("new", "2", replicas))) == "new"
+    assert of_adapter(managed(("pod-builder", "1", {"f:metadata": {}}))) == NOBODY
+    assert of_adapter({"metadata": {}}) == NOBODY
+    item = {"f:spec": {"f:components": {'k:{"name":"W"}': {"f:replicas": {}}}}}
+    assert of_component(managed(("edit", "1", item)), "W") == ["edit"]
+    assert of_component(managed(("edit", "1", item)), "V") == []
+
+
+def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_there():
+    assert mirroring.patch([Difference("W", 1, 2, 5)]) == [
+        {"op": "test", "path": "/spec/components/1/name", "value": "W"},
+        {"op": "add", "path": "/spec/components/1/replicas", "value": 5},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("generation", "status", "before", "suspicious"),
+    [
+        (1, {}, 4, True),  # the adapter has what the graph had: the graph changed
+        (2, {}, 4, False),  # the adapter changed, for the first time
+        (3, {"lastScaleTime": "then"}, 4, True),  # they were in step
+        (3, {"lastScaleTime": "then"}, None, False),  # left to the adapter
+    ],
+)
+def test_another_number_in_the_graph_is_asked_about_where_they_were_in_step(generation, status, before, suspicious):
+    found = adapter(status=status)
+    found["metadata"]["generation"] = generation
+    assert mirroring.is_suspicious(found, Difference("W", 0, before, 3)) is suspicious
+
+
+def test_a_number_of_ours_is_no_conflict_and_one_of_anybody_else_names_both():
+    difference = Difference("W", 0, 4, 3)
+    for ours in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
+        assert mirroring.overwritten(difference, [ours], "hpa") is None
+    assert mirroring.overwritten(difference, [], "hpa") is None
+    found = mirroring.overwritten(difference, ["kubectl-edit"], "hpa")
+    assert found is not None
+    assert found.message.startswith("kubectl-edit set 4 replicas of W in the graph, hpa 3 in the adapter")
+
+
+def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes():
+    clock = Clock()
+    turns = Turns(clock)
+    assert turns.took("u", "hpa", 3) is None
+    assert turns.took("u", "hpa", 5) is None
+    assert turns.took("u", "kubectl", 1) is None
+    assert turns.took("u", "hpa", 5) == ("hpa", "kubectl")
+    assert turns.took("u", "kubectl", 1) == ("kubectl", "hpa")
+    clock.now += WINDOW + 1
+    assert turns.took("u", "hpa", 5) is None
+    turns.forget("u")
+    assert turns.took("u", "kubectl", 1) is None
+
+
+def test_status_keeps_what_it_is_not_told_and_a_conflict_is_shown_for_a_while():
+    first = adapter_status(adapter(), Seen(OK, 2, "s", scaled=True, conflict=TROUBLE), NOW)
+    assert first["replicas"] == 2
+    assert first["lastScaleTime"] == "2026-03-01T12:00:00Z"
+    assert [(each["type"], each["status"]) for each in first["conditions"]] == [
+        ("Synced", "True"),
+        ("Conflict", "True"),
+    ]
+    soon = adapter_status(adapter(status=first), Seen(OK, 3), NOW + timedelta(seconds=30))
+    assert (soon["replicas"], soon["selector"], soon["lastScaleTime"]) == (3, "s", first["lastScaleTime"])
+    assert find(soon["conditions"], "Conflict") == find(first["conditions"], "Conflict")
+    assert conflict_ends_in(soon, NOW + timedelta(seconds=30)) == pytest.approx(SHOWN_FOR.total_seconds() - 29)
+    later = adapter_status(adapter(status=soon), Seen(OK, 3), NOW + SHOWN_FOR)
+    over = find(later["conditions"], "Conflict")
+    assert over is not None
+    assert (over["status"], over["reason"]) == ("False", "Resolved")
+    assert "a and b" in over["message"]
+    assert conflict_ends_in(later, NOW + SHOWN_FOR) is None
+    assert adapter_status(adapter(status=later), Seen(OK, 3), NOW + 2 * SHOWN_FOR) == later
+
+
+def test_only_what_can_change_an_adapters_outcome_is_looked_at():
+    pace, key = Pace(Clock()), ObjectKey("n", "g-w")
+    before, of = adapter(), DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+    assert pace.wait(of, key, None, before) == (ObjectKey("n", "g"), SETTLE)
+    assert pace.wait(of, key, before, {**before, "status": {"replicas": 1}}) is None
+    scaled = {**before, "spec": {**before["spec"], "replicas": 9}}
+    assert pace.wait(of, key, before, scaled) == (ObjectKey("n", "g"), SETTLE)
+    graph = {"metadata": {"name": "g", "namespace": "n"}, "spec": {"components": []}}
+    about = ObjectKey("n", "g")
+    assert pace.wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "status": {"state": "pending"}}) is None
+    assert pace.wait(DYNAMO_GRAPH_DEPLOYMENTS, about, graph, {**graph, "spec": {}}) == (about, SETTLE)
+    assert pace.wait(PODS, ObjectKey("n", "p"), pod("Pending"), pod("Running")) is None
+    assert pace.wait(PODS, ObjectKey("n", "p"), pod(), pod(leaving=True)) == (about, SETTLE_PODS)
+    assert pace.wait(PODS, ObjectKey("n", "p"), pod(), None) == (about, SETTLE_PODS)

@@ -1,0 +1,137 @@
+"""What autoscaler a graph asks for, in either version, and what it becomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_scaler.autoscaling.owning import stamped
+from dynamo_scaler.autoscaling.rendering import CPU, autoscaler, described
+from dynamo_scaler.autoscaling.wishes import Unclear, wish_of
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.registry.annotations import AUTOSCALING
+
+ADAPTER = {
+    "metadata": {"name": "g-w", "namespace": "n", "uid": "u"},
+    "spec": {"dgdRef": {"name": "g", "componentName": "W"}, "replicas": 1},
+}
+
+
+def graph(document: Any) -> dict[str, Any]:
+    text = document if isinstance(document, str) else yaml.safe_dump(document)
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "n", "annotations": {AUTOSCALING: text}},
+        "spec": {"components": [{"name": "W", "scalingAdapter": {}}]},
+    }
+
+
+def of_alpha(**section: Any) -> dict[str, Any]:
+    service = {"componentType": "worker", "scalingAdapter": {"enabled": True}, "autoscaling": section}
+    written = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "n"},
+        "spec": {"services": {"W": service}},
+    }
+    return convert(written, "nvidia.com/v1beta1")
+
+
+def made(of: dict[str, Any]) -> dict[str, Any]:
+    wish = wish_of(of, "W")
+    assert wish is not None
+    return autoscaler(ADAPTER, wish)
+
+
+def test_without_metrics_cpu_at_80_percent_counts():
+    hpa = made(graph({"W": {"minReplicas": 2, "maxReplicas": 8}}))
+    assert (hpa["apiVersion"], hpa["kind"], hpa["metadata"]["name"]) == (
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        "g-w",
+    )
+    assert hpa["spec"] == {
+        "scaleTargetRef": {
+            "apiVersion": "nvidia.com/v1beta1",
+            "kind": "DynamoGraphDeploymentScalingAdapter",
+            "name": "g-w",
+        },
+        "minReplicas": 2,
+        "maxReplicas": 8,
+        "metrics": [CPU],
+    }
+    assert hpa["metadata"]["ownerReferences"][0]["uid"] == "u"
+    assert described(hpa) == "HorizontalPodAutoscaler g-w between 2 and 8 replicas"
+
+
+def test_triggers_make_a_scaled_object_from_zero():
+    rules = {
+        "minReplicas": 0,
+        "maxReplicas": 4,
+        "triggers": [{"type": "cron", "metadata": {"timezone": "UTC"}}],
+        "pollingInterval": 5,
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
+    }
+    found = made(graph({"W": rules}))
+    assert (found["apiVersion"], found["kind"]) == ("keda.sh/v1alpha1", "ScaledObject")
+    assert found["spec"] == {
+        "scaleTargetRef": found["spec"]["scaleTargetRef"],
+        "minReplicaCount": 0,
+        "maxReplicaCount": 4,
+        "triggers": rules["triggers"],
+        "pollingInterval": 5,
+        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": rules["behavior"]}},
+    }
+
+
+def test_v1alpha1_asks_in_its_own_section_which_conversion_keeps():
+    behavior = {"scaleUp": {"stabilizationWindowSeconds": 1}}
+    hpa = made(of_alpha(enabled=True, minReplicas=2, maxReplicas=5, behavior=behavior))
+    assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"], hpa["spec"]["behavior"]) == (2, 5, behavior)
+    assert hpa["spec"]["metrics"] == [CPU]
+    assert wish_of(of_alpha(enabled=False, maxReplicas=5), "W") is None
+    assert wish_of(of_alpha(maxReplicas=5), "W") is None
+
+
+def test_the_annotation_counts_before_the_older_section():
+    both = of_alpha(enabled=True, maxReplicas=5)
+    both["metadata"]["annotations"][AUTOSCALING] = "W: {maxReplicas: 9}"
+    assert made(both)["spec"]["maxReplicas"] == 9
+
+
+def test_nothing_is_asked_for_where_nothing_says_so():
+    assert wish_of(graph({"Other": {"maxReplicas": 2}}), "W") is None
+    assert wish_of({"metadata": {}, "spec": {}}, "W") is None
+    assert wish_of(graph(""), "W") is None
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("on: [", "no valid YAML"),
+        ("[]", "must be a map"),
+        ({"W": {"minReplicas": 3, "maxReplicas": 2}}, "W.maxReplicas: must be at least minReplicas, which is 3"),
+        ({"W": {"maxReplicas": 2, "pollingInterval": 5}}, "W.pollingInterval: is KEDA's, and needs triggers"),
+        ({"W": {"maxReplicas": 2, "metrics": [CPU], "triggers": [{"type": "cpu"}]}}, "W.triggers: cannot be given"),
+        ({"W": {"minReplicas": 1}}, "W.maxReplicas"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_its_place(document, words):
+    with pytest.raises(Unclear, match="dynamo-autoscaling") as caught:
+        wish_of(graph(document), "W")
+    assert words in str(caught.value)
+
+
+def test_the_section_of_v1alpha1_needs_its_bounds_too():
+    with pytest.raises(Unclear, match=r"spec\.services\.W\.autoscaling\.maxReplicas"):
+        wish_of(of_alpha(enabled=True), "W")
+
+
+def test_what_is_no_longer_asked_for_changes_the_hash():
+    with_behavior = made(graph({"W": {"maxReplicas": 2, "behavior": {"scaleUp": {}}}}))
+    without = made(graph({"W": {"maxReplicas": 2}}))
+    hashes = {next(iter(stamped(each)["metadata"]["annotations"].values())) for each in (with_behavior, without)}
+    assert len(hashes) == 2
+    assert stamped(without) == stamped(made(graph({"W": {"maxReplicas": 2}})))
