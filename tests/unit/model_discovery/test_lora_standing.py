@@ -123,6 +123,15 @@ def test_what_was_asked_for_without_an_answer_is_unloaded_though_it_is_not_liste
     assert not api.under_way
 
 
+def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed():
+    api = FakeApi(under_way=[ADAPTERS[0]])
+    state = Standing.unknown(ObjectKey("prod", "m"), WORKER, None, ("a",))
+    run(state, api)
+    assert state.settled
+    assert not api.loras
+    assert not api.under_way
+
+
 def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
     away = replace(WORKER, ready=False)
     assert standing(worker=away).idle
@@ -205,10 +214,7 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
             state.wish(replace(state.worker, ready=True), wished, ())
         elif step == "forget":
             # Another replica, or the same after a restart: it knows the record only.
-            state = standing(wished, {"a", "b"})
-            if api.under_way:
-                # A load that outlives who asked for it is found by probing; see the keeper.
-                api.finish()
+            state = Standing.unknown(state.model, state.worker, wished, ("a", "b"))
         else:
             api.finish()
     api.during.clear()

@@ -108,5 +108,5 @@ def test_times_stay_while_nothing_turns():
 def test_no_endpoints_and_no_services():
     status = status_of(MODEL, Found(), base_verdict(Found(), "b"), (), NOW)
     assert (status["readyEndpoints"], status["totalEndpoints"]) == (0, 0)
-    assert "endpoints" not in status
+    assert status["endpoints"] == []
     assert status["conditions"][1]["reason"] == "NoServicesFound"

@@ -12,7 +12,6 @@ MESSAGE_LIMIT = 300
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\")]+")
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd]+")
 
 
 class LoraError(Exception):
@@ -53,7 +52,8 @@ def complaint(content: bytes) -> str:
         if isinstance(said, dict):
             said = said.get("message", "")
     elif answer is None:
-        said = content[: 4 * MESSAGE_LIMIT].decode(errors="replace")
+        # Of bytes that are no text nobody learns anything; the last character may be cut in two.
+        said = content[: 4 * MESSAGE_LIMIT].decode(errors="ignore") if _is_text(content) else ""
     return one_line(str(said))
 
 
@@ -65,9 +65,13 @@ def is_refusal(content: bytes) -> bool:
 
 def one_line(text: str) -> str:
     """A text of a stranger as it can be shown: one line, short, without credentials and signed queries."""
-    line = " ".join(_UNPRINTABLE.sub(" ", text[: 8 * MESSAGE_LIMIT]).split())
+    line = " ".join("".join(each if each.isprintable() else " " for each in text[: 8 * MESSAGE_LIMIT]).split())
     line = _QUERY.sub("?...", _USERINFO.sub("", line))
     return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 3] + "..."
+
+
+def _is_text(content: bytes) -> bool:
+    return "\ufffd" not in content[: 4 * MESSAGE_LIMIT].decode(errors="replace")[:-1]
 
 
 def _name(entry: Any) -> str:

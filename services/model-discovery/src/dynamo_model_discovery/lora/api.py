@@ -119,7 +119,8 @@ class HttpWorkerApi:
                 raise LoraError(f"GET {path}: {answer.said}")
             names = names_in(answer.content)
             if names is None:
-                raise LoraError(f"GET {path}: {complaint(answer.content) or 'the answer is no list of adapters'}")
+                said = complaint(answer.content) if is_refusal(answer.content) else "the answer is no list of adapters"
+                raise LoraError(f"GET {path}: {said}")
             return Listing(names, path if path in PATHS else None)
         raise LoraError(
             f"the worker has none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",

@@ -122,7 +122,7 @@ class AdapterKeeper:
         for worker in workers:
             standing = standings.get(worker.uid)
             if standing is None:
-                standing = standings[worker.uid] = Standing(model, worker, adapter, set(stale))
+                standing = standings[worker.uid] = Standing.unknown(model, worker, adapter, stale)
                 act = not standing.idle
             else:
                 act = standing.wish(worker, adapter, stale)

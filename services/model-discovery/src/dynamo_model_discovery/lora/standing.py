@@ -42,6 +42,11 @@ class Standing:
     last_heard: float = float("-inf")
     """when a listing was read last, by the keeper's clock"""
 
+    @classmethod
+    def unknown(cls, model: ObjectKey, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> Standing:
+        """Of a worker of which nothing is known: who was here before may have asked for any of the stale names just now."""
+        return cls(model, worker, adapter, set(stale), set(stale))
+
     @property
     def settled(self) -> bool:
         """Whether the present wish has come true, as far as is known."""

@@ -75,7 +75,8 @@ def status_of(
     endpoints = [{"address": worker.url, "podName": worker.pod, "ready": worker.uid in has} for worker in found.ready]
     services = _services(found)
     return {
-        **({"endpoints": endpoints} if endpoints else {}),
+        # Written when empty, too: a list that the reference operator has written would stay otherwise.
+        "endpoints": endpoints,
         "readyEndpoints": sum(entry["ready"] is True for entry in endpoints),
         "totalEndpoints": len(endpoints),
         "conditions": [
