@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dynamo_ctl.asking import Request, scale
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.listening import Where
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
+from dynamo_scaler.budgets.pools import pools_of
+from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.writing import StaleError, Write, Writer
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
 from dynamo_shared.api.resources import (
@@ -26,6 +32,7 @@ from dynamo_shared.bus import (
     CommandResult,
     NatsBus,
     NatsOptions,
+    ObjectCache,
     ScaleData,
     ScaleTarget,
     cloudevents,
@@ -363,3 +370,47 @@ def decisions(up: Any) -> float:
         for sample in family.samples
         if sample.name == "dynamo_scaler_decisions_total"
     )
+
+
+async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespace: str) -> None:
+    key = ObjectKey(namespace, "llama")
+    cache = ObjectCache()
+    before = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
+    cache.put(DYNAMO_GRAPH_DEPLOYMENTS, before)
+    (decode,) = [pool for pool in pools_of(before, []) if pool.type == "decode"]
+    writer = Writer(kube.acting_as("dynamo-scaler"), cache)
+    write = Write(decode, 3, Record(at=1.0, before=1, replicas=3, command="one"))
+    # Its first annotation, and one of somebody else's before it.
+    await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"annotations": {"theirs": "kept"}}})
+    with pytest.raises(StaleError):
+        await writer.graph(key, [write], {})
+    await writer.graph(key, [write], {})
+    stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+    assert set(stored["metadata"]["annotations"]) == {"theirs", LAST_SCALED}
+    assert (await replicas(kube, namespace, "llama"))["Decode"] == 3
+    # Another number, or another order of components.
+    await kube.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": list(reversed(stored["spec"]["components"]))}}
+    )
+    with pytest.raises(StaleError):
+        await writer.graph(key, [write], {})
+    assert (await replicas(kube, namespace, "llama"))["Decode"] == 3
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+    with pytest.raises(StaleError):
+        await writer.graph(key, [write], {})
+    assert cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) is None
+
+
+async def test_dynamoctl_scale_prints_the_answer(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    where = Where(NatsOptions(servers=(nats_server.url,), name="dynamoctl"), CLUSTER)
+    printed: list[str] = []
+    async with platform(settings(control_plane.kubeconfig, nats_server.url), everything()):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True))
+        await until_state(kube, ObjectKey(namespace, "llama"), "successful")
+        await scale(Request(namespace, "llama", [("decode", 2)]), where, printed.append)
+        with pytest.raises(CtlError, match="refused: BelowMinimum: Prefill stays at 1"):
+            await scale(Request(namespace, "llama", [("Prefill", 0)]), where, printed.append)
+        await until_pods(kube, namespace, "llama", Decode=2, Prefill=1)
+    assert printed == ["Applied: Decode 1 -> 2"]

@@ -138,14 +138,14 @@ class Desk:
         pods.index(self.cache)
         adapters.index(self.cache)
         told: Any = self.told
-        self.picture = Picture(self.cache, settings)
+        self.picture = Picture(self.cache, settings, lambda namespace: namespace == "elsewhere")
         writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
         self.metrics = DecisionMetrics(CollectorRegistry())
         self.scaling = Scaling(
             self.picture,
             writer,
             Teller(told, told, self.metrics),
-            Admission(self.picture, writer, lambda namespace: namespace == "elsewhere"),
+            Admission(self.picture, writer),
             lambda: self.clock[0],
         )
         self.resuming = Resuming(self.scaling)

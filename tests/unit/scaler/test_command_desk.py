@@ -28,6 +28,11 @@ FREE = ScalingLimits(min=0, down=Direction())
 SIX = Scaler(limits=FREE, budgets=(Budget(name="six", min_gpus=6, max_gpus=6),))
 TWELVE = Scaler(limits=FREE, budgets=(Budget(name="twelve", min_gpus=12, max_gpus=12),))
 
+AUTOSCALER = {
+    "metadata": {"name": "hpa", "namespace": "team", "uid": "h", "resourceVersion": "1"},
+    "spec": {"scaleTargetRef": {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "a-decode"}},
+}
+
 
 async def refused(desk: Desk, ask: Any) -> tuple[str, str]:
     with pytest.raises(CommandRefusedError) as caught:
@@ -257,11 +262,7 @@ async def test_what_is_not_ours_to_scale_is_refused() -> None:
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotManaged"
     elsewhere = replace(desk.ask("a", Decode=2), graph=ObjectKey("elsewhere", "a"))
     assert (await refused(Desk(Scaler()), elsewhere))[0] == "NotManaged"
-    autoscaler = {
-        "metadata": {"name": "hpa", "namespace": "team", "uid": "h", "resourceVersion": "1"},
-        "spec": {"scaleTargetRef": {"kind": "DynamoGraphDeploymentScalingAdapter", "name": "a-decode"}},
-    }
-    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, autoscaler)
+    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
     reason, message = await refused(desk, desk.ask("a", Decode=2))
     assert reason == "HasAutoscaler"
     assert "Decode is scaled by HorizontalPodAutoscaler hpa" in message
@@ -418,3 +419,28 @@ async def test_a_change_that_nobody_acted_on_holds_and_another_number_does_not()
     desk.note("a", told="now")
     await desk.resuming.look()
     assert desk.replicas("a")["Decode"] == 4
+
+
+async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None:
+    resting = ScalingLimits(down=Direction(cooldown=60))
+    desk = Desk(Scaler(limits=resting))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
+    desk.clock[0] += 61
+    for changed in (Scaler(limits=resting, advisory=True), Scaler(limits=resting, managed=("other",))):
+        await Desk(changed, desk.kube, desk.clock).resuming.look()
+        assert desk.replicas("a")["Decode"] == 4
+    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
+    await desk.resuming.look()
+    assert desk.replicas("a")["Decode"] == 4
+    assert desk.told.of("a")[-1] == ("scale-refused", "HasAutoscaler")
+    assert desk.intents("a") == {}
+
+
+async def test_no_partner_is_what_an_autoscaler_scales() -> None:
+    desk = Desk(SIX)
+    desk.graph("a", Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "up", Decode=4))
+    desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
+    assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"

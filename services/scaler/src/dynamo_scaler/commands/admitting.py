@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -39,11 +39,10 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Reads commands. `is_elsewhere` says whether another platform looks after a namespace."""
+    """Reads commands."""
 
     picture: Picture
     writer: Writer
-    is_elsewhere: Callable[[str], bool]
 
     async def admit(self, ask: Ask) -> Admitted:
         """What a command asks for. CommandRefusedError where that can never be done, or not by us."""
@@ -71,7 +70,7 @@ class Admission:
             raise CommandRefusedError(
                 NOT_MANAGED, f"{key} is not among platform.scaler.managed: it is not scaled by commands"
             )
-        if self.is_elsewhere(key.namespace):
+        if self.picture.is_elsewhere(key.namespace):
             raise CommandRefusedError(NOT_MANAGED, f"namespace {key.namespace} is looked after by another platform")
         graph = self.picture.graph(key)
         if graph is None or graph["metadata"]["generation"] < ask.expected_generation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import OpenIntent
-from dynamo_scaler.budgets.ledger import Account, accounts, includes
+from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
 from dynamo_scaler.budgets.pools import Pool, PoolKey, pools_of
 from dynamo_scaler.commands import records
 from dynamo_scaler.commands.deciding import World
@@ -44,6 +44,8 @@ class Picture:
 
     cache: ObjectCache
     settings: Scaler
+    #: Whether another platform looks after a namespace.
+    is_elsewhere: Callable[[str], bool] = lambda _: False
     shapes: Shapes = field(default_factory=Shapes)
     history: History = field(default_factory=History)
     #: Of graphs that have not changed since, and nor have their adapters: a budget may count a thousand.
@@ -61,6 +63,10 @@ class Picture:
         """A graph that is there to stay."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         return graph if graph is not None and "deletionTimestamp" not in graph["metadata"] else None
+
+    def serves(self, graph: ObjectKey) -> bool:
+        """Whether a graph is scaled by commands to us. One that is not counts in budgets all the same."""
+        return is_managed(graph, self.settings.managed) and not self.is_elsewhere(graph.namespace)
 
     def graphs(self) -> list[KubeObject]:
         """All graphs that are there to stay."""
@@ -106,7 +112,7 @@ class Picture:
         situations = {key: self.situation(pools[key], now) for key in wanted}
         found: list[OpenIntent] = []
         for each in self.open_intents(pools, now):
-            if each.key in wanted:
+            if each.key in wanted or self.autoscaler(each.pool):
                 continue
             try:
                 situations[each.key] = self.situation(each.pool, now)
@@ -120,6 +126,8 @@ class Picture:
         """Fresh intents of these pools that still say something."""
         found = []
         for graph in self.with_intents():
+            if not self.serves(key_of(graph)):
+                continue
             for component, intent in intents.read(graph).items():
                 pool = pools.get(PoolKey(*key_of(graph), component))
                 if pool is not None and intent.is_fresh(now, self.settings.intent_lifetime) and intent.is_open(pool):

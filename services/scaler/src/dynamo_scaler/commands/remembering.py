@@ -18,6 +18,8 @@ Remembered = dict[ObjectKey, dict[str, Intent | None]]
 
 #: An intent that is asked for again and again is written again only after this part of its life time.
 _REFRESH = 0.25
+#: Characters of a message that are remembered: a graph has up to 25 components, and its annotations a limit.
+_LONGEST = 400
 
 
 def intents_after(
@@ -70,7 +72,7 @@ def _intent(ask: Ask, decision: Decision, verdict: Verdict, now: float) -> Inten
         command=ask.command,
         held=not refused,
         reason=verdict.reason or decision.reason,
-        message=verdict.message or decision.message,
+        message=(verdict.message or decision.message)[:_LONGEST],
         requester=ask.requester,
         request_reason=ask.reason,
         sent=ask.sent,

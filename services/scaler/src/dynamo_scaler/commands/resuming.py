@@ -18,15 +18,17 @@ from dynamo_shared.kube.errors import KubeError
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
+from dynamo_scaler.commands.admitting import AUTOSCALED, SUPERSEDED
 from dynamo_scaler.commands.asking import Ask
 from dynamo_scaler.commands.deciding import Decision, Outcome
 from dynamo_scaler.commands.scaling import Scaling, news
+from dynamo_scaler.commands.targets import UNKNOWN
 from dynamo_scaler.commands.telling import REFUSED, News
 from dynamo_scaler.commands.writing import StaleError
 
 KubeObject = dict[str, Any]
 
-EXPIRED, SUPERSEDED, UNKNOWN = "Expired", "Superseded", "UnknownComponent"
+EXPIRED = "Expired"
 #: How often intents are looked at, for what ends with time alone (a cooldown, a life time). Seconds.
 TICK = 1.0
 #: Changes come in groups: new pods, their status, the graph's. Seconds.
@@ -62,6 +64,8 @@ class Resuming:
 
     async def look(self) -> None:
         """Carry out what may be, and forget what is over. KubeError where the API server is away."""
+        if self.scaling.picture.settings.advisory:
+            return
         for graph in self.scaling.picture.with_intents():
             for command, names in _by_command(intents.read(graph)).items():
                 async with self.scaling.lock:
@@ -71,7 +75,7 @@ class Resuming:
 
     async def _look_at(self, key: ObjectKey, command: str, names: Iterable[str]) -> None:
         graph = self.scaling.picture.graph(key)
-        if graph is None:
+        if graph is None or not self.scaling.picture.serves(key):
             return
         pools = {pool.key: pool for pool in self.scaling.picture.pools(graph)}
         held: dict[PoolKey, Intent] = {}
@@ -91,6 +95,8 @@ class Resuming:
                     f"{name} stays at {pool.current}: not done within {lifetime:g} s: {intent.reason}: {intent.message}"
                 )
                 await self._forget(graph, name, intent, News(EXPIRED, message) if intent.held else None)
+            elif scaler := self.scaling.picture.autoscaler(pool):
+                await self._forget(graph, name, intent, News(AUTOSCALED, f"{name} is scaled by {scaler} by now"))
             elif intent.held:
                 held[pool.key] = intent
         if held:

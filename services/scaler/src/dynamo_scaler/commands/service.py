@@ -48,13 +48,13 @@ class ScaleCommands:
         now: Callable[[], float] = time.time,
     ) -> None:
         platform = context.settings.platform
-        self._picture = Picture(cache, platform.scaler)
+        self._picture = Picture(cache, platform.scaler, is_elsewhere)
         writer = Writer(kube, cache)
         self._scaling = Scaling(
             self._picture,
             writer,
             Teller(recorder, publisher, metrics),
-            Admission(self._picture, writer, is_elsewhere),
+            Admission(self._picture, writer),
             now,
             on_held=self._wake,
         )
