@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import structlog
 from dynamo_shared.bus.protocol import Health as BusHealth
@@ -11,7 +12,7 @@ from dynamo_shared.runtime import ServiceContext, State
 
 from dynamo_model_discovery.metrics import WorkerMetrics
 from dynamo_model_discovery.workers.assembling import assemble
-from dynamo_model_discovery.workers.comparing import changes
+from dynamo_model_discovery.workers.comparing import Step, changes
 from dynamo_model_discovery.workers.holding import Unseen, settle
 from dynamo_model_discovery.workers.publication import Publication
 from dynamo_model_discovery.workers.sources import Source
@@ -21,6 +22,10 @@ from dynamo_model_discovery.workers.wiring import etcd_options, file_directory
 NAME = "worker-discovery"
 #: Seconds that news is gathered: an endpoint and its card are two records, and one worker.
 SETTLE = 0.1
+#: Seconds that the watcher's pods are waited for at the start.
+PODS_WITHIN = 10.0
+#: While news does not end, so much time passes between looks for each second that one takes: 2,000 workers take a tenth.
+REST = 4.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
 
@@ -74,30 +79,53 @@ class _Active:
                 await self._publication.load()
                 for source in self._sources:
                     tasks.create_task(source.run(), name=f"source-{source.name}")
+                await self._until_pods_are_known()
+                rest = SETTLE
                 while True:
                     await self._wake.wait()
-                    await asyncio.sleep(SETTLE)
+                    await asyncio.sleep(rest)
                     self._wake.clear()
-                    await self._look()
+                    steps, rest = self._look()
+                    await self._tell(steps)
         finally:
             forget()
 
-    async def _look(self) -> None:
+    async def _until_pods_are_known(self) -> None:
+        """Workers of other sources are pods, too, and move if that is found out late. Without Kubernetes they are none."""
+        deadline = self._context.clock() + PODS_WITHIN
+        while not self._kubernetes.ready and self._context.clock() < deadline:
+            self._report()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE):
+                    await self._wake.wait()
+                    self._wake.clear()
+        self._wake.set()
+
+    def _look(self) -> tuple[list[Step], float]:
+        """What has to be told, and how long to gather news before the next look, in seconds."""
+        started = self._context.clock()
+        publication = self._publication
+        # Half a reading would take a worker whose card is still to come for another one.
+        read = [source for source in self._sources if source.ready]
+        observed = assemble((found for source in read for found in source.found()), self._kubernetes.places)
+        published = {key: entry.data for key, entry in publication.view.workers.items()}
+        steps = changes(publication.view, settle(published, observed, self._unseen()), publication.stamp)
+        self._report()
+        return steps, max(SETTLE, REST * (self._context.clock() - started))
+
+    async def _tell(self, steps: list[Step]) -> None:
         publication = self._publication
         if publication.state.lost.is_set():
             publication.start_over()
             self._marked = False
-        observed = assemble((found for source in self._sources for found in source.found()), self._kubernetes.places)
-        published = {key: entry.data for key, entry in publication.view.workers.items()}
-        workers = settle(published, observed, self._unseen())
-        self._report()
-        await publication.tell(changes(publication.view, workers, publication.stamp))
+        complete = all(source.ready for source in self._sources)
+        await publication.tell(steps)
         self._metrics.counted(
             (entry.data for entry in publication.view.workers.values()),
             (entry.data for entry in publication.view.models.values()),
             {source.name: source.unreadable for source in self._sources},
         )
-        if not self._marked and all(source.ready for source in self._sources):
+        if not self._marked and complete:
             await publication.mark()
             self._marked = True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -57,6 +58,7 @@ def by_address(pods: Iterable[KubeObject]) -> dict[str, Place]:
     return found
 
 
+@lru_cache(maxsize=16384)
 def host_of(address: str) -> str:
     """Host of `10.0.0.7:9999/...`, `[fd00::7]:9999/...` or `http://10.0.0.7:9999/...`; empty where there is none."""
     try:

@@ -1,0 +1,237 @@
+"""The shell of worker discovery on a bus in memory: what is half read tells nothing, and one replica takes over another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from dynamo_model_discovery.workers import discovery
+from dynamo_model_discovery.workers.discovery import NAME, WorkerDiscovery
+from dynamo_model_discovery.workers.sources.kubernetes import READS
+from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
+from dynamo_shared.bus import MemoryBus, StateReader, streams, subjects
+from dynamo_shared.bus.protocol import CaughtUp, Message, Start
+from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.leases import AllKeys
+from dynamo_shared.runtime import Health, Metrics, ServiceContext, load_settings
+
+from tests.unit.model_discovery.worker_building import card, instance, pod
+
+ADDRESS = "10.0.0.7"
+
+
+class Leader:
+    """Elected and unelected by the test."""
+
+    def __init__(self, elected: bool = True) -> None:
+        self.elected, self.lost = asyncio.Event(), asyncio.Event()
+        if elected:
+            self.elected.set()
+
+    def is_leader(self) -> bool:
+        return self.elected.is_set()
+
+    async def wait_elected(self) -> None:
+        await self.elected.wait()
+
+    async def wait_lost(self) -> None:
+        await self.lost.wait()
+
+
+class Cluster:
+    """A bus that a watcher publishes to, and a directory of discovery by files."""
+
+    def __init__(self, directory: Path) -> None:
+        self.bus = MemoryBus()
+        self.directory = directory
+        self.publisher = StatePublisher(self.bus, "local")
+        self._versions = iter(range(1, 10_000))
+
+    async def publish(self, resource: Resource, *objects: dict[str, Any], synced: bool = True) -> None:
+        for obj in objects:
+            obj["metadata"] |= {"resourceVersion": str(next(self._versions))}
+            self.publisher.put(resource, obj)
+        if synced:
+            await self.publisher.mark_synced(resource, "1")
+        await self.publisher.flushed(resource)
+
+    def write(self, *records: tuple[str, bytes]) -> None:
+        for key, value in records:
+            _, kind, name = key.split("/", 2)
+            path = self.directory / "v1" / kind / quote(name, safe="")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(value)
+            # Nobody touches them here.
+            os.utime(path, (2**33, 2**33))
+
+    def service(self, leader: Leader | None = None, *, files: bool = True) -> tuple[WorkerDiscovery, Health]:
+        variables = {"DYNAMO_PLATFORM__MODEL_DISCOVERY__WORKERS__FILE_DIRECTORY": str(self.directory)} if files else {}
+        health, leadership = Health(), leader or Leader()
+        context = ServiceContext(
+            settings=load_settings(None, variables), kube=None, bus=self.bus, health=health, metrics=Metrics(),  # type: ignore[arg-type]
+            ownership=lambda _: AllKeys(), leadership=lambda _: leadership,
+        )  # fmt: skip
+        return WorkerDiscovery(context), health
+
+    @asynccontextmanager
+    async def serving(self, leader: Leader | None = None, *, files: bool = True) -> AsyncIterator[Health]:
+        service, health = self.service(leader, files=files)
+        task = asyncio.create_task(service.serve())
+        try:
+            yield health
+        finally:
+            task.cancel()
+            # It ends by being cancelled only; any other end is an error of its own.
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def told(self) -> list[str]:
+        """Events of workers, in order: namespace, name, event."""
+        subscription = await self.bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.local.*.worker.>"], start=Start.ALL)
+        found = []
+        async for item in subscription:
+            if isinstance(item, Message):
+                told = subjects.parse_event(item.subject)
+                found.append(f"{told.namespace or '-'} {told.name} {told.event}")
+            elif isinstance(item, CaughtUp):
+                break
+        await subscription.close()
+        return found
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    made = Cluster(tmp_path)
+    await made.bus.declare(*streams.ALL)
+    running = asyncio.create_task(made.publisher.run())
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def until(look: Callable[[], Any]) -> None:
+    async with asyncio.timeout(10):
+        while not look():
+            await asyncio.sleep(0.01)
+
+
+async def told(cluster: Cluster, expected: list[str]) -> None:
+    heard: list[str] = []
+    try:
+        async with asyncio.timeout(10):
+            while (heard := await cluster.told()) != expected:
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"told {heard}, expected {expected}") from None
+
+
+def registered(number: int = 7) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """A pod, its object and its slice."""
+    data = {
+        "endpoints": {"x": json.loads(instance(number)[1])},
+        "model_cards": {"x": json.loads(card(number, worker_type="aggregated")[1])},
+    }
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p"}
+    metadata = {
+        "metadata": {"name": "p", "namespace": "team", "uid": "u1", "ownerReferences": [owner]},
+        "spec": {"data": data},
+    }
+    slice_ = {
+        "metadata": {"name": "s", "namespace": "team", "uid": "u2", "labels": {"nvidia.com/dynamo-discovery-enabled": "true"}},
+        "endpoints": [{"conditions": {"ready": True}, "targetRef": {"kind": "Pod", "name": "p"}}],
+    }  # fmt: skip
+    return pod("p", ADDRESS, dynamo_graph_deployment_name="g"), metadata, slice_
+
+
+async def test_a_worker_in_kubernetes_joins_and_leaves_with_its_readiness(cluster: Cluster) -> None:
+    pods, metadata, slice_ = registered()
+    for resource, obj in ((PODS, pods), (DYNAMO_WORKER_METADATAS, metadata), (ENDPOINT_SLICES, slice_)):
+        await cluster.publish(resource, obj)
+    async with cluster.serving(files=False) as health:
+        await told(cluster, ["team dyn/backend/7 joined"])
+        await until(lambda: health.report()["parts"][NAME]["state"] == "ok")  # type: ignore[index]
+        slice_["endpoints"][0]["conditions"]["ready"] = False
+        await cluster.publish(ENDPOINT_SLICES, slice_)
+        await told(cluster, ["team dyn/backend/7 joined", "team dyn/backend/7 left"])
+
+
+@pytest.mark.parametrize("order", [READS, READS[::-1], (ENDPOINT_SLICES, PODS, DYNAMO_WORKER_METADATAS)])
+async def test_a_restart_on_half_a_picture_tells_nothing(cluster: Cluster, order, monkeypatch) -> None:
+    """Objects come in any order after the start, and what is missing meanwhile is neither gone nor changed."""
+    objects = dict(zip((PODS, DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES), registered(), strict=True))
+    for resource in order:
+        await cluster.publish(resource, objects[resource])
+    async with cluster.serving(files=False):
+        await told(cluster, ["team dyn/backend/7 joined"])
+    synced: set[str] = set()
+    monkeypatch.setattr(StateReader, "is_synced", lambda _, resource: resource.id in synced)
+    async with cluster.serving(files=False) as health:
+        for resource in order:
+            await cluster.publish(resource, objects[resource])
+            await asyncio.sleep(2 * discovery.SETTLE)
+            assert await cluster.told() == ["team dyn/backend/7 joined"]
+            synced.add(resource.id)
+        await until(lambda: health.report()["parts"][NAME]["state"] == "ok")  # type: ignore[index]
+        assert await cluster.told() == ["team dyn/backend/7 joined"]
+
+
+async def test_workers_of_files_are_pods_and_are_so_from_the_first(cluster: Cluster) -> None:
+    cluster.write(instance(7), card(7))
+    pods, _, _ = registered()
+    async with cluster.serving():
+        await asyncio.sleep(2 * discovery.SETTLE)
+        assert await cluster.told() == []
+        for resource, objects in ((DYNAMO_WORKER_METADATAS, ()), (ENDPOINT_SLICES, ()), (PODS, (pods,))):
+            await cluster.publish(resource, *objects)
+        await told(cluster, ["team dyn/backend/7 joined"])
+
+
+async def test_without_kubernetes_workers_are_told_of_all_the_same(cluster: Cluster, monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "PODS_WITHIN", 0.2)
+    cluster.write(instance(7), card(7))
+    async with cluster.serving() as health:
+        await told(cluster, ["- dyn/backend/7 joined"])
+        report = health.report()["parts"][NAME]  # type: ignore[index]
+        assert (report["state"], report["message"]) == ("degraded", "not read yet: kubernetes")
+
+
+async def test_one_replica_tells_and_another_takes_over_without_a_word(cluster: Cluster, monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
+    cluster.write(instance(7), card(7))
+    first, second = Leader(), Leader(elected=False)
+    async with cluster.serving(first), cluster.serving(second) as health:
+        await told(cluster, ["- dyn/backend/7 joined"])
+        assert health.report()["parts"][NAME]["message"] == "standing by"  # type: ignore[index]
+        first.elected.clear()
+        first.lost.set()
+        second.elected.set()
+        cluster.write(instance(8))
+        await told(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
+        await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
+
+
+async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypatch) -> None:
+    monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
+    cluster.write(instance(7), card(7))
+    async with cluster.serving():
+        await told(cluster, ["- dyn/backend/7 joined"])
+        cluster.bus.lose_data()
+        # As any other service would, and before a subscriber of the bus in memory finds no stream.
+        await cluster.bus.declare(*streams.ALL)
+        cluster.write(instance(8))
+        await told(cluster, ["- dyn/backend/8 joined"])
+
+        async def both() -> bool:
+            subject = subjects.state_subject("local", "workers.discovery.dynamo", ObjectKey("", "dyn/backend/7"))
+            return await cluster.bus.last_message(streams.STATE, subject) is not None
+
+        async with asyncio.timeout(10):
+            while not await both():
+                await asyncio.sleep(0.01)
