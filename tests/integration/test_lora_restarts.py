@@ -183,3 +183,21 @@ async def test_two_replicas_share_models_and_none_is_lost_with_one(shared, kube,
         for name in names:
             await eventually(partial(gone, kube, DYNAMO_MODELS, ObjectKey(namespace, name)), "it goes")
     assert not lora.loaded()
+
+
+async def test_etcd_away_while_an_adapter_is_loaded(shared, kube, namespace, lora, etcd_server):
+    """Without leases nothing is asked of workers; with them again, what is missing is loaded, and nothing twice."""
+    key = ObjectKey(namespace, "support")
+    await workers(kube, namespace, 2)
+    async with platform(shared, [WatcherService(), ModelDiscoveryService()]):
+        await kube.create(DYNAMO_MODELS, model(namespace))
+        await until_ready(kube, key, 2, 2)
+        await etcd_server.stop()
+        await asyncio.sleep(4)
+        await kube.create(PODS, worker_pod(namespace, "late"))
+        await etcd_server.start()
+        await until_ready(kube, key, 3, 3, within=60)
+        assert posts(lora) == 3
+        await kube.delete(DYNAMO_MODELS, key)
+        await eventually(lambda: gone(kube, DYNAMO_MODELS, key), "it goes")
+    assert not lora.loaded()

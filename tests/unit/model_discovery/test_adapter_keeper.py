@@ -215,6 +215,23 @@ async def test_what_another_replica_has_is_not_asked_for():
         assert len(world.calls) == asked
 
 
+async def test_what_is_given_away_is_not_under_way_any_more():
+    world, all_ = World(), workers(3)
+    world.hanging = {worker.url for worker in all_}
+    other = ObjectKey("prod", "other")
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.want(other, "m2", all_[:1], Adapter("b", "s3://1"), ())
+        async with asyncio.timeout(5):
+            while len(world.calls) < 3:
+                await asyncio.sleep(0)
+            world.hanging.clear()
+            await keeper.release(lambda key: key == KEY)
+        assert {standing.model for standing in keeper.standings()} == {other}
+        await world.until("loaded", 1)
+    assert world.loras == {all_[0].url: {"b"}}
+
+
 async def test_what_is_owed_is_done_when_it_can_be():
     world, all_ = World(), workers(2)
     async with keeping(world) as keeper:

@@ -80,6 +80,7 @@ class _Models(Controller[Task]):
             self.kube, self.cache, statuses, self._keeper, reporter, settings, context.clock, now
         )
         self.ownership.on_loss(self._keeper.disown)
+        self.ownership.before_release(self._keeper.release)
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None

@@ -170,16 +170,25 @@ class AdapterKeeper:
 
     def disown(self) -> None:
         """Keys were lost to other replicas: what is theirs is forgotten, and looked at anew if it comes back."""
-        for uid, standings in list(self._models.items()):
-            if any(not self._may(standing.model) for standing in standings.values()):
-                self.drop(uid)
+        self._end(lambda model: not self._may(model))
+
+    async def release(self, gone: Callable[[ObjectKey], bool]) -> None:
+        """Keys are about to be given away: requests for them end now, since the next replica may ask the same."""
+        self._end(gone)
         for queue in (self._first, self._second):
-            queue.abort(lambda place: place.model not in self._models)
+            await queue.drain(lambda place: place.model not in self._models)
 
     def standings(self) -> Iterator[Standing]:
         """All there are, for figures."""
         for standings in self._models.values():
             yield from standings.values()
+
+    def _end(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        for uid, standings in list(self._models.items()):
+            if any(concerns(standing.model) for standing in standings.values()):
+                self.drop(uid)
+        for queue in (self._first, self._second):
+            queue.abort(lambda place: place.model not in self._models)
 
     def _take_over(self, standing: Standing, uid: str) -> bool:
         """A model that is gone still owes the unloading of this name here: the newcomer sees to it. Says whether it did."""
