@@ -225,6 +225,9 @@ async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypat
         cluster.bus.lose_data()
         # As any other service would, and before a subscriber of the bus in memory finds no stream.
         await cluster.bus.declare(*streams.ALL)
+        # A publisher that is connected again looks whether the stream is still the one that it was.
+        cluster.bus.disconnect()
+        cluster.bus.reconnect()
         cluster.write(instance(8))
         await told(cluster, ["- dyn/backend/8 joined"])
 
