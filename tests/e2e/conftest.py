@@ -46,7 +46,7 @@ async def runtime_image(programs: Programs) -> images.Images:
 async def node(programs: Programs, runtime_image: images.Images) -> AsyncIterator[Node]:
     """A cluster with one node that runs pods: one that `python -m tests.e2e.node` keeps, or a new one."""
     one = Node(runtime_image.archives, programs)
-    if one.running:
+    if one.lent:
         yield one
         return
     async with one:
@@ -70,12 +70,15 @@ async def platform(node: Node, programs: Programs) -> AsyncIterator[Settings]:
 
 
 @pytest.fixture(scope="session")
-async def deployed(kube: KubeClient, heard: Heard, runtime_image: images.Images) -> AsyncIterator[ObjectKey]:
+async def deployed(
+    kube: KubeClient, node: Node, heard: Heard, runtime_image: images.Images
+) -> AsyncIterator[ObjectKey]:
     """The graph, created through the webhooks; not necessarily ready."""
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph.disaggregated(NAMESPACE, runtime_image.runtime, GRAPH.name))
     yield GRAPH
-    await kube.delete(NAMESPACES, ObjectKey("", NAMESPACE))
+    if node.lent:
+        await kube.delete(NAMESPACES, ObjectKey("", NAMESPACE))
 
 
 @pytest.fixture(scope="session")

@@ -19,24 +19,34 @@ FRONTEND_PORT = 8000
 
 def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObject:
     """A frontend, a prefill and a decode worker; the decode workers are scaled through an adapter."""
+    return _graph(
+        namespace,
+        name,
+        [
+            _component(FRONTEND, "frontend", image, ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES]),
+            _component(PREFILL, "prefill", image, _mocker("prefill")),
+            _component(DECODE, "decode", image, _mocker("decode")) | {"scalingAdapter": {}},
+        ],
+    )
+
+
+def without_a_model(namespace: str, image: str, name: str = "broken") -> KubeObject:
+    """A worker whose model is not where it looks for it, so that its process ends."""
+    return _graph(namespace, name, [_component(DECODE, "worker", image, _mocker("agg", "/nowhere"))])
+
+
+def _graph(namespace: str, name: str, components: list[KubeObject]) -> KubeObject:
     return {
         "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
         "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "backendFramework": "vllm",
-            "components": [
-                _component(FRONTEND, "frontend", image, ["-m", "dynamo.frontend", "--router-mode", "kv", *PLANES]),
-                _component(PREFILL, "prefill", image, _mocker("prefill")),
-                _component(DECODE, "decode", image, _mocker("decode")) | {"scalingAdapter": {}},
-            ],
-        },
+        "spec": {"backendFramework": "vllm", "components": components},
     }
 
 
-def _mocker(mode: str) -> list[str]:
+def _mocker(mode: str, model: str = MODEL_FOLDER) -> list[str]:
     return [
-        *("-m", "dynamo.mocker", "--model-path", MODEL_FOLDER, "--model-name", MODEL_NAME),
+        *("-m", "dynamo.mocker", "--model-path", model, "--model-name", MODEL_NAME),
         *("--num-gpu-blocks-override", "512", "--block-size", "16", "--speedup-ratio", "10"),
         *("--disaggregation-mode", mode, *PLANES),
         *(("--bootstrap-ports", "12345") if mode == "prefill" else ()),

@@ -59,6 +59,7 @@ class Node:
             self._programs,
         )
         self._stack = AsyncExitStack()
+        self._started = False
         self.containerd: ManagedProcess
         self.kubelet: ManagedProcess
 
@@ -67,9 +68,9 @@ class Node:
         return self.layout.folder / "ready"
 
     @property
-    def running(self) -> bool:
-        """Whether a node is ready in this folder, whoever started it; then this one may be used without a start."""
-        return self._mark.exists()
+    def lent(self) -> bool:
+        """Whether it is ready without having been started here: somebody keeps it, and wants it back as it was."""
+        return not self._started and self._mark.exists()
 
     @property
     def kubeconfig(self) -> Path:
@@ -78,6 +79,7 @@ class Node:
 
     async def start(self) -> None:
         """Bring everything up and wait until the node is ready. If a part fails, the others are stopped again."""
+        self._started = True
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._start_containerd())

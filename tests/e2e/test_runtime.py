@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 
+from dynamo_shared.api.conditions import find
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_WORKER_METADATAS,
     PODS,
     ObjectKey,
@@ -19,15 +21,14 @@ from dynamo_shared.runtime.settings import Settings
 
 from tests.integration.platform import eventually, until_state
 
-from .graph import DECODE, FRONTEND, MODEL_NAME, PREFILL
+from .graph import DECODE, FRONTEND, MODEL_NAME, PREFILL, without_a_model
 from .heard import Event, Heard
+from .images import Images
 from .node import Node
 from .serving import Served, is_ready
 
 #: Images are there, so a pod takes as long as its Python: seconds on an idle machine.
 READY_WITHIN = 120.0
-#: A worker of Dynamo that is ended in order says so at once.
-LEAVES_WITHIN = 2.0
 
 
 async def test_the_graph_becomes_successful_by_real_probes(
@@ -117,12 +118,12 @@ async def test_a_worker_that_kill_9_ends_leaves_within_the_leases_time_and_joins
 
 
 async def test_a_worker_whose_pod_is_deleted_leaves_and_another_joins(
-    heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served
+    heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served, platform: Settings
 ) -> None:
     (pod,) = await served.ready_pods(PREFILL)
     begun, deleted = len(heard.events), time.monotonic()
     await kube.delete(PODS, ObjectKey(successful.namespace, pod["metadata"]["name"]))
-    await _events(heard, "worker.left", begun, 1, LEAVES_WITHIN, pod=pod["metadata"]["name"])
+    await _events(heard, "worker.left", begun, 1, platform.platform.etcd.lease_ttl, pod=pod["metadata"]["name"])
     print(f"deletion of the pod to worker.left: {time.monotonic() - deleted:.2f} s")
     (joined,) = await _events(heard, "worker.joined", begun, 1, READY_WITHIN, role="prefill")
     assert joined.data["pod"] != pod["metadata"]["name"]
@@ -143,6 +144,24 @@ async def test_scaling_the_adapter_changes_how_many_workers_answer(
     await _events(heard, "worker.left", begun, 2, role="decode")
     assert len(await _all_answer(served)) == 1
     await until_state(kube, successful, "successful", READY_WITHIN)
+
+
+async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_why(
+    kube: KubeClient, successful: ObjectKey, runtime_image: Images
+) -> None:
+    broken = without_a_model(successful.namespace, runtime_image.runtime)
+    key = ObjectKey(successful.namespace, broken["metadata"]["name"])
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, broken)
+
+    async def said() -> bool:
+        status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)).get("status", {})
+        assert status.get("state") != "successful"
+        ready = find(status.get("conditions", ()), "Ready") or {"reason": "", "message": ""}
+        crashed = ready["reason"] in {"ContainerCrashed", "CrashLoopBackOff"}
+        return crashed and "container main exited with code 1" in ready["message"]
+
+    await eventually(said, "the graph's condition tells of the process that ended", READY_WITHIN)
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
 
 async def _events(heard: Heard, name: str, after: int, count: int, within: float = 30.0, **data: object) -> list[Event]:
