@@ -25,6 +25,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     EVENTS,
+    NODES,
     PODS,
     ObjectKey,
 )
@@ -307,6 +308,50 @@ async def test_a_roll_out_holds_and_what_was_held_follows_it(
             await until_pods(kube, namespace, "llama", Decode=2)
             (event,) = await eventually(lambda: ask.told("scale-applied", "llama"), "it is told of")
             assert (event["message"], event["requester"]) == ("Decode 1 -> 2", "tests")
+
+
+async def test_workers_that_are_being_exchanged_are_not_scaled(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    key = ObjectKey(namespace, "llama")
+    async with scaled(control_plane.kubeconfig, nats_server.url, namespace, **BUSY) as ask:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=True, replicas=2))
+        await until_state(kube, key, "successful")
+        await cordon(kube, True)
+        try:
+            stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            for component in stored["spec"]["components"]:
+                component["podTemplate"]["spec"]["containers"][0]["image"] = "other:2"
+            await kube.merge_patch(
+                DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": stored["spec"]["components"]}}
+            )
+
+            async def exchanging() -> bool:
+                status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key))["status"]
+                return (status.get("rollingUpdate") or {}).get("phase") == "InProgress"
+
+            await eventually(exchanging, "the roll-out")
+            numbers = iter(range(1000))
+
+            async def seen() -> bool:
+                _, result = await ask.scale("llama", f"trial-{next(numbers)}", dry_run=True, decode=1)
+                return "new worker pods are replacing the old ones" in result.message
+
+            await eventually(seen, "the scaler knows of it")
+            # Down, too: of old and new pods the roll-out needs each.
+            done, result = await ask.scale("llama", "down", decode=1)
+            assert (done, result.reason) == (True, "Held")
+            assert "Decode stays at 2: RolloutInProgress" in result.message
+        finally:
+            await cordon(kube, False)
+        await until_pods(kube, namespace, "llama", Decode=1, Prefill=2)
+        await until_state(kube, key, "successful")
+
+
+async def cordon(kube: KubeClient, cordoned: bool) -> None:
+    """Whether new pods find no node."""
+    for node in (await kube.list(NODES)).items:
+        await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": cordoned}})
 
 
 async def test_a_command_is_carried_out_once_whatever_restarts(
