@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from importlib import import_module
+from typing import Any
 
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.runtime import ServiceContext
 
 from dynamo_planner.inputs.runtime_feed import runtime_nats_options
 from dynamo_planner.metrics import PlanMetrics
-from dynamo_planner.planning.controller import Plans
+from dynamo_planner.planning.asking import config_map_of
 from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.thorough import read_output
 from dynamo_planner.requests.controller import Requests
@@ -40,8 +42,24 @@ class PlannerService:
                     runtime_nats_options, platform.planner.runtime_nats, settings.infrastructure.nats_address
                 )
                 listener = await stack.enter_async_context(NatsListener(options)) if options is not None else None
+                asked = asyncio.Event()
+
+                def saw(graph: dict[str, Any]) -> None:
+                    if config_map_of(graph):
+                        asked.set()
+
                 async with asyncio.TaskGroup() as parts:
-                    parts.create_task(Requests(context, NAME, profiler, read_output).serve(), name="requests")
-                    parts.create_task(Plans(context, PLANS, metrics, listener).serve(), name="plans")
+                    requests = Requests(context, NAME, profiler, read_output, saw=saw)
+                    parts.create_task(requests.serve(), name="requests")
+                    parts.create_task(_plan(context, metrics, listener, asked), name="plans")
         finally:
             metrics.close()
+
+
+async def _plan(
+    context: ServiceContext, metrics: PlanMetrics, listener: NatsListener | None, asked: asyncio.Event
+) -> None:
+    """Plans graphs as soon as the first one asks for it: until then nobody pays for numerical libraries."""
+    await asked.wait()
+    planning = await asyncio.to_thread(import_module, "dynamo_planner.planning.controller")
+    await planning.Plans(context, PLANS, metrics, listener).serve()

@@ -31,9 +31,10 @@ from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning import gathering
+from dynamo_planner.planning.asking import config_map_of
 from dynamo_planner.planning.gathering import Gathered, gatherer
 from dynamo_planner.planning.pilot import Acted, Pilot
-from dynamo_planner.planning.plans import NotPlannable, Plan, config_map_of, profile_map_of, read_plan
+from dynamo_planner.planning.plans import NotPlannable, Plan, profile_map_of, read_plan
 from dynamo_planner.planning.scaling import Scaling
 from dynamo_planner.planning.telling import PlanReporter, Told, plan_data
 

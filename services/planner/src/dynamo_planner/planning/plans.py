@@ -16,6 +16,7 @@ from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import Profile, ProfileError, from_json
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
+from dynamo_planner.planning.asking import config_map_of
 from dynamo_planner.profiling.generation.names import profile_data_name
 
 KubeObject = dict[str, Any]
@@ -44,12 +45,6 @@ class Plan:
     gpus: Mapping[Pool, int | None]
     """GPUs of one worker, where its pods say it"""
     profile: Profile | None
-
-
-def config_map_of(graph: KubeObject) -> str:
-    """Name of the ConfigMap that a graph's annotation names; empty where it asks for no planning."""
-    name = (graph["metadata"].get("annotations") or {}).get(PLANNER_CONFIG, "")
-    return str(name).strip()
 
 
 def profile_map_of(config_map: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -54,11 +54,21 @@ class Task:
 class Requests(Controller[Task]):
     """DynamoGraphDeploymentRequests."""
 
-    def __init__(self, context: ServiceContext, name: str, profiler: Profiler, read: Reader) -> None:
+    def __init__(
+        self,
+        context: ServiceContext,
+        name: str,
+        profiler: Profiler,
+        read: Reader,
+        *,
+        saw: Callable[[KubeObject], None] = lambda _: None,
+    ) -> None:
+        """`saw` is told of every graph that comes or changes."""
         settings, planner = context.settings, context.settings.platform.planner
         nodes = (NODES,) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads)
+        self._saw = saw
         self._reporter = RequestReporter(self.recorder, self.publisher)
         self._profilings = Profilings(profiler, lambda key: self.look_at(Task(key)))
         self._statuses = StatusWriter(self.kube, self.cache, context.clock)
@@ -107,6 +117,8 @@ class Requests(Controller[Task]):
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """The work for a request ends with the request."""
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is not None:
+            self._saw(new)
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS and new is None and old is not None:
             self._profilings.stop(old["metadata"]["uid"])
             self._statuses.forget(resource, old)
@@ -115,6 +127,8 @@ class Requests(Controller[Task]):
 
     def all_tasks(self) -> Iterable[Task]:
         """Every request."""
+        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
+            self._saw(graph)
         for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS):
             yield Task(key_of(obj))
 
