@@ -67,6 +67,10 @@ def answer(job: dict[str, Any]) -> dict[str, object]:
     return {"outcome": "found", "points": found, "version": "1.0"}
 
 
+HELD: list[bytearray] = []
+"""What a worker keeps from one job to the next."""
+
+
 def act(job: dict[str, object]) -> None:
     system = str(job["system"])
     send({"role": "prefill", "progress": f"process {os.getpid()}"})
@@ -81,6 +85,10 @@ def act(job: dict[str, object]) -> None:
         while True:
             held.append(bytearray(b"x" * 16 * 1024 * 1024))
             time.sleep(0.01)
+    elif system == "gb200":  # keeps 40 MiB
+        HELD.append(bytearray(b"x" * 40 * 1024 * 1024))
+        time.sleep(0.6)
+        send({"answer": answer(job)})
     elif system == "l4":
         send({"answer": {"outcome": "unsupported", "message": "no figures of vllm on l4"}})
     elif system == "l40s":

@@ -17,6 +17,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
         ("meta-llama/Llama-3.3-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
         ("deepseek-ai/DeepSeek-R1-0528", Known.SIBLING, "deepseek-ai/DeepSeek-R1"),
         ("Qwen/Qwen3-235B-A22B-Instruct-2507", Known.SIBLING, "Qwen/Qwen3-235B-A22B"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", Known.SIBLING, "mistralai/Mixtral-8x7B-v0.1"),
         # Another number format is another model, and so is a distillate.
         ("Qwen/Qwen3-32B-AWQ", Known.NAME, None),
         ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", Known.NAME, None),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from dynamo_planner.profiling.simulated import Simulations
 from dynamo_planner.profiling.simulation.pool import Overgrown, Pool, PoolBusy, WorkerDied
 from dynamo_planner.profiling.simulation.wire import Outcome, Sweep
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -128,6 +129,32 @@ async def test_a_worker_that_grows_too_large_ends():
             await pool.run(job("a30"), told)
         assert pool.resident() == 0
     assert gone(told.pid)
+
+
+async def test_a_worker_that_has_grown_begins_anew():
+    async with Pool(settings(processes=1).model_copy(update={"memory_mib": 100}), FAKE) as pool:
+        pids = []
+        for _ in range(3):
+            told = Told()
+            await pool.run(job("gb200"), told)
+            pids.append(told.pid)
+        assert len(set(pids)) == 3
+        assert pool.workers == 0
+
+
+async def test_a_job_that_another_left_no_room_is_tried_again():
+    limits = settings(processes=1).model_copy(update={"memory_mib": 100})
+    async with Simulations(limits, FAKE) as simulations:
+        # What the worker holds counts as little here, so that it is kept.
+        await simulations.answer(job("h200_sxm"), "", Told())
+        (worker,) = simulations.pool._all
+        told = Told()
+        answer, _ = await simulations.answer(job("a30"), "", told)
+        pids = {int(said.split()[-1]) for _, said in told.said}
+        assert answer.outcome is Outcome.BROKEN
+        assert "memoryMib" in answer.message
+        assert worker.pid in pids
+        assert len(pids) == 2
 
 
 async def test_a_worker_that_dies_tells_its_last_words():

@@ -60,9 +60,7 @@ _ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNOREC
 _FOUR_BITS = re.compile(r"fp4|nvfp4|mxfp4|int4|w4a|4bit|awq|gptq", re.IGNORECASE)
 _EIGHT_BITS = re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE)
 #: Endings that tell of training, not of architecture.
-_TRAINING = re.compile(
-    r"(?:-(?:instruct|base|chat|it|hf|thinking|\d{4}|v\d(?:\.\d)?-instruct|instruct-v\d(?:\.\d)?))+$", re.IGNORECASE
-)
+_TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|\d{4}|v0\.\d))+$", re.IGNORECASE)
 
 
 def known_model(name: str, settings: Rapid) -> Model:

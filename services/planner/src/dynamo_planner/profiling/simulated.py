@@ -70,6 +70,8 @@ class Simulations:
                     return Answer(outcome=Outcome.BROKEN, message=str(died))
                 _log.warning("A worker process of profiling died; its job is tried again", error=str(died))
             except Overgrown as grown:
+                if grown.warm and not last:
+                    continue
                 text = f"{grown}: raise platform.planner.rapid.memoryMib"
                 return Answer(outcome=Outcome.BROKEN, message=text)
             except TimeoutError:

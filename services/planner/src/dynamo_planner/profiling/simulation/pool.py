@@ -34,6 +34,8 @@ _START_LIMIT = 60.0
 """Seconds until a worker has imported everything; about 2 on a free core."""
 _LOOK = 0.25
 """Seconds between two looks at a worker's memory."""
+_KEPT = 0.5
+"""Share of its memory up to which a worker is kept for another job."""
 _MIB = 1024 * 1024
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -43,7 +45,11 @@ class PoolBusy(Exception):
 
 
 class Overgrown(Exception):
-    """A worker took more memory than it may."""
+    """A worker took more memory than it may; `warm` where it had done jobs before, whose data were part of it."""
+
+    def __init__(self, message: str, *, warm: bool) -> None:
+        super().__init__(message)
+        self.warm = warm
 
 
 class WorkerDied(Exception):
@@ -56,6 +62,8 @@ class _Worker:
     words: deque[str] = field(default_factory=lambda: deque(maxlen=20))
     listener: asyncio.Task[None] | None = None
     idle: asyncio.TimerHandle | None = None
+    jobs: int = 0
+    """done before"""
 
     @property
     def pid(self) -> int:
@@ -201,11 +209,14 @@ class Pool:
             held = worker.resident()
             self.peak = max(self.peak, held)
             if held > limit:
-                raise Overgrown(f"a worker process took {held // _MIB} MiB, and may take {self._settings.memory_mib}")
+                text = f"a worker process took {held // _MIB} MiB, and may take {self._settings.memory_mib}"
+                raise Overgrown(text, warm=worker.jobs > 0)
             await asyncio.sleep(_LOOK)
 
     def _release(self, worker: _Worker) -> None:
-        if self._closed:
+        worker.jobs += 1
+        # Figures of every system and engine that it has met stay in a worker: with too many it begins anew.
+        if self._closed or worker.resident() > self._settings.memory_mib * _MIB * _KEPT:
             self._end(worker)
             return
         loop = asyncio.get_running_loop()
