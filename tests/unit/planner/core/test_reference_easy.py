@@ -83,3 +83,4 @@ def test_they_need_no_profile_and_foretell_nothing():
     tick = policy.first_tick(0.0)
     assert tick.run_load
     assert not tick.run_throughput
+    assert tick.traffic_window is None

@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
-from dynamo_planner.inputs import Unavailable
+from dynamo_planner.inputs import InputError, Unavailable
 from dynamo_planner.inputs import forward_passes as module
 from dynamo_planner.inputs.forward_passes import ForwardPasses, component_of, pool_of, subject
 from dynamo_shared.api.contracts.planner import Mode
@@ -169,3 +169,9 @@ def test_other_components_are_pools_where_somebody_says_so(clock):
 def test_subjects():
     assert subject("ns-a") == "namespace.ns-a.component.*.endpoint.*.forward-pass-metrics"
     assert component_of(PREFILL) == "prefill"
+
+
+@pytest.mark.parametrize("namespace", ["*", "a.>", "a b", "", "a..b", ".a", "a\r\n"])
+def test_no_graph_hears_the_engines_of_others(namespace):
+    with pytest.raises(InputError, match="no Dynamo namespace"):
+        subject(namespace)

@@ -98,6 +98,14 @@ async def test_counts_are_summed_and_means_are_means_over_series():
     )
 
 
+async def test_a_window_too_short_for_scrapes_is_widened():
+    reading, client = reader(healthy(scraped=scraped(range(-18, 1, 5))))
+    traffic = await reading.read(5.0)
+    assert isinstance(traffic, Traffic)
+    assert traffic.duration == 20.0
+    assert all("[20s]" in promql for promql in client.asked)
+
+
 async def test_models_are_compared_without_case_and_others_do_not_count():
     answers = healthy(started=[*series(10.0), *series(500.0, model="llama")])
     traffic = await read(answers, model="QWEN")

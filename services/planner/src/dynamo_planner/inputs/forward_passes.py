@@ -6,6 +6,7 @@ second while they are idle; one that is silent for longer is gone, or cannot be 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -14,7 +15,7 @@ import msgspec
 from dynamo_shared.api.contracts.planner import Mode
 
 from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Queued, Scheduled
-from dynamo_planner.inputs.outcome import Unavailable
+from dynamo_planner.inputs.outcome import InputError, Unavailable
 
 TOPIC = "forward-pass-metrics"
 VERSION = 1
@@ -23,6 +24,7 @@ FRESH_FOR = 10.0
 MOST_ENGINES = 4096
 """Ranks of engines that are remembered of one graph; what would be more is not taken."""
 
+_NAMESPACE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _PREFILL = frozenset({"prefill"})
 _DECODE = frozenset({"backend", "decode", "tensorrt_llm", "worker"})
 
@@ -69,7 +71,12 @@ class BadMessage(ValueError):
 
 
 def subject(namespace: str) -> str:
-    """The subject on which all engines of a Dynamo namespace tell what they do."""
+    """The subject on which all engines of a Dynamo namespace tell what they do.
+
+    InputError for a namespace with NATS's own wildcards: it would hear the engines of others.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        raise InputError(f"{namespace!r} is no Dynamo namespace; letters, digits, '-', '_' and single dots are allowed")
     return f"namespace.{namespace}.component.*.endpoint.*.{TOPIC}"
 
 

@@ -36,14 +36,17 @@ def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> 
 
 
 class RuntimeFeed:
-    """The forward passes of one graph, as long as it is watched."""
+    """The forward passes of one graph, as long as it is watched. `trouble` is why it cannot be, where that is sure."""
 
-    def __init__(self, listener: NatsListener, passes: ForwardPasses) -> None:
+    def __init__(self, listener: NatsListener, passes: ForwardPasses, trouble: str = "") -> None:
         self._listener = listener
+        self._trouble = trouble
         self.passes = passes
 
     def read(self) -> tuple[ForwardPass, ...] | Unavailable:
         """The newest word of every engine, or why there is none."""
+        if self._trouble:
+            return Unavailable(why=Missing.NO_FORWARD_PASSES, message=self._trouble)
         told = self.passes.read()
         if isinstance(told, Unavailable) and self._listener.health is not Health.CONNECTED:
             return Unavailable(
@@ -63,9 +66,14 @@ async def watch_engines(
 ) -> AsyncIterator[RuntimeFeed]:
     """Listens to the engines of a graph; several Dynamo namespaces while old and new workers serve beside each other."""
     passes = ForwardPasses(mode, clock, pools=pools)
+    try:
+        subjects = [subject(namespace) for namespace in namespaces]
+    except InputError as error:
+        yield RuntimeFeed(listener, passes, str(error))
+        return
     async with AsyncExitStack() as stack:
-        for namespace in namespaces:
-            listening = await listener.listen(subject(namespace), passes.take)
+        for each in subjects:
+            listening = await listener.listen(each, passes.take)
             stack.push_async_callback(listening.close)
         yield RuntimeFeed(listener, passes)
 

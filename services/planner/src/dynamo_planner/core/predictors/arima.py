@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from math import expm1, log1p
 from typing import Any
 
 import numpy as np
 
 from dynamo_planner.core.predictors.base import LoadPredictor
+from dynamo_planner.core.predictors.fitting import alone
 
 LEAST_POINTS = 5
 """Fewer values have no order to find; the last one is foretold."""
@@ -52,9 +52,9 @@ class ArimaPredictor(LoadPredictor):
         return self._kept[:steps]
 
     def _bring_up_to_date(self) -> None:
-        with warnings.catch_warnings():
-            # Of values near the edge of what a model may have: told again and again, and nothing to act on.
-            warnings.simplefilter("ignore")
+        import pmdarima  # noqa: F401, PLC0415 - brings the libraries whose threads are then limited
+
+        with alone():
             if self._model is None or self._learnt + len(self._new) >= REFIT_AFTER:
                 self._fit()
             elif self._new:

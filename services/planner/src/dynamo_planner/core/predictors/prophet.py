@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 from dynamo_planner.core.predictors.base import LoadPredictor
+from dynamo_planner.core.predictors.fitting import alone
 
 LEAST_POINTS = 5
 START = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
@@ -36,16 +37,18 @@ class ProphetPredictor(LoadPredictor):
         return self._kept[:steps]
 
     def _fit(self, steps: int) -> list[float]:
-        import pandas as pd  # noqa: PLC0415 - these two take seconds, and not every configuration needs them
+        import pandas as pd  # noqa: PLC0415 - these take seconds, and not every configuration needs them
+        from cmdstanpy.utils import get_logger  # noqa: PLC0415
         from prophet import Prophet  # noqa: PLC0415
 
         first = self.steps - len(self._values)
         times = [START + (first + index) * self._step for index in range(len(self._values))]
         # Intervals of uncertainty are what Prophet spends most of its time on, and nobody asks for them.
         model = Prophet(uncertainty_samples=0)
-        for name in ("cmdstanpy", "prophet"):
-            # They say of each fit that it began and ended; their own levels are set while Prophet is made.
-            logging.getLogger(name).setLevel(logging.WARNING)
-        model.fit(pd.DataFrame({"ds": times, "y": [self._inward(value) for value in self._values]}))
+        # They say of each fit that it began and ended; a logger that is only found later would be set to say so again.
+        for logger in (get_logger(), logging.getLogger("prophet")):
+            logger.setLevel(logging.WARNING)
         coming = [self.next_timestamp + index * self._step for index in range(steps)]
-        return [float(value) for value in model.predict(pd.DataFrame({"ds": coming}))["yhat"]]
+        with alone():
+            model.fit(pd.DataFrame({"ds": times, "y": [self._inward(value) for value in self._values]}))
+            return [float(value) for value in model.predict(pd.DataFrame({"ds": coming}))["yhat"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
 from dynamo_planner.core.deciding import Tick
 
@@ -18,6 +18,7 @@ class Schedule:
         self._throughput_interval = (
             float(config.throughput_adjustment_interval_seconds) if config.throughput_scaling else None
         )
+        self._estimates = config.optimization_target is Target.SLA
         self._load_due: float | None = None
         self._throughput_due: float | None = None
 
@@ -40,8 +41,8 @@ class Schedule:
         load = self._load_due is not None and self._load_due - due <= MERGE_WITHIN
         throughput = self._throughput_due is not None and self._throughput_due - due <= MERGE_WITHIN
         window = self._throughput_interval if throughput else None
-        if self._throughput_interval is None:
-            # Nothing is foretold, but how often the KV cache hits counts for reactive scaling, too.
+        if self._throughput_interval is None and self._estimates:
+            # Nothing is foretold, but how often the KV cache hits counts for what reactive scaling estimates.
             window = self._load_interval
         return Tick(at=due, run_load=load, run_throughput=throughput, traffic_window=window, need_forward_passes=load)
 

@@ -23,6 +23,8 @@ STALE_AFTER = 90.0
 """Seconds since the newest scrape of any series; scrapes are a minute apart at most where somebody plans by them."""
 LEAST_COVERED = 0.5
 """Share of the window that must have been scraped; less says too little of the rest."""
+LEAST_WINDOW = 20.0
+"""Seconds: four scrapes of the chart's PodMonitors. Of a shorter time most scrape configs know one sample, which is none."""
 
 
 Labelled = TypeVar("Labelled", Sample, Track)
@@ -53,16 +55,19 @@ class TrafficReader:
         namespace: str,
         model: str | None = None,
         stale_after: float = STALE_AFTER,
+        least_window: float = LEAST_WINDOW,
     ) -> None:
         self._client, self._source, self._namespace = client, source, namespace
         self._model = model.casefold() if model else None
         self._model_name = model
-        self._stale_after = stale_after
+        self._stale_after, self._least_window = stale_after, least_window
         self._lengths: dict[str, float] = {}
 
     async def read(self, window: float) -> Traffic | Unavailable:
-        """The traffic of the last `window` seconds, or why it is not known."""
-        queries = Queries(self._source, self._namespace, window)
+        """The traffic of the last `window` seconds, or why it is not known. A window that is too short for scraping is
+        widened; `Traffic.duration` tells.
+        """
+        queries = Queries(self._source, self._namespace, max(window, self._least_window))
         try:
             for counter in queries.counters:
                 if counts := self._ours(await self._client.query(queries.requests(counter))):
