@@ -444,3 +444,22 @@ async def test_no_partner_is_what_an_autoscaler_scales() -> None:
     await refused(desk, desk.ask("a", "up", Decode=4))
     desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
     assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
+
+
+async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", Prefill=1, Decode=1)
+    # One component by its adapter, one in the graph.
+    desk.change("a", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
+    generation = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]["metadata"]["generation"]
+    command = replace(desk.ask("a", Prefill=2, Decode=2), expected_generation=generation)
+    desk.kube.breaks = 2
+    with pytest.raises(Unavailable):
+        await desk.scaling.carry_out(command)
+    assert len(desk.kube.writes) == 1
+    assert (await desk.again().scaling.carry_out(command)).reason == "Applied"
+    graph = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]
+    assert graph["spec"]["components"][0]["replicas"] == 2
+    assert desk.replicas("a")["Decode"] == 2
+    other = replace(command, command="another")
+    assert (await refused(desk.again(), other))[0] == "StaleGeneration"

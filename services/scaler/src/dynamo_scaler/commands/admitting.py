@@ -62,6 +62,14 @@ class Admission:
                     AUTOSCALED,
                     f"{key.component} is scaled by {scaler}, which would undo this: change its bounds, or remove it",
                 )
+        generation = graph["metadata"]["generation"]
+        # A command that was half done has changed the generation by itself.
+        if ask.expected_generation not in {0, generation} and not done:
+            raise CommandRefusedError(
+                STALE_GENERATION,
+                f"{ask.graph} is at generation {generation}, not {ask.expected_generation}: "
+                "look at it again, and decide anew",
+            )
         return Admitted(graph, pools, {key: n for key, n in wanted.items() if key not in done}, done)
 
     async def _graph(self, ask: Ask) -> KubeObject:
@@ -79,12 +87,6 @@ class Admission:
             graph = self.picture.graph(key)
         if graph is None:
             raise CommandRefusedError(NOT_FOUND, f"there is no DynamoGraphDeployment {key}, or it is being deleted")
-        generation = graph["metadata"]["generation"]
-        if ask.expected_generation and generation != ask.expected_generation:
-            raise CommandRefusedError(
-                STALE_GENERATION,
-                f"{key} is at generation {generation}, not {ask.expected_generation}: look at it again, and decide anew",
-            )
         return graph
 
     def _refuse_older(self, ask: Ask, key: PoolKey, *later: Record | intents.Intent | None) -> None:

@@ -66,7 +66,7 @@ class Scaling:
                 try:
                     return await self._once(ask, admitted)
                 except StaleError:
-                    admitted = await self.admission.admit(replace(ask, expected_generation=0))
+                    admitted = await self.admission.admit(ask)
             raise RuntimeError(f"{ask.graph} changes faster than it can be decided about")
 
     async def _once(self, ask: Ask, admitted: Admitted) -> Answered:
