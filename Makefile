@@ -74,8 +74,10 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 	$(BIN)/uv lock --upgrade
 	$(BIN)/uv export --quiet --all-packages --all-groups --no-emit-workspace --no-header --no-annotate \
 		--format requirements-txt --output-file requirements/dev.txt
-	$(BIN)/uv export --quiet --all-packages --no-dev --no-emit-workspace --no-header --no-annotate \
+	$(BIN)/uv export --quiet --package dynamo-ctl --no-dev --no-emit-workspace --no-header --no-annotate \
 		--format requirements-txt --output-file requirements/runtime.txt
+	$(BIN)/uv export --quiet --package dynamo-ctl --extra planner --no-dev --no-emit-workspace --no-header --no-annotate \
+		--format requirements-txt --output-file requirements/planner.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/uv.in --output-file requirements/uv.txt
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -27,14 +28,28 @@ SERVICES = {
 
 
 def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[Service]:
-    """The services of these names, each once; `all` stands for every one. CtlError for a name that is none."""
+    """The services of these names, each once; `all` stands for every one that is installed.
+
+    CtlError for a name that is none, and for one that is not installed.
+    """
     wanted = list(names)
     unknown = [name for name in wanted if name not in SERVICES and name != ALL]
     if unknown:
         known = ", ".join([ALL, *SERVICES])
         raise CtlError(f"no service is called {', '.join(unknown)}; there are {known}", ExitCode.USAGE)
-    chosen = [name for name in SERVICES if (ALL in wanted or name in wanted) and name not in without]
+    absent = [name for name in SERVICES if not is_installed(name)]
+    if missing := [name for name in wanted if name in absent]:
+        packages = ", ".join(f"dynamo-{name}" for name in missing)
+        raise CtlError(f"not installed here: {packages}; the image that is built with PARTS=planner has it", ExitCode.USAGE)
+    chosen = [
+        name for name in SERVICES if (ALL in wanted or name in wanted) and name not in without and name not in absent
+    ]
     return [_load(SERVICES[name]) for name in chosen]
+
+
+def is_installed(name: str) -> bool:
+    """Whether a service's package is there: the planner's heavy libraries are not wanted everywhere."""
+    return find_spec(SERVICES[name].partition(".")[0]) is not None
 
 
 def _load(target: str) -> Service:
