@@ -1,0 +1,108 @@
+"""dynamoctl dgdr: points of a request's front, drawn and deployed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_ctl import requests
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.looking import Cluster
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.kube import KubeClient
+
+
+def graph(name: str, *workers: str) -> dict[str, Any]:
+    components = [{"name": each, "type": "worker", "replicas": 1} for each in workers]
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": name},
+        "spec": {"backendFramework": "vllm", "components": components},
+    }
+
+
+def point(found: dict[str, Any], user: float, gpu: float) -> dict[str, Any]:
+    figures = {"backend": "vllm", "serving": "agg", "gpus": 8, "meetsSLA": True}
+    return {"config": found, "figures": {**figures, "tokensPerSecondPerUser": user, "tokensPerSecondPerGPU": gpu}}
+
+
+@pytest.fixture
+async def request_of_two(kube: KubeClient, namespace: str) -> str:
+    """A request that is ready, with two points; its name."""
+    head = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeploymentRequest"}
+    spec = {"model": "Qwen/Qwen3-32B", "autoApply": False}
+    await kube.create(
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, {**head, "metadata": {"name": "qwen", "namespace": namespace}, "spec": spec}
+    )
+    first, second = graph("qwen-dgd", "one"), graph("qwen-dgd", "one", "two")
+    results = {"pareto": [point(first, 60, 700), point(second, 30, 900)], "selectedConfig": first}
+    status = {"phase": "Ready", "profilingResults": {**results, "source": "aiconfigurator"}}
+    await kube.apply_status(
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+        {**head, "metadata": {"name": "qwen", "namespace": namespace}, "status": status},
+    )
+    return "qwen"
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane) -> Cluster:
+    return Cluster(control_plane.kubeconfig, None)
+
+
+async def workers(kube: KubeClient, namespace: str) -> list[str]:
+    found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+    return [each["name"] for each in found["spec"]["components"]]
+
+
+async def test_a_front_is_drawn(cluster: Cluster, namespace: str, request_of_two: str, tmp_path):
+    lines: list[str] = []
+    file = tmp_path / "front.png"
+    await requests.plot(cluster, request_of_two, namespace, lines.append, file=file, width=78)
+    assert lines[0] == "Qwen/Qwen3-32B (aiconfigurator)"
+    assert any(line.startswith("1*") and "700.0" in line for line in lines)
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+async def test_points_are_deployed(kube: KubeClient, cluster: Cluster, namespace: str, request_of_two: str):
+    lines: list[str] = []
+    await requests.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=True)
+    assert "kind: DynamoGraphDeployment" in lines[0]
+    await requests.apply(cluster, request_of_two, namespace, None, lines.append, dry_run=False)
+    assert lines[-1] == f"DynamoGraphDeployment qwen-dgd created in namespace {namespace}"
+    assert await workers(kube, namespace) == ["one"]
+    made = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
+    assert made["metadata"]["labels"][labels.REQUEST_NAME] == "qwen"
+    assert made["metadata"]["annotations"][keys.REQUEST_UID]
+
+    await requests.apply(cluster, request_of_two, namespace, 2, lines.append, dry_run=False)
+    assert lines[-1] == f"DynamoGraphDeployment qwen-dgd changed in namespace {namespace}"
+    assert await workers(kube, namespace) == ["one", "two"]
+    # What another point does not have goes.
+    await requests.apply(cluster, request_of_two, namespace, 1, lines.append, dry_run=False)
+    assert await workers(kube, namespace) == ["one"]
+
+
+async def test_another_graph_is_left_alone(kube: KubeClient, cluster: Cluster, namespace: str, request_of_two: str):
+    mine = graph("qwen-dgd", "mine")
+    mine["metadata"]["namespace"] = namespace
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, mine)
+    with pytest.raises(CtlError, match="was not made for this request"):
+        await requests.apply(cluster, request_of_two, namespace, None, str, dry_run=False)
+    assert await workers(kube, namespace) == ["mine"]
+
+
+async def test_what_is_not_there_is_said(kube: KubeClient, cluster: Cluster, namespace: str, request_of_two: str):
+    with pytest.raises(CtlError, match="--point 3: there are 2"):
+        await requests.apply(cluster, request_of_two, namespace, 3, str, dry_run=False)
+    with pytest.raises(CtlError, match="no DynamoGraphDeploymentRequest 'other'"):
+        await requests.plot(cluster, "other", namespace, str, file=None, width=78)
+    fresh = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeploymentRequest", "spec": {"model": "m"}}
+    await kube.create(
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, {**fresh, "metadata": {"name": "fresh", "namespace": namespace}}
+    )
+    with pytest.raises(CtlError, match="has no result yet; its phase is Pending"):
+        await requests.plot(cluster, "fresh", namespace, str, file=None, width=78)
