@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,12 +30,13 @@ ENDS_WITHIN = 60.0
 """Seconds from Ctrl-C to the end of the tests' own cleaning up; then everything is killed."""
 
 
-def run(command: Sequence[str], failed: Callable[[Path], None], folders: Path = Path("/tmp")) -> int:
+def run(command: Sequence[str], failed: Callable[[Path], None]) -> int:
     """Run a command on a machine of its own, with `DYNAMO_NODE_FOLDER` set; returns its exit code.
 
     Ctrl-C reaches the command, which may still clean up for a while. `failed` gets the folder of one that failed, before
     it is removed.
     """
+    folders = Path(tempfile.gettempdir())
     clear_leftovers(folders)
     with _folder(folders) as folder:
         inside = [sys.executable, "-m", "tests.e2e.inside", str(folder), *command]
