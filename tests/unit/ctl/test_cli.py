@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_ctl import cli
+from dynamo_ctl import cli, services
 from dynamo_ctl.errors import CtlError, ExitCode, explain
 from dynamo_ctl.localcluster import LocalClusterError
 from dynamo_shared.bus import BusUnavailableError
@@ -93,3 +93,12 @@ def test_every_error_has_a_code_and_says_what_to_do(error: Exception, code: Exit
     found, text = explain(error)
     assert found == code
     assert said in text
+
+
+def test_without_the_planner_its_commands_say_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "find_spec", lambda name: None if name == "dynamo_planner" else object())
+    assert "planner" not in [each.name for each in services.make()]
+    with pytest.raises(CtlError, match="not installed here: dynamo-planner"):
+        services.make(["planner"])
+    code, text = explain(ModuleNotFoundError("No module", name="dynamo_planner.replay"))
+    assert (code, "dynamo-ctl[planner]" in text) == (ExitCode.FAILED, True)
