@@ -31,6 +31,9 @@ ANSWER_LIMIT = 1 << 20
 #: A pod that is there accepts within milliseconds. Seconds.
 CONNECT_WITHIN = 3.0
 
+#: A worker that is well tells at once what it has; one that hangs shall not be waited for as long as a load. Seconds.
+PROBE_WITHIN = 5.0
+
 #: Statuses that mean "not here", of a path or of a method.
 _ABSENT = frozenset({404, 405, 501})
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "dynamo-model-discovery"}
@@ -94,7 +97,6 @@ class HttpWorkerApi:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._concurrency, keepalive_timeout=2.0),
-            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(CONNECT_WITHIN, self._timeout)),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_HEADERS,
             auto_decompress=False,
@@ -152,7 +154,8 @@ class HttpWorkerApi:
         started = time.perf_counter()
         outcome = "ok"
         try:
-            answer = await self._exchange(method, url, body)
+            timeout = min(PROBE_WITHIN, self._timeout) if what == "probe" else self._timeout
+            answer = await self._exchange(method, url, body, timeout)
             if not answer.ok:
                 outcome = f"http_{answer.status // 100}xx"
         except LoraError as error:
@@ -163,7 +166,7 @@ class HttpWorkerApi:
         finally:
             self._observe(what, outcome, time.perf_counter() - started)
 
-    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None) -> _Answer:
+    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _Answer:
         if self._session is None:
             raise RuntimeError("not entered")
         # The path is escaped already: escaped anew, `%2F` would become a slash or `%252F`.
@@ -171,17 +174,22 @@ class HttpWorkerApi:
         asked = f"{method} {where.raw_path}"
         try:
             async with self._session.request(
-                method, where, json=body, allow_redirects=False, proxy=self._proxy
+                method,
+                where,
+                json=body,
+                allow_redirects=False,
+                proxy=self._proxy,
+                timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=min(CONNECT_WITHIN, timeout)),
             ) as response:
                 if 300 <= response.status < 400:
                     raise LoraError(f"{asked}: HTTP {response.status}, redirects are not followed", outcome="redirect")
                 return _Answer(response.status, await _bounded(response, asked))
         except aiohttp.ConnectionTimeoutError:
-            raise LoraError(f"{asked}: no connection within {CONNECT_WITHIN:g} s", outcome="unreachable") from None
-        except TimeoutError:
             raise LoraError(
-                f"{asked}: no answer within {self._timeout:g} s", outcome="timeout", unanswered=True
+                f"{asked}: no connection within {min(CONNECT_WITHIN, timeout):g} s", outcome="unreachable"
             ) from None
+        except TimeoutError:
+            raise LoraError(f"{asked}: no answer within {timeout:g} s", outcome="timeout", unanswered=True) from None
         except aiohttp.ClientConnectorError as error:
             said = error.os_error.strerror or type(error.os_error).__name__
             raise LoraError(f"{asked}: cannot be reached: {said}", outcome="unreachable") from None
