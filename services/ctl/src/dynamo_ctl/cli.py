@@ -16,6 +16,7 @@ from dynamo_ctl.commands.convert import convert
 from dynamo_ctl.commands.crds import crds
 from dynamo_ctl.commands.demo import demo
 from dynamo_ctl.commands.dgdr import dgdr
+from dynamo_ctl.commands.discovered import models, workers
 from dynamo_ctl.commands.events import events
 from dynamo_ctl.commands.get import get
 from dynamo_ctl.commands.plan import plan
@@ -45,6 +46,8 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (render, "What manifests become, without any server."),
     (convert, "Manifests in another API version, without any server."),
     (get, "Graphs and their components."),
+    (workers, "Workers that Dynamo's discovery knows."),
+    (models, "Models that they serve together."),
     (events, "Events of the platform, stored and new."),
     (scale, "Other replicas of a graph, within budgets and limits."),
     (crds, "Resource definitions: print or install them."),

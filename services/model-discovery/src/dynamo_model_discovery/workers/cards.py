@@ -2,9 +2,9 @@
 
 | release | what it lacks |
 |---|---|
-| 1.4 and later | nothing: `worker_type`, `needs`, `runtime_config` |
-| 0.5 to 1.3 | `worker_type` and `needs`; a prefill worker is one whose `model_type` names Prefill |
-| before | `runtime_config` as well: the engine's limits are unknown |
+| recent (1.6.1) | nothing: `worker_type`, `needs`, `runtime_config` |
+| about 1.2 | `worker_type` and `needs`; a prefill worker is one whose `model_type` names Prefill |
+| older | `runtime_config` as well: the engine's limits are unknown |
 """
 
 from __future__ import annotations

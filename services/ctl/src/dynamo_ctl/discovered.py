@@ -1,0 +1,126 @@
+"""Workers and models as model-discovery publishes them: what `dynamoctl workers` and `dynamoctl models` do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.bus import state, subjects
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
+from dynamo_shared.bus.nats import NatsBus
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Restarted, Start
+from dynamo_shared.bus.streams import STATE
+
+from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.listening import CONNECT_WITHIN, Where, stands
+from dynamo_ctl.printing import age, columns
+from dynamo_ctl.yamltext import to_yaml
+
+KubeObject = dict[str, Any]
+Print = Callable[[str], object]
+
+RESOURCES = {"workers": WORKERS, "models": MODELS}
+HEADERS = {
+    "workers": ("NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV TOKENS", "AGE", "MODELS"),
+    "models": ("NAMESPACE", "MODEL", "AVAILABLE", "MISSING", "WORKERS", "GRAPH", "CONTEXT", "AGE"),
+}
+#: Seconds for all of a view to be read.
+READ_WITHIN = 30.0
+_NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to show: `what` is workers or models; `output` table, json or yaml."""
+
+    what: str
+    namespace: str | None = None
+    graph: str | None = None
+    output: str = "table"
+
+
+async def show(query: Query, where: Where, out: Print) -> None:
+    """Print what there is now. CtlError where there is no server, or no model-discovery."""
+    bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
+    try:
+        if bus.health is not Health.CONNECTED:
+            trouble = f": {bus.trouble}" if bus.trouble else ""
+            raise CtlError(
+                f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
+                ExitCode.UNREACHABLE,
+            )
+        for line in await lines(query, bus, where.cluster):
+            out(line)
+    finally:
+        await bus.close()
+
+
+async def lines(query: Query, bus: Bus, cluster: str) -> list[str]:
+    """What to print. CtlError where nobody publishes these views."""
+    if not await stands(bus, STATE):
+        raise CtlError("nothing is published there: the platform has never run with this NATS")
+    found, published = await _read(query, bus, cluster)
+    if not published and not found:
+        raise CtlError(f"nobody has published {query.what}: does model-discovery run, for cluster {cluster!r}?")
+    if query.output != "table":
+        listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": found}
+        text = (
+            json.dumps(listed, indent=2, ensure_ascii=False) if query.output == "json" else to_yaml(listed).rstrip("\n")
+        )
+        return [text]
+    if not found:
+        return [f"no {query.what}"]
+    rows = [_worker(obj, worker_of(obj)) if query.what == "workers" else _model(obj, model_of(obj)) for obj in found]
+    return columns(HEADERS[query.what], rows)
+
+
+async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
+    """The objects, sorted, and whether they are all (their marker is there)."""
+    found: dict[str, KubeObject] = {}
+    published = False
+    filters = [subjects.state_filter(cluster, RESOURCES[query.what].id)]
+    subscription = await bus.subscribe(STATE, filters, start=Start.LAST_PER_SUBJECT)
+    try:
+        async with asyncio.timeout(READ_WITHIN):
+            async for item in subscription:
+                if isinstance(item, CaughtUp):
+                    break
+                if isinstance(item, Restarted):
+                    found.clear()
+                elif isinstance(item, Message) and subjects.parse_synced(item.subject) is not None:
+                    published = True
+                elif isinstance(item, Message) and state.is_tombstone(item.headers):
+                    found.pop(item.subject, None)
+                elif isinstance(item, Message):
+                    found[item.subject] = state.decode_object(item.payload)
+    except TimeoutError:
+        raise CtlError(f"NATS stopped answering while {query.what} were read", ExitCode.UNREACHABLE) from None
+    finally:
+        await subscription.close()
+    wanted = [obj for obj in found.values() if _is_wanted(obj, query)]
+    return sorted(wanted, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
+
+
+def _is_wanted(obj: KubeObject, query: Query) -> bool:
+    in_namespace = query.namespace is None or obj["metadata"].get("namespace", "") == query.namespace
+    return in_namespace and (query.graph is None or obj["spec"].get("graphDeployment") == query.graph)
+
+
+def _worker(obj: KubeObject, worker: WorkerData) -> list[str]:
+    tokens = max((card.max_kv_tokens for card in worker.models), default=0)
+    models = ", ".join(card.name for card in worker.models)
+    return [
+        worker.namespace or _NONE, worker.name, worker.role or _NONE, worker.graph_deployment or _NONE, worker.pod or _NONE,
+        worker.source, str(tokens) if tokens else _NONE, age(obj["metadata"]["creationTimestamp"]), models or _NONE,
+    ]  # fmt: skip
+
+
+def _model(obj: KubeObject, model: ServedModelData) -> list[str]:
+    counts = ", ".join(f"{count} {role or 'unknown'}" for role, count in model.workers.items())
+    return [
+        model.namespace or _NONE, model.model, "yes" if model.available else "no", ", ".join(model.missing) or _NONE, counts,
+        model.graph_deployment or _NONE, str(model.context_length or _NONE), age(obj["metadata"]["creationTimestamp"]),
+    ]  # fmt: skip

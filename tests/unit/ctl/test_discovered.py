@@ -1,0 +1,68 @@
+"""`dynamoctl workers` and `dynamoctl models`: what is in STATE, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from dynamo_ctl.discovered import Query, lines
+from dynamo_ctl.errors import CtlError
+from dynamo_shared.api.resources import key_of
+from dynamo_shared.bus import MemoryBus, state, streams, subjects
+from dynamo_shared.bus.discovered import MODELS, WORKERS, ModelCard, ServedModelData, WorkerData, as_object
+from dynamo_shared.bus.state import Change
+
+CARD = ModelCard(name="org/m", worker_type="decode", kv_cache_block_size=16, total_kv_blocks=512)
+DECODE = WorkerData(
+    name="d/backend/2a", namespace="team", role="decode", source="etcd", graph_deployment="g", pod="g-decode-0", models=[CARD]
+)  # fmt: skip
+ROUTER = WorkerData(name="d/router/7", source="etcd")
+MODEL = ServedModelData(
+    name="d/org/m", namespace="team", model="org/m", graph_deployment="g", missing=["prefill"], workers={"decode": 1}
+)  # fmt: skip
+
+
+async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> MemoryBus:
+    made = MemoryBus()
+    await made.declare(*streams.ALL)
+    for data in there:
+        obj = as_object(data, uid=data.name, resource_version="1", created="2026-03-01T12:00:00Z")
+        resource = WORKERS if isinstance(data, WorkerData) else MODELS
+        subject = subjects.state_subject("local", resource.id, key_of(obj))
+        await made.publish(subject, state.encode_object(obj), headers=state.object_headers(obj, Change.ADDED))
+    for resource in (WORKERS, MODELS) if marked else ():
+        marker = state.SyncedMarker(resource=resource.id, resource_version="1", count=0, time="")
+        await made.publish(subjects.synced_subject("local", resource.id), state.encode_marker(marker))
+    return made
+
+
+async def test_workers() -> None:
+    header, *rows = await lines(Query("workers"), await bus(DECODE, ROUTER), "local")
+    assert header.split() == ["NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV", "TOKENS", "AGE", "MODELS"]
+    cells = [row.split() for row in rows]
+    assert [row[:7] for row in cells] == [
+        ["-", "d/router/7", "-", "-", "-", "etcd", "-"],
+        ["team", "d/backend/2a", "decode", "g", "g-decode-0", "etcd", "8192"],
+    ]
+    assert [row[-1] for row in cells] == ["-", "org/m"]
+
+
+async def test_models() -> None:
+    _, row = await lines(Query("models"), await bus(MODEL), "local")
+    assert row.split()[:6] == ["team", "org/m", "no", "prefill", "1", "decode"]
+
+
+async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
+    made = await bus(DECODE, ROUTER)
+    for query in (Query("workers", "team", output="json"), Query("workers", graph="g", output="json")):
+        (text,) = await lines(query, made, "local")
+        assert [item["spec"]["instanceId"] for item in json.loads(text)["items"]] == [""]
+        assert [item["metadata"]["name"] for item in json.loads(text)["items"]] == ["d/backend/2a"]
+    assert await lines(Query("workers", "elsewhere"), made, "local") == ["no workers"]
+
+
+async def test_what_nobody_publishes_is_said_so() -> None:
+    with pytest.raises(CtlError, match="does model-discovery run"):
+        await lines(Query("workers"), await bus(marked=False), "local")
+    with pytest.raises(CtlError, match="never run"):
+        await lines(Query("workers"), MemoryBus(), "local")
