@@ -15,15 +15,19 @@ import numpy as np
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.harmonic import Wave, find_wave
 
-SHORT = 0.8
-"""Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin."""
+SHORT = (0.6, 0.8)
+"""Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin.
+The first where new replicas are there at once, the second where they need `LONG`: a shortage lasts as long."""
+LONG = 300.0
 MEMORY = 60
 """Forecasts by which a way is judged, newest first."""
 FEWEST = 6
 """Forecasts that a way must have made before it is judged by them."""
-TREND_OVER = 90.0
-"""Seconds of samples that the trend is taken from."""
-TREND_LASTS = 90.0
+TREND_OVER = (300.0, 180.0, 90.0)
+"""Seconds of samples that a trend is taken from."""
+STRAIGHT = 1.6
+"""Samples may lie so many times further (squared) from a straight line than chance puts them."""
+TREND_LASTS = 120.0
 """Seconds after which a trend has lost most of its force: nothing climbs for ever."""
 CLEAR = 2.0
 """Standard deviations that a slope must differ from none."""
@@ -46,11 +50,11 @@ class Record:
     errors: deque[float] = field(default_factory=lambda: deque(maxlen=MEMORY))
     """what came, less what was foretold"""
 
-    def loss(self) -> float | None:
+    def loss(self, short: float) -> float | None:
         """Mean pinball loss, requests a second; None before there is enough to judge."""
         if len(self.errors) < FEWEST:
             return None
-        return sum(SHORT * e if e > 0 else (SHORT - 1) * e for e in self.errors) / len(self.errors)
+        return sum(short * e if e > 0 else (short - 1) * e for e in self.errors) / len(self.errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,15 @@ class Forecaster:
         self._way = "trend"
         self._wave: Wave | None = None
         self._searched = -np.inf
+        self._short = SHORT[0]
 
     def losses(self) -> dict[str, float]:
         """How the ways have done, requests a second off."""
-        return {way: loss for way, record in self._records.items() if (loss := record.loss()) is not None}
+        return {way: loss for way, record in self._records.items() if (loss := record.loss(self._short)) is not None}
 
     def forecast(self, demand: Demand, now: float, horizon: float) -> Forecast:
         """What to expect; `horizon` is the time that a new replica needs. Call once a sample."""
+        self._short = SHORT[0] + (SHORT[1] - SHORT[0]) * min(1.0, horizon / LONG)
         start, slope = _trend(demand, now)
         if now - self._searched >= WAVE_EVERY:
             self._searched = now
@@ -124,7 +130,7 @@ class Forecaster:
             self._records[way].waiting.append((now + horizon, forecast.at(horizon)))
         self._choose(ways)
         errors = sorted(self._records[self._way].errors)
-        margin = errors[int(SHORT * (len(errors) - 1))] if len(errors) >= FEWEST else 0.0
+        margin = errors[int(self._short * (len(errors) - 1))] if len(errors) >= FEWEST else 0.0
         return Forecast(self._way, start, slope, max(0.0, margin), horizon, self._wave, now, usual)
 
     def _choose(self, ways: list[str]) -> None:
@@ -143,16 +149,25 @@ def _usual(demand: Demand, now: float) -> float:
 
 
 def _trend(demand: Demand, now: float) -> tuple[float, float]:
-    """The rate of this moment and its slope, requests a second each second; no slope where chance alone could make it."""
-    level, newest = demand.steady(now), demand.recent(now, TREND_OVER)
-    if len(newest) < 3:
-        return level, 0.0
-    times = np.array([sample.at - sample.seconds / 2 for sample in newest])
-    rates = np.array([sample.rate for sample in newest])
-    off = times - times.mean()
-    width = float((off**2).sum())
-    slope = float((off * (rates - rates.mean())).sum() / width)
-    chance = sqrt(max(float(rates.mean()), 1e-9) / newest[0].seconds / width)
-    if abs(slope) < CLEAR * chance:
-        return level, 0.0
-    return max(0.0, float(rates.mean()) + slope * (now - float(times.mean()))), slope
+    """The rate of this moment and its slope, requests a second each second; no slope where chance alone could make it.
+
+    Taken from the longest of some windows that a straight line fits as well as chance lets it.
+    """
+    for window in TREND_OVER:
+        newest = demand.recent(now, window)
+        if len(newest) < 3:
+            break
+        times = np.array([sample.at - sample.seconds / 2 for sample in newest])
+        rates = np.array([sample.rate for sample in newest])
+        off = times - times.mean()
+        width = float((off**2).sum())
+        slope = float((off * (rates - rates.mean())).sum() / width)
+        # Variance of one sample of chance arrivals.
+        chance = max(float(rates.mean()), 1 / newest[0].seconds) / newest[0].seconds
+        left = float(((rates - rates.mean() - slope * off) ** 2).sum())
+        if left > STRAIGHT * chance * (len(newest) - 2) and window > TREND_OVER[-1]:
+            continue
+        if abs(slope) < CLEAR * sqrt(chance / width):
+            break
+        return max(0.0, float(rates.mean()) + slope * (now - float(times.mean()))), slope
+    return demand.steady(now), 0.0

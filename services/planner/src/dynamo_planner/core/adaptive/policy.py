@@ -12,7 +12,6 @@ from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing, Steady
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.settings import Settings
-from dynamo_planner.core.adaptive.sizing import Aim
 from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
@@ -44,6 +43,7 @@ class AdaptivePolicy:
         self._forecaster = Forecaster()
         self._steady = {pool: Steady() for pool in self._limits.pools}
         self._sample = self._window = self._settings.sample(config)
+        self._shrunk = float("-inf")
         self._warm(warmup)
 
     def first_tick(self, now: float) -> Tick:
@@ -149,32 +149,35 @@ class AdaptivePolicy:
         growing = self._demand.load(soon + waiting)
         staying = forecast.needed(0.0, max(settings.hold, startup), 0.0) * settings.spare + waiting
         sizer = self._sizing.sizer(pool, growing, able)
-        up = sizer.fit(settings.aim)
-        keep = self._sizing.sizer(pool, self._demand.load(staying), able).fit(settings.aim)
+        up = sizer.fit(settings.share)
+        keep = self._sizing.sizer(pool, self._demand.load(staying), able).fit(settings.share)
         least = self._limits.least(pool)
         enough = max(least, self._steady[pool].enough(seen.now, keep.replicas, settings.hold))
         current = _asked(counts)
         most = self._config.max_throughput_scaling_replicas
         wanted = max(least, up.replicas)
-        if wanted > current:
-            if counts.pending:
-                return PoolPlan(
-                    current=current,
-                    replicas=current,
-                    up=up,
-                    keep=keep,
-                    horizon=horizon,
-                    reason=Reason.HOLD_PENDING,
-                    sizer=sizer,
-                )
+        lowest = max(least, keep.replicas, wanted, current - most)
+        near = forecast.needed(startup, horizon + max(settings.together, startup) + settings.near, worth) + waiting
+        next_step = self._sizing.sizer(pool, self._demand.load(near), able).fit(settings.share).replicas
+        replicas, reason = current, Reason.NO_CHANGE
+        if wanted > current and counts.pending:
+            reason = Reason.HOLD_PENDING
+        elif wanted > current:
             replicas, reason = min(wanted, current + most), Reason.SCALE_UP
-        elif max(enough, wanted) < current:
-            replicas, reason = max(enough, wanted, current - most), Reason.SCALE_DOWN
-        else:
-            replicas = current
-            reason = Reason.HOLD_STABILIZING if wanted < current else Reason.NO_CHANGE
+        elif max(enough, wanted) < current and seen.now - self._shrunk >= settings.pause:
+            replicas, reason = max(enough, lowest), Reason.SCALE_DOWN
+        elif wanted < current:
+            reason = Reason.HOLD_STABILIZING
         return PoolPlan(
-            current=current, replicas=replicas, up=up, keep=keep, horizon=horizon, reason=reason, sizer=sizer
+            current=current,
+            replicas=replicas,
+            up=up,
+            keep=keep,
+            horizon=horizon,
+            reason=reason,
+            sizer=sizer,
+            beside_up=current if counts.pending else min(max(current, next_step), current + most),
+            beside_down=min(current, lowest),
         )
 
     def _waiting(self, seen: Observation, rate: float, startup: float) -> float:
@@ -186,7 +189,7 @@ class AdaptivePolicy:
         pool = Pool.PREFILL if Pool.PREFILL in self._limits.pools else Pool.DECODE
         prompts = tokens / max(load.fresh, 1.0)
         if pool is Pool.PREFILL:
-            each = self._sizing.sizer(pool, load, self._able(seen, pool)).fit(Aim(0.0, 1.0)).capacity
+            each = self._sizing.sizer(pool, load, self._able(seen, pool)).fit(0.0).capacity
             # What is asked for already works on it, too.
             prompts -= max(0.0, each * _asked(seen.workers[pool]) - rate) * startup
         return max(0.0, prompts) / max(self._settings.drain, startup)
@@ -194,7 +197,7 @@ class AdaptivePolicy:
     def _decide(
         self, next_tick: Tick, seen: Observation, forecast: Forecast, plans: Mapping[Pool, PoolPlan]
     ) -> Effects:
-        wanted = {pool: plan.replicas for pool, plan in plans.items()}
+        wanted = _together(plans)
         final = self._limits.bounded(wanted, seen.capabilities)
         current = {pool: plan.current for pool, plan in plans.items()}
         up = [pool for pool in final if final[pool] > current[pool]]
@@ -210,6 +213,8 @@ class AdaptivePolicy:
             order = (Reason.HOLD_PENDING, Reason.HOLD_STABILIZING)
             reason = next((reason for reason in order if reason in held), Reason.NO_CHANGE)
         decision = Decision(replicas=final, reason=reason.value) if up or down else None
+        if down:
+            self._shrunk = seen.now
         told = explain(
             reason,
             seen,
@@ -246,6 +251,16 @@ class AdaptivePolicy:
             decision=Decision(replicas=final, reason=reason.value) if changed else None,
             explanation=_held(reason, message),
         )
+
+
+def _together(plans: Mapping[Pool, PoolPlan]) -> dict[Pool, int]:
+    """Pools that are about to change do so with the one that changes now: one command in place of two."""
+    reasons = {plan.reason for plan in plans.values()}
+    if Reason.SCALE_UP in reasons:
+        return {p: max(plan.replicas, plan.beside_up) for p, plan in plans.items()}
+    if Reason.SCALE_DOWN in reasons:
+        return {p: min(plan.replicas, plan.beside_down) for p, plan in plans.items()}
+    return {p: plan.replicas for p, plan in plans.items()}
 
 
 def _asked(counts: PoolCounts) -> int:

@@ -85,3 +85,7 @@ class PoolPlan:
     reason: str
     sizer: Sizer
     """for the load at the horizon"""
+    beside_up: int
+    """what it shall have if the other pool grows now: its own next step, if that is near"""
+    beside_down: int
+    """what it shall have if the other pool shrinks now: what it keeps, though not wanted for long enough yet"""

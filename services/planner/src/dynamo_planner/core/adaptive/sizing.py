@@ -45,16 +45,6 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """How well a pool shall serve."""
-
-    share: float
-    """of requests that must keep the target"""
-    worth: float
-    """a replica beyond that comes if it brings so much of its capacity in requests that keep the target and else would not"""
-
-
-@dataclass(frozen=True, slots=True)
 class Fit:
     """Replicas, and the share of requests that they are expected to serve within the target."""
 
@@ -101,13 +91,13 @@ class PrefillSizer:
         """Replicas that bear the load at all."""
         return max(1, int(self._rate * self.each / 1000 / 0.85) + 1) if self._rate > 0 else 0
 
-    def fit(self, aim: Aim) -> Fit:
+    def fit(self, wanted: float) -> Fit:
         """The fewest replicas that serve the wanted share in time; as many as bear the load where none do."""
         if self._rate <= 0:
             return Fit(0, 1.0, self.service, 1000 / self.each)
         if self._budget <= 0:
             return Fit(self.least(), 0.0, self.service, 1000 / self.each, reachable=False)
-        return _fewest(self.share, self._rate, aim, self.service, 1000 / self.each)
+        return _fewest(self.share, wanted, self.service, 1000 / self.each)
 
 
 class DecodeSizer:
@@ -158,28 +148,25 @@ class DecodeSizer:
             return 0.0
         return 1.0 - 0.5 * erfc((room - self._sequences) / sqrt(2 * FELT * self._sequences))
 
-    def fit(self, aim: Aim) -> Fit:
+    def fit(self, wanted: float) -> Fit:
         """The fewest replicas that serve the wanted share fast enough; as many as bear the load where none do."""
         one: Capacity = self.one
         if self._rate <= 0:
             return Fit(0, 1.0, one.latency, one.rps)
         if not one.meets:
             return Fit(max(1, int(self._rate / one.rps / 0.85) + 1), 0.0, one.latency, one.rps, reachable=False)
-        return _fewest(self.share, self._rate, aim, one.latency, one.rps)
+        return _fewest(self.share, wanted, one.latency, one.rps)
 
 
-def _fewest(share: Callable[[int], float], rate: float, aim: Aim, latency: float, capacity: float) -> Fit:
+def _fewest(share: Callable[[int], float], wanted: float, latency: float, capacity: float) -> Fit:
     low, high = 1, 1
-    while share(high) < aim.share and high < MOST:
+    while share(high) < wanted and high < MOST:
         low, high = high + 1, high * 2
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if share(middle) >= aim.share else (middle + 1, high)
-    # Beyond what must be, a replica comes as long as it is worth its GPUs.
-    while (share(low + 1) - share(low)) * rate >= aim.worth * capacity:
-        low += 1
+        low, high = (low, middle) if share(middle) >= wanted else (middle + 1, high)
     reached = share(low)
-    return Fit(low, reached if isfinite(reached) else 0.0, latency, capacity, reachable=reached >= aim.share)
+    return Fit(low, reached if isfinite(reached) else 0.0, latency, capacity, reachable=reached >= wanted)
 
 
 def waiting(servers: int, offered: float) -> float:

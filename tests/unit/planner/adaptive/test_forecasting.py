@@ -1,0 +1,113 @@
+"""Forecasts: each shape of traffic finds the way that foretells it, margins are what was missed, nothing is below zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from dynamo_planner.core.adaptive.demand import Demand
+from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
+from dynamo_planner.core.adaptive.harmonic import find_wave
+from dynamo_planner.core.observing import Traffic
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+STEP = 10.0
+
+
+def traffic(requests: float, seconds: float = STEP) -> Traffic:
+    return Traffic(duration=seconds, requests=requests, isl=1000, osl=100)
+
+
+def follow(
+    rate: Callable[[float], float], seconds: float, horizon: float, seed: int = 1
+) -> tuple[Forecast, Forecaster]:
+    random, demand, forecaster = np.random.default_rng(seed), Demand(), Forecaster()
+    forecast = None
+    for now in np.arange(STEP, seconds + 1, STEP):
+        mean = np.mean([rate(t) for t in np.linspace(now - STEP, now, 11)])
+        demand.observe(float(now), traffic(float(random.poisson(mean * STEP))))
+        forecast = forecaster.forecast(demand, float(now), horizon)
+    assert forecast is not None
+    return forecast, forecaster
+
+
+def test_steady_traffic_stays() -> None:
+    forecast, _ = follow(lambda _: 20.0, 900, 120)
+    assert forecast.at(120) == pytest.approx(20, rel=0.1)
+    assert forecast.margin < 2.5
+
+
+def test_a_climb_goes_on() -> None:
+    forecast, forecaster = follow(lambda t: 5 + t / 20, 600, 60)
+    assert forecast.way == "trend"
+    assert forecast.at(60) == pytest.approx(38, rel=0.1)
+    assert forecaster.losses()["trend"] < forecaster.losses()["level"]
+
+
+def test_waves_are_seen_before_they_come() -> None:
+    def rate(t: float) -> float:
+        return 25 - 20 * math.cos(2 * math.pi * t / 600)
+
+    forecast, _ = follow(rate, 1500, 300)
+    assert forecast.way == "wave"
+    assert forecast.wave is not None
+    assert forecast.wave.period == pytest.approx(600, rel=0.03)
+    for lead in (60, 150, 300):
+        assert forecast.at(lead) == pytest.approx(rate(1500 + lead), abs=5)
+
+
+def test_bursts_are_not_taken_for_the_rule() -> None:
+    forecast, _ = follow(lambda t: 40 if 30 < t % 317 < 60 else 5, 317 * 5 + 55, 120)
+    assert forecast.now > 25
+    assert forecast.at(120) < 15
+
+
+def test_a_jump_is_believed_at_once() -> None:
+    forecast, _ = follow(lambda t: 8 if t < 580 else 30, 600, 60)
+    assert forecast.now == pytest.approx(30, rel=0.15)
+
+
+def test_needed_for_a_part_of_the_time() -> None:
+    forecast = Forecast("trend", 10, 0.1, 0.0, 100)
+    assert forecast.needed(0, 100, 0.0) == forecast.at(100)
+    assert forecast.needed(0, 100, 0.5) == pytest.approx(forecast.at(50), rel=0.1)
+    with_margin = Forecast("level", 10, 0.0, 4.0, 100)
+    assert [with_margin.with_margin(lead) for lead in (0, 25, 100, 400)] == [10, 12, 14, 14]
+
+
+def test_noise_is_no_wave() -> None:
+    random = np.random.default_rng(3)
+    times = np.arange(0, 1800, STEP)
+    assert find_wave(times, random.poisson(200, times.size) / STEP) is None
+    assert find_wave(times, np.full(times.size, 7.0)) is None
+    assert find_wave(times[:5], np.arange(5.0)) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=80), st.sampled_from([0.1, 10.0, 70.0, 310.0]))
+def test_whatever_comes_forecasts_are_rates(counts: list[int], horizon: float) -> None:
+    demand, forecaster = Demand(), Forecaster()
+    for index, count in enumerate(counts):
+        now = (index + 1) * STEP
+        demand.observe(now, traffic(count))
+        forecast = forecaster.forecast(demand, now, horizon)
+        for lead in (0.0, horizon, 10 * horizon):
+            assert 0 <= forecast.at(lead) <= forecast.with_margin(lead) < 1e4
+
+
+def test_lengths_and_quiet() -> None:
+    demand = Demand()
+    assert not demand.observe(10, Traffic(duration=10, requests=float("nan"), isl=1, osl=1))
+    assert not demand.known
+    demand.observe(10, Traffic(duration=10, requests=5, isl=1000, osl=0))
+    assert (demand.isl, demand.osl) == (1000, 0)
+    demand.observe(20, Traffic(duration=10, requests=5, isl=1000, osl=80))
+    assert demand.osl == 80
+    for now in (30, 40, 50):
+        demand.observe(now, traffic(0))
+    assert demand.quiet == 30
+    demand.observe(60, traffic(1))
+    assert demand.quiet == 0

@@ -1,0 +1,248 @@
+"""The policy: what it decides for what it sees, and above all when it decides nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.reasons import Reason
+from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.observing import (
+    EngineCapabilities,
+    ForwardPass,
+    Missing,
+    Observation,
+    Pool,
+    PoolCounts,
+    Queued,
+    Traffic,
+)
+from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
+from dynamo_shared.api.contracts.planner import PlannerConfig
+
+PROFILE = Profile(
+    prefill=tuple(PrefillPoint(isl=isl, ttft=10 + isl / 50) for isl in (100, 1000, 2000, 4000, 8000, 16000)),
+    decode=tuple(
+        DecodePoint(context=context, kv_tokens=batch * context, itl=5 + 0.1 * batch)
+        for context in (500.0, 2000.0, 8000.0)
+        for batch in (1, 10, 50, 100)
+    ),
+    max_kv_tokens=1_000_000,
+)
+ABLE = EngineCapabilities(num_gpu=1, max_num_batched_tokens=8192, max_num_seqs=256, max_kv_tokens=1_000_000)
+
+
+def config(**changes: Any) -> PlannerConfig:
+    fields = {
+        "mode": "disagg",
+        "optimization_target": "sla",
+        "ttft_ms": 250,
+        "itl_ms": 10,
+        "throughput_adjustment_interval_seconds": 60,
+        "max_gpu_budget": 20,
+    }
+    return PlannerConfig.model_validate(fields | changes)
+
+
+class Follower:
+    """A graph whose replicas are there at once, and whose traffic is told."""
+
+    def __init__(self, policy: AdaptivePolicy, replicas: dict[Pool, int], startup: float = 30.0) -> None:
+        self.policy, self.replicas, self.startup = policy, dict(replicas), startup
+        self.tick = policy.first_tick(0.0)
+        self.changes = 0
+
+    def step(self, rate: float | None, **changes: Any) -> Effects:
+        now, window = self.tick.at, self.tick.traffic_window or 0.0
+        observation = Observation(
+            now=now,
+            traffic=None if rate is None else Traffic(duration=window, requests=rate * window, isl=3000, osl=200),
+            workers={pool: PoolCounts(ready=count, expected=count) for pool, count in self.replicas.items()},
+            capabilities=dict.fromkeys(self.replicas, ABLE),
+            startup_seconds=dict.fromkeys(self.replicas, self.startup),
+            missing={} if rate is not None else {"traffic": Missing.UNREACHABLE},
+        )
+        effects = self.policy.on_tick(self.tick, replace(observation, **changes))
+        self.tick = effects.next_tick
+        if effects.decision is not None:
+            self.changes += 1
+            self.replicas |= effects.decision.replicas
+        return effects
+
+    def run(self, rate: float | None, seconds: float) -> Effects:
+        until = self.tick.at + seconds
+        effects = self.step(rate)
+        while self.tick.at < until:
+            effects = self.step(rate)
+        return effects
+
+
+BOTH = {Pool.PREFILL: 1, Pool.DECODE: 1}
+
+
+def reason(effects: Effects) -> str:
+    return effects.explanation.throughput_reason
+
+
+@pytest.fixture
+def graph() -> Follower:
+    return Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
+
+
+def test_it_grows_with_load_and_shrinks_to_what_is_enough(graph: Follower) -> None:
+    graph.run(40, 120)
+    grown = dict(graph.replicas)
+    assert grown[Pool.PREFILL] >= 4
+    assert grown[Pool.DECODE] >= 1
+    graph.run(8, 600)
+    assert graph.replicas[Pool.PREFILL] < grown[Pool.PREFILL]
+
+
+def test_steady_load_moves_nothing(graph: Follower) -> None:
+    graph.run(20, 300)
+    before, graph.changes = dict(graph.replicas), 0
+    graph.run(20, 1800)
+    assert graph.changes == 0
+    assert graph.replicas == before
+
+
+def test_noise_at_the_border_of_two_sizes_moves_little(graph: Follower) -> None:
+    graph.run(20, 300)
+    graph.changes = 0
+    for index in range(360):
+        graph.step(20 + (2 if index % 2 else -2))
+    assert graph.changes <= 2, "an hour"
+
+
+def test_no_traffic_ends_at_the_minimum_within_two_intervals(graph: Follower) -> None:
+    graph.run(40, 300)
+    graph.run(0, 120)
+    assert graph.replicas == BOTH
+    own = Follower(AdaptivePolicy(config(min_endpoint=2, decode_min_endpoint=0), profile=PROFILE), BOTH)
+    own.run(40, 300)
+    assert reason(own.run(0, 120)) == Reason.IDLE
+    assert own.replicas == {Pool.PREFILL: 2, Pool.DECODE: 0}
+
+
+def test_a_graph_that_nobody_asked_yet_goes_to_its_minimum() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 3, Pool.DECODE: 3})
+    assert reason(graph.step(0)) == Reason.NO_TRAFFIC_YET
+    graph.run(0, 120)
+    assert graph.replicas == BOTH
+
+
+@pytest.mark.parametrize("why", list(Missing))
+def test_what_is_missing_is_never_no_demand(graph: Follower, why: Missing) -> None:
+    graph.run(40, 300)
+    before = dict(graph.replicas)
+    for _ in range(100):
+        effects = graph.step(None, missing={"traffic": why})
+        assert effects.decision is None
+        assert reason(effects) == Reason.HOLD_MISSING
+        assert why.value in effects.explanation.message
+    assert graph.replicas == before
+    graph.run(40, 100)
+    assert graph.replicas == before
+
+
+def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Follower) -> None:
+    assert graph.tick.traffic_window == 10
+    windows = []
+    for _ in range(5):
+        graph.step(None)
+        windows.append(graph.tick.traffic_window)
+    assert windows == [20, 40, 60, 60, 60]
+
+
+def test_numbers_that_are_none_and_unknown_workers_hold(graph: Follower) -> None:
+    graph.run(40, 100)
+    nonsense = Traffic(duration=10, requests=float("nan"), isl=3000, osl=200)
+    assert graph.step(1, traffic=nonsense).decision is None
+    effects = graph.step(1, workers={})
+    assert (effects.decision, reason(effects)) == (None, Reason.HOLD_MISSING)
+
+
+def test_engines_that_work_while_no_request_is_told_of(graph: Follower) -> None:
+    graph.run(40, 300)
+    before = dict(graph.replicas)
+    busy = ForwardPass(pool=Pool.PREFILL, worker_id="a", queued=Queued(num_prefill_requests=3, sum_prefill_tokens=9000))
+    for _ in range(30):
+        effects = graph.step(0, forward_passes=(busy,))
+        assert reason(effects) == Reason.HOLD_CONTRADICTION
+    assert graph.replicas == before
+
+
+def test_replicas_on_their_way_count_and_pending_ones_stop_asking(graph: Follower) -> None:
+    asked = {Pool.PREFILL: PoolCounts(ready=1, expected=8, starting=7), Pool.DECODE: PoolCounts(ready=1, expected=8)}
+    for _ in range(12):
+        effects = graph.step(40, workers=asked)
+        assert effects.decision is None or all(count <= 8 for count in effects.decision.replicas.values())
+    full = {pool: PoolCounts(ready=1, expected=3, pending=2) for pool in BOTH}
+    effects = graph.step(60, workers=full)
+    assert (effects.decision, reason(effects)) == (None, Reason.HOLD_PENDING)
+
+
+def test_steps_and_budget_are_limits() -> None:
+    graph = Follower(AdaptivePolicy(config(max_throughput_scaling_replicas=2), profile=PROFILE), BOTH)
+    graph.step(100)
+    assert max(graph.replicas.values()) <= 3
+    tight = Follower(AdaptivePolicy(config(max_gpu_budget=5), profile=PROFILE), BOTH)
+    effects = tight.run(100, 300)
+    assert sum(tight.replicas.values()) <= 5
+    assert reason(effects) == Reason.HOLD_BUDGET
+
+
+def test_waiting_prompts_ask_for_more_than_the_rate_does() -> None:
+    calm, queued = (Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=0.0) for _ in range(2))
+    calm.run(10, 200)
+    queued.run(10, 200)
+    waits = ForwardPass(
+        pool=Pool.PREFILL, worker_id="a", queued=Queued(num_prefill_requests=400, sum_prefill_tokens=1_200_000)
+    )
+    queued.step(10, forward_passes=(waits,))
+    assert queued.replicas[Pool.PREFILL] > calm.replicas[Pool.PREFILL]
+
+
+def test_a_longer_start_is_looked_further_ahead() -> None:
+    sizes = []
+    for startup in (0.0, 60.0):
+        graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=startup)
+        for index in range(24):
+            graph.step(5 + index)
+        sizes.append(graph.replicas[Pool.PREFILL])
+    assert sizes[1] > sizes[0]
+
+
+@pytest.mark.parametrize(("mode", "pool"), [("prefill", Pool.PREFILL), ("decode", Pool.DECODE), ("agg", Pool.DECODE)])
+def test_modes_of_one_pool(mode: str, pool: Pool) -> None:
+    graph = Follower(AdaptivePolicy(config(mode=mode, itl_ms=60, ttft_ms=1000), profile=PROFILE), {pool: 1})
+    graph.run(60, 200)
+    assert graph.replicas[pool] > 1
+    graph.run(0, 120)
+    assert graph.replicas == {pool: 1}
+
+
+def test_without_any_knowledge_of_engines_it_holds() -> None:
+    graph = Follower(AdaptivePolicy(config()), BOTH)
+    effects = graph.run(40, 100)
+    assert reason(effects) == Reason.HOLD_NOT_READY
+    assert "prefill and decode engines" in effects.explanation.message
+    assert graph.replicas == BOTH
+
+
+def test_a_decision_says_what_it_is_made_of(graph: Follower) -> None:
+    effects = graph.step(40)
+    while effects.decision is None:
+        effects = graph.step(40)
+    told = effects.explanation
+    assert told.message.startswith("scale_up: prefill 1 -> ")
+    assert told.predictions["requests_per_second"] == pytest.approx(40, rel=0.2)
+    assert {"isl", "osl", "estimated_ttft_ms", "estimated_itl_ms", "horizon_seconds"} <= told.predictions.keys()
+    assert told.inputs["traffic"]["requests"] == 400
+    assert told.inputs["startup_seconds"] == {"prefill": 30.0, "decode": 30.0}
+    fewer = next(o for o in told.alternatives if o["pool"] == "prefill")
+    assert fewer["replicas"] == effects.decision.replicas[Pool.PREFILL] - 1
+    assert fewer["share_within_target"] < told.predictions["prefill_share_within_target"]
+    assert "would miss" in fewer["not_taken"]

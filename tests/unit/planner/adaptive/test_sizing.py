@@ -1,0 +1,93 @@
+"""Sizes of pools: monotone in load and replicas, and near to what a simulation of the same pool shows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, waiting
+from dynamo_planner.core.estimator.engine import EngineEstimator
+from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
+from dynamo_planner.replay import traces
+from dynamo_planner.replay.graph import Graph
+from dynamo_planner.replay.simulator import simulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+PROFILE = Profile(
+    prefill=tuple(PrefillPoint(isl=isl, ttft=10 + isl / 50) for isl in (100, 1000, 2000, 4000, 8000, 16000)),
+    decode=tuple(
+        DecodePoint(context=context, kv_tokens=batch * context, itl=5 + 0.1 * batch)
+        for context in (500.0, 2000.0, 8000.0)
+        for batch in (1, 10, 50, 100)
+    ),
+    max_kv_tokens=1_000_000,
+)
+ENGINE = EngineEstimator(PROFILE)
+ABLE = EngineCapabilities(max_num_batched_tokens=8192, max_num_seqs=256, max_kv_tokens=1_000_000)
+WANTED = 0.8
+
+
+def prefill(rate: float, isl: float = 3000, target: float = 250, hits: float | None = None) -> PrefillSizer:
+    return PrefillSizer(ENGINE, Load(rate, isl, 200, hits), target, ABLE, 15.0)
+
+
+def decode(rate: float, osl: float = 200, target: float = 9.0) -> DecodeSizer:
+    return DecodeSizer(ENGINE, Load(rate, 2000, osl), target, ABLE)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.floats(0, 500), st.floats(0, 100), st.integers(1, 40))
+def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, more: float, replicas: int) -> None:
+    for sizer in (prefill, decode):
+        assert sizer(rate).fit(WANTED).replicas <= sizer(rate + more).fit(WANTED).replicas
+        assert 0 <= sizer(rate + more).share(replicas) <= sizer(rate).share(replicas) + 1e-9 <= 1 + 1e-9
+        assert sizer(rate).share(replicas) <= sizer(rate).share(replicas + 1) + 1e-9
+
+
+@pytest.mark.parametrize("rate", [3.0, 8.0, 20.0, 33.0, 60.0])
+def test_the_fewest_that_are_enough(rate: float) -> None:
+    for sizer in (prefill(rate), decode(rate)):
+        fit = sizer.fit(WANTED)
+        assert fit.reachable
+        assert sizer.share(fit.replicas) >= 0.8
+        assert fit.replicas == 1 or sizer.share(fit.replicas - 1) < 0.8
+
+
+@pytest.mark.parametrize(("replicas", "busy"), [(1, 0.4), (1, 0.7), (2, 0.6), (3, 0.7), (4, 0.8)])
+def test_prefill_shares_are_near_to_simulated_ones(replicas: int, busy: float) -> None:
+    rate = busy * replicas * 1000 / prefill(1).each
+    graph = Graph(ttft=0.25, itl=1, transfer=2e-6, replicas={Pool.PREFILL: replicas, Pool.DECODE: 20})
+    requests = traces.constant(rate=rate, seconds=400, isl=3000, osl=2, seed=7)
+    simulated = simulate(requests, graph, PROFILE, None, name="t").ttft_attainment()
+    assert prefill(rate).share(replicas) == pytest.approx(simulated, abs=0.08)
+
+
+@pytest.mark.parametrize(("replicas", "busy"), [(1, 0.7), (2, 0.8), (3, 0.9)])
+def test_decode_shares_are_near_to_simulated_ones(replicas: int, busy: float) -> None:
+    rate = busy * replicas * decode(1).one.rps
+    graph = Graph(ttft=5, itl=0.009, replicas={Pool.PREFILL: 60, Pool.DECODE: replicas})
+    requests = traces.constant(rate=rate, seconds=200, isl=1900, osl=200, seed=7)
+    simulated = simulate(requests, graph, PROFILE, None, name="t").itl_attainment()
+    assert decode(rate).share(replicas) == pytest.approx(simulated, abs=0.12)
+
+
+def test_no_load_needs_nothing_and_hits_save() -> None:
+    assert prefill(0).fit(WANTED).replicas == decode(0).fit(WANTED).replicas == 0
+    assert prefill(40, hits=0.8).fit(WANTED).replicas < prefill(40).fit(WANTED).replicas
+
+
+def test_a_target_that_nothing_meets_is_said_and_the_load_is_borne() -> None:
+    fit = prefill(40, target=20).fit(WANTED)
+    assert not fit.reachable
+    assert fit.replicas * fit.capacity > 40
+    fit = decode(40, target=1).fit(WANTED)
+    assert not fit.reachable
+    assert fit.replicas * fit.capacity > 40
+
+
+def test_erlang() -> None:
+    assert waiting(1, 0.5) == pytest.approx(0.5)
+    assert waiting(2, 1.0) == pytest.approx(1 / 3)
+    assert all(a > b for a, b in pairwise(waiting(n, 0.9) for n in range(1, 6)))
