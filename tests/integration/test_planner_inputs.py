@@ -301,6 +301,25 @@ async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsSe
         await kept.close()
 
 
+async def test_a_message_that_nobody_can_take_ends_nothing(nats_server: NatsServer):
+    options = runtime_nats_options(RuntimeNats(servers=(nats_server.url,)), "")
+    assert options is not None
+    heard: list[str] = []
+
+    def take(told_on: str, payload: bytes) -> None:
+        heard.append(told_on)
+        raise ValueError("bad message")
+
+    async with NatsListener(options) as listener:
+        await listener.listen(subject(NAMESPACE), take)
+
+        async def twice() -> bool:
+            await tell(nats_server, "a")
+            return len(heard) >= 2
+
+        await eventually(twice, "the next message is heard, too")
+
+
 @pytest.fixture(scope="module")
 async def environment() -> RuntimeEnvironment:
     try:
