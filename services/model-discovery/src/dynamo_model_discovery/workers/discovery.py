@@ -80,12 +80,14 @@ class _Active:
                 for source in self._sources:
                     tasks.create_task(source.run(), name=f"source-{source.name}")
                 await self._until_pods_are_known()
-                rest = SETTLE
+                rested = 0.0
                 while True:
                     await self._wake.wait()
-                    await asyncio.sleep(rest)
+                    await asyncio.sleep(max(SETTLE, rested - self._context.clock()))
                     self._wake.clear()
-                    steps, rest = self._look()
+                    started = self._context.clock()
+                    steps = self._look()
+                    rested = self._context.clock() + REST * (self._context.clock() - started)
                     await self._tell(steps)
         finally:
             forget()
@@ -101,9 +103,8 @@ class _Active:
                     self._wake.clear()
         self._wake.set()
 
-    def _look(self) -> tuple[list[Step], float]:
-        """What has to be told, and how long to gather news before the next look, in seconds."""
-        started = self._context.clock()
+    def _look(self) -> list[Step]:
+        """What has to be told."""
         publication = self._publication
         # Half a reading would take a worker whose card is still to come for another one.
         read = [source for source in self._sources if source.ready]
@@ -111,7 +112,7 @@ class _Active:
         published = {key: entry.data for key, entry in publication.view.workers.items()}
         steps = changes(publication.view, settle(published, observed, self._unseen()), publication.stamp)
         self._report()
-        return steps, max(SETTLE, REST * (self._context.clock() - started))
+        return steps
 
     async def _tell(self, steps: list[Step]) -> None:
         publication = self._publication
