@@ -70,14 +70,14 @@ def managed(*entries: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_the_writer_of_a_number_is_who_owns_the_field():
-    replicas = {"f:spec": {"f:replicas": {}}}
+    replicas: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
     assert (
         of_adapter(managed(("pod-builder", "1", {"f:spec": {"f:dgdRef": {}}}), ("kubectl", "2", replicas))) == "kubectl"
     )
     assert of_adapter(managed(("old", "1", replicas), ("new", "2", replicas))) == "new"
     assert of_adapter(managed(("pod-builder", "1", {"f:metadata": {}}))) == NOBODY
     assert of_adapter({"metadata": {}}) == NOBODY
-    item = {"f:spec": {"f:components": {'k:{"name":"W"}': {"f:replicas": {}}}}}
+    item: dict[str, Any] = {"f:spec": {"f:components": {'k:{"name":"W"}': {"f:replicas": {}}}}}
     assert of_component(managed(("edit", "1", item)), "W") == ["edit"]
     assert of_component(managed(("edit", "1", item)), "V") == []
 

@@ -69,10 +69,19 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
     _legacy("DynamoDeployment", "write a DynamoGraphDeployment"),
     _legacy("DynamoNimDeployment", "write a DynamoGraphDeployment, or a DynamoComponentDeployment for one component"),
     _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment"),
-    *_of_component(
-        "autoscaling",
+    Deprecation(
+        (GRAPH,),
+        _ALPHA,
+        "spec.services{}.autoscaling",
         "v0.7.0",
-        "enable scalingAdapter, and point an HPA, KEDA or the planner at the DynamoGraphDeploymentScalingAdapter",
+        "enable scalingAdapter, without which nothing comes of it, and ask in the annotation nvidia.com/dynamo-autoscaling",
+    ),
+    Deprecation(
+        (COMPONENT,),
+        _ALPHA,
+        "spec.autoscaling",
+        "v0.7.0",
+        "point an HPA or KEDA at the DynamoComponentDeployment, or write a graph with scalingAdapter",
         ignored=True,
     ),
     *_of_component(

@@ -393,7 +393,7 @@ CASES = [
         "alpha: deprecated fields of a service",
         services({"Decode": service(dynamoNamespace="x", autoscaling={"enabled": True})}),
         warnings=(
-            "spec.services.Decode.autoscaling is deprecated and ignored since v0.7.0, and is removed in v1.0: enable scalingAdapter, and point an HPA, KEDA or the planner at the DynamoGraphDeploymentScalingAdapter",
+            "spec.services.Decode.autoscaling is deprecated since v0.7.0, and is removed in v1.0: enable scalingAdapter, without which nothing comes of it, and ask in the annotation nvidia.com/dynamo-autoscaling",
             "spec.services.Decode.dynamoNamespace is deprecated and ignored since v0.8.0, and is removed in v1.0: leave it out: it follows from the namespace and the name of the graph",
         ),
     ),

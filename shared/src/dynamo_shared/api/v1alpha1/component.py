@@ -87,7 +87,7 @@ class ServiceSpec(ApiModel):
     scaling_adapter: ScalingAdapter | None = None
     """Whether an autoscaler or the planner owns the replicas, through an adapter."""
     autoscaling: Autoscaling | None = None
-    """Settings of a former autoscaler; ignored."""
+    """An autoscaler that writes to the service's adapter; ignored where it has none."""
     dynamo_namespace: str | None = None
     """Dynamo namespace that was wished for; ignored, as it follows from namespace and graph."""
     global_dynamo_namespace: Bool | None = None

@@ -39,18 +39,18 @@ class Ingress(ApiModel):
 
 
 class Autoscaling(ApiModel):
-    """Settings of an autoscaler that is made no more; they are kept, and ignored."""
+    """A HorizontalPodAutoscaler, beside the adapter of a service that has one; of others it is ignored."""
 
     enabled: Bool | None = None
-    """Ignored."""
+    """Makes it."""
     min_replicas: Int | None = None
-    """Ignored."""
+    """Fewest replicas; 1 by default."""
     max_replicas: Int | None = None
-    """Ignored."""
+    """Most replicas; must be given where it is enabled."""
     behavior: AutoscalerBehavior | None = None
-    """Ignored."""
+    """How fast to go up and down."""
     metrics: list[MetricSpec] | None = None
-    """Ignored."""
+    """What to go by; CPU at 80 % of what the pods request where there is none."""
 
 
 class ScalingAdapter(ApiModel):

@@ -23,7 +23,7 @@ MOVED = {
     "checkpoint": "v1beta1 has it in experimental",
     "enabled": "v1beta1 has no switch: write the object, even if empty, or leave it out",
     "topologyProfile": "v1beta1 calls it clusterTopologyName",
-    "autoscaling": "gone: write scalingAdapter {} and point an autoscaler at the adapter",
+    "autoscaling": "gone: write scalingAdapter {}, and ask for an autoscaler in the annotation nvidia.com/dynamo-autoscaling",
     "ingress": "gone: create an Ingress, or a route of a Gateway, to the Service of the component",
     "dynamoNamespace": "gone: it follows from the namespace and the name of the graph",
 }

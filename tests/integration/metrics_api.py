@@ -1,0 +1,107 @@
+"""metrics.k8s.io as the API server offers it to autoscalers: served by the test, with whatever load it says pods have."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_shared.api.resources import NAMESPACES, PODS, SERVICES, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient
+
+API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
+NAME, PLACE = "metrics-server", "metrics"
+#: Metrics are taken as of so long after a pod became ready. Seconds.
+WINDOW = 1
+
+
+@dataclass
+class Load:
+    """CPU that each container of each pod uses, in thousandths of a core."""
+
+    millicores: int = 0
+
+
+@asynccontextmanager
+async def metrics_api(plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Load]:
+    """Registered, and gone afterwards."""
+    load = Load()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    pair = plane.certificates.server("metrics")
+    context.load_cert_chain(pair.certificate, pair.key)
+    runner = web.AppRunner(_app(kube, load))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    try:
+        await _register(kube, runner.addresses[0][1])
+        yield load
+    finally:
+        await kube.delete(API_SERVICES, ObjectKey("", "v1beta1.metrics.k8s.io"))
+        await runner.cleanup()
+
+
+async def _register(kube: KubeClient, port: int) -> None:
+    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": NAME, "namespace": PLACE},
+        # The API server calls this name itself, and so finds us.
+        "spec": {"type": "ExternalName", "externalName": "localhost"},
+    }
+    await kube.create(SERVICES, service)
+    api = {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {"name": "v1beta1.metrics.k8s.io"},
+        "spec": {
+            "group": "metrics.k8s.io",
+            "version": "v1beta1",
+            "service": {"name": NAME, "namespace": PLACE, "port": port},
+            "insecureSkipTLSVerify": True,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+        },
+    }
+    await kube.create(API_SERVICES, api)
+
+
+def _app(kube: KubeClient, load: Load) -> web.Application:
+    async def resources(_request: web.Request) -> web.Response:
+        pods = {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
+        found = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1"}
+        return web.json_response({**found, "resources": [pods]})
+
+    async def metrics(request: web.Request) -> web.Response:
+        selector = request.query.get("labelSelector", "")
+        pods = (await kube.list(PODS, request.match_info["namespace"], label_selector=selector)).items
+        now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=WINDOW)
+        items = [_of_pod(pod, load, now.strftime("%Y-%m-%dT%H:%M:%SZ")) for pod in pods]
+        return web.json_response(
+            {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items}
+        )
+
+    app = web.Application()
+    app.add_routes(
+        [
+            web.get("/apis/metrics.k8s.io/v1beta1", resources),
+            web.get("/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods", metrics),
+        ]
+    )
+    return app
+
+
+def _of_pod(pod: dict[str, Any], load: Load, time: str) -> dict[str, Any]:
+    usage = {"cpu": f"{load.millicores}m", "memory": "1Gi"}
+    return {
+        "metadata": {name: pod["metadata"][name] for name in ("name", "namespace", "labels")},
+        "timestamp": time,
+        "window": f"{WINDOW}s",
+        "containers": [{"name": each["name"], "usage": usage} for each in pod["spec"]["containers"]],
+    }

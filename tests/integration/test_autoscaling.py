@@ -1,0 +1,315 @@
+"""Everything that scales: kubectl, the real HPA controller with a metrics API, a writer as KEDA is; webhooks on.
+
+The platform and the users of this control plane are one account, which is not one of the platform's: what the scaler
+writes into graphs passes admission because it is what their adapters say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.platform import install_definitions
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_scaler.app import ScalerService
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import AUTOSCALING
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    NAMESPACES,
+    PODS,
+    SCALED_OBJECTS,
+    ObjectKey,
+)
+from dynamo_shared.kube import Invalid, KubeClient
+from dynamo_watcher.app import WatcherService
+
+from .admission import admission_platform
+from .metrics_api import Load, metrics_api
+from .platform import eventually, frontend, gone, graph, until_state, worker
+
+ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+KubeObject = dict[str, Any]
+Kubectl = Callable[..., Any]
+#: The real ones decide every 15 s, and wait 5 min before they go down.
+FAST = ("--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=1s")
+TRIGGERS = [{"type": "prometheus", "metadata": {"query": "up", "threshold": "1"}}]
+
+
+async def install(kubeconfig: Path) -> None:
+    """Our kinds, and as much of KEDA's as its custom resource."""
+    await install_definitions(kubeconfig)
+    names = {"plural": SCALED_OBJECTS.plural, "kind": SCALED_OBJECTS.kind, "singular": "scaledobject"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": SCALED_OBJECTS.id},
+            "spec": {"group": SCALED_OBJECTS.group, "scope": "Namespaced", "names": names, "versions": [version]},
+        }
+        await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+
+
+@pytest.fixture(scope="module")
+async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
+    options = ControlPlaneOptions(kwok_nodes=2, prepare=install, controller_manager_arguments=FAST)
+    async with ControlPlane(options, programs) as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+async def user(plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+async def load(plane: ControlPlane, user: KubeClient) -> AsyncIterator[Load]:
+    async with metrics_api(plane, user) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+async def everything(plane: ControlPlane, programs: Programs, tmp_path_factory: Any) -> AsyncIterator[None]:
+    """All services, admission with its webhooks among them."""
+    folder = tmp_path_factory.mktemp("nats")
+    async with NatsServer(await programs.obtain("nats-server"), folder) as nats:
+        parts = [WatcherService(), PodBuilderService(), ScalerService()]
+        async with admission_platform(plane, parts=parts, PLATFORM__NATS__SERVERS=nats.url):
+            yield
+
+
+@pytest.fixture
+async def place(user: KubeClient, everything: None, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    name = request.node.name.replace("_", "-").removeprefix("test-")[:40].rstrip("-")
+    await user.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    await user.delete(NAMESPACES, ObjectKey("", name))
+
+
+@pytest.fixture
+async def kubectl(programs: Programs, plane: ControlPlane, place: str) -> Kubectl:
+    program = await programs.obtain("kubectl")
+
+    async def run(*arguments: str) -> str:
+        command = [program, f"--kubeconfig={plane.kubeconfig}", f"--namespace={place}", *arguments]
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+        out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        return (out + err).decode()
+
+    return run
+
+
+def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
+    """A graph with an adapter; its worker asks for a tenth of a core, and for no GPU."""
+    component = {**worker("Worker", replicas=replicas), "scalingAdapter": {}}
+    (container,) = component["podTemplate"]["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "100m"}}
+    wanted = graph(namespace, components=[frontend(), component])
+    if rules is not None:
+        wanted["metadata"]["annotations"] = {AUTOSCALING: json.dumps({"Worker": rules})}
+    return wanted
+
+
+async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
+    """So many pods of the worker, and the number in the graph, the Deployment and the adapter's status."""
+
+    async def look() -> bool:
+        selector = f"{labels.COMPONENT}=Worker"
+        pods = (await kube.list(PODS, namespace, label_selector=selector)).items
+        deployments = (await kube.list(DEPLOYMENTS, namespace, label_selector=selector)).items
+        if not deployments:
+            return False
+        stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+        adapter = await kube.get(ADAPTERS, ObjectKey(namespace, "disagg-worker"))
+        seen[:] = [
+            sum("deletionTimestamp" not in pod["metadata"] for pod in pods),
+            sum(each["spec"]["replicas"] for each in deployments),
+            stored["spec"]["components"][1].get("replicas"),
+            adapter.get("status", {}).get("replicas"),
+        ]
+        return seen == [count] * 4
+
+    seen: list[Any] = []
+    try:
+        await eventually(look, f"{count} pods")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; pods, Deployment, graph, status: {seen}") from None
+
+
+async def autoscaling(kube: KubeClient, namespace: str) -> KubeObject:
+    if await gone(kube, ADAPTERS, ObjectKey(namespace, "disagg-worker")):
+        return {}
+    adapter = await kube.get(ADAPTERS, ObjectKey(namespace, "disagg-worker"))
+    return find(adapter.get("status", {}).get("conditions", ()), "Autoscaling") or {}
+
+
+async def test_kubectl_scales_an_adapter_and_shows_what_there_is(user, place, kubectl):
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place))
+    await until_state(user, ObjectKey(place, "disagg"), "successful")
+    await kubectl("scale", "dgdsa/disagg-worker", "--replicas=3")
+    await until_pods(user, place, 3)
+    shown = (await kubectl("get", "dgdsa")).splitlines()
+    assert shown[0].split() == ["NAME", "DGD", "COMPONENT", "REPLICAS", "AGE"]
+    assert shown[1].split()[:4] == ["disagg-worker", "disagg", "Worker", "3"]
+    # A user of the same account still cannot go behind the adapter's back, but may write its number or none.
+    key = ObjectKey(place, "disagg")
+    operations = [{"op": "replace", "path": "/spec/components/1/replicas", "value": 5}]
+    with pytest.raises(Invalid, match="kubectl scale dgdsa disagg-worker --replicas=5"):
+        await user.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
+    await user.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, [{"op": "remove", "path": "/spec/components/1/replicas"}])
+    await until_pods(user, place, 3)
+
+
+async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, kubectl, load):
+    load.millicores = 80
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
+    key = ObjectKey(place, "disagg-worker")
+
+    async def current() -> int | None:
+        hpa = await user.get(HORIZONTAL_POD_AUTOSCALERS, key)
+        metrics = hpa.get("status", {}).get("currentMetrics") or [{}]
+        usage: int | None = metrics[0].get("resource", {}).get("current", {}).get("averageUtilization")
+        return usage
+
+    async def exists() -> bool:
+        return not await gone(user, HORIZONTAL_POD_AUTOSCALERS, key)
+
+    await eventually(exists, "an HPA")
+    await eventually(current, "a metric that is served")
+    assert "cpu: 80%/80%" in await kubectl("get", "hpa")
+    told = await autoscaling(user, place)
+    assert (told["status"], told["reason"]) == ("True", "HorizontalPodAutoscaler")
+    await until_pods(user, place, 1)
+    load.millicores = 400
+    await until_pods(user, place, 3)
+    assert "cpu: 400%/80%" in await kubectl("get", "hpa")
+    load.millicores = 8
+    await until_pods(user, place, 1)
+    # Whoever turns its bounds is corrected, and it goes when it is asked for no more.
+    await user.merge_patch(HORIZONTAL_POD_AUTOSCALERS, key, {"spec": {"maxReplicas": 9}})
+
+    async def corrected() -> bool:
+        found = await user.get(HORIZONTAL_POD_AUTOSCALERS, key)
+        return bool(found["spec"]["maxReplicas"] == 3)
+
+    await eventually(corrected, "the bounds that were asked for")
+    without: KubeObject = {"metadata": {"annotations": {AUTOSCALING: None}}}
+    await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), without)
+    await eventually(lambda: gone(user, HORIZONTAL_POD_AUTOSCALERS, key), "no HPA")
+
+    async def quiet() -> bool:
+        return await autoscaling(user, place) == {}
+
+    await eventually(quiet, "no condition")
+
+
+async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
+    load.millicores = 400
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place))
+    target = {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": "disagg-worker"}
+    hpa = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "mine", "namespace": place},
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2},
+    }
+    await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa)
+    await until_pods(user, place, 2)
+
+
+async def test_the_older_section_asks_for_one_too_and_warns(user, place, kubectl, tmp_path):
+    service = {
+        "componentType": "worker",
+        "replicas": 1,
+        "scalingAdapter": {"enabled": True},
+        "autoscaling": {"enabled": True, "minReplicas": 2, "maxReplicas": 4},
+        "extraPodSpec": {"mainContainer": {"image": "engine:1", "command": ["serve"]}},
+    }
+    written = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "disagg", "namespace": place},
+        "spec": {
+            "services": {"Frontend": {**service, "autoscaling": None, "componentType": "frontend"}, "Worker": service}
+        },
+    }
+    del written["spec"]["services"]["Frontend"]["autoscaling"]
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps(written))
+    said = await kubectl("apply", f"--filename={file}")
+    assert "Warning: spec.services.Worker.autoscaling is deprecated since v0.7.0" in said
+
+    async def made() -> KubeObject | None:
+        if await gone(user, HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker")):
+            return None
+        return await user.get(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
+
+    hpa = await eventually(made, "an HPA")
+    assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (2, 4)
+    assert hpa["metadata"]["ownerReferences"][0]["kind"] == ADAPTERS.kind
+    await until_pods(user, place, 2)
+
+
+async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
+    rules = {"minReplicas": 0, "maxReplicas": 5, "triggers": TRIGGERS, "cooldownPeriod": 60}
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, rules, replicas=0))
+    key = ObjectKey(place, "disagg-worker")
+
+    async def made() -> KubeObject | None:
+        return None if await gone(user, SCALED_OBJECTS, key) else await user.get(SCALED_OBJECTS, key)
+
+    wanted = (await eventually(made, "a ScaledObject"))["spec"]
+    assert (wanted["minReplicaCount"], wanted["maxReplicaCount"], wanted["triggers"]) == (0, 5, TRIGGERS)
+    await until_pods(user, place, 0)
+    # As KEDA's executor does it: read the scale of what scaleTargetRef names, write it back whole.
+    keda = user.acting_as("keda-operator")
+    assert wanted["scaleTargetRef"] == {"apiVersion": ADAPTERS.api_version, "kind": ADAPTERS.kind, "name": key.name}
+    for replicas in (1, 4, 0, 1):
+        path = ADAPTERS.path(place, key.name, "scale")
+        scale = json.loads(await user.raw_get(path))
+        scale["spec"] = {"replicas": replicas}
+        await keda.replace(ADAPTERS, scale, subresource="scale")
+        await until_pods(user, place, replicas)
+
+
+async def test_what_cannot_be_made_is_said_and_another_of_the_name_left_alone(user, place):
+    taken = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "disagg-worker", "namespace": place},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}, "maxReplicas": 2},
+    }
+    before = await user.create(HORIZONTAL_POD_AUTOSCALERS, taken)
+    await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"maxReplicas": 3}))
+
+    async def reason(word: str) -> bool:
+        return (await autoscaling(user, place)).get("reason") == word
+
+    await eventually(lambda: reason("NameTaken"), "a condition")
+    now = await user.get(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
+    assert now["spec"] == before["spec"]
+    # This API server lets nobody scale to zero by an HPA.
+    await user.delete(HORIZONTAL_POD_AUTOSCALERS, ObjectKey(place, "disagg-worker"))
+    rules = json.dumps({"Worker": {"minReplicas": 0, "maxReplicas": 3}})
+    change = {"metadata": {"annotations": {AUTOSCALING: rules}}}
+    await user.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "disagg"), change)
+    await eventually(lambda: reason("RefusedByApiServer"), "the refusal")
+    assert "minReplicas" in (await autoscaling(user, place))["message"]
