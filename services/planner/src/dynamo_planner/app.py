@@ -11,7 +11,7 @@ from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.runtime import ServiceContext
 
 from dynamo_planner.inputs.runtime_feed import runtime_nats_options
-from dynamo_planner.metrics import PlanMetrics
+from dynamo_planner.metrics import PlanMetrics, ProfilingMetrics
 from dynamo_planner.planning.asking import config_map_of
 from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.thorough import read_output
@@ -32,10 +32,11 @@ class PlannerService:
         settings = context.settings
         platform = settings.platform
         metrics = PlanMetrics(context.metrics.registry)
+        profiling = ProfilingMetrics(context.metrics.registry)
         try:
             async with AsyncExitStack() as stack:
                 profiler = await stack.enter_async_context(
-                    RapidProfiler(platform.planner, platform.version, context.clock)
+                    RapidProfiler(platform.planner, platform.version, context.clock, metrics=profiling)
                 )
                 # Secrets are read from files.
                 options = await asyncio.to_thread(
@@ -54,6 +55,7 @@ class PlannerService:
                     parts.create_task(_plan(context, metrics, listener, asked), name="plans")
         finally:
             metrics.close()
+            profiling.close()
 
 
 async def _plan(

@@ -8,9 +8,11 @@ import json
 from typing import Any
 
 import pytest
+from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingResult
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
+from prometheus_client import CollectorRegistry
 
 from tests.unit.planner.profiling.profiling_world import FAKE, request, settings
 
@@ -114,6 +116,22 @@ async def test_other_objectives_are_other_sweeps():
     async with profiler() as rapid:
         await rapid.run(request(), Steps())
         assert (await rapid.run(request(sla={"itl": 29}), Steps())).figures["cached"] is False
+
+
+async def test_sweeps_and_processes_are_counted():
+    registry = CollectorRegistry()
+    metrics = ProfilingMetrics(registry)
+    async with RapidProfiler(settings(), "1.2.0", child=FAKE, metrics=metrics) as rapid:
+        await rapid.run(request(), Steps())
+        await rapid.run(request(), Steps())
+        assert registry.get_sample_value("dynamo_planner_profiling_workers") == 2
+        assert (registry.get_sample_value("dynamo_planner_profiling_memory_bytes") or 0) > 1024 * 1024
+    assert registry.get_sample_value("dynamo_planner_profiling_workers") == 0
+    for cached in ("true", "false"):
+        labels = {"outcome": "found", "cached": cached}
+        assert registry.get_sample_value("dynamo_planner_profiling_sweeps_total", labels) == 2
+    metrics.close()
+    assert registry.get_sample_value("dynamo_planner_profiling_workers") is None
 
 
 async def test_what_none_keeps_is_answered_with_the_closest():

@@ -12,6 +12,7 @@ from dynamo_shared.api.contracts.planner import Sweeping
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.runtime.settings.planner import Planner
 
+from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.generation.candidates import candidate_of, unmeasured
 from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.gpus import system_of
@@ -46,11 +47,12 @@ class RapidProfiler:
         dynamo_version: str,
         clock: Callable[[], float] = time.monotonic,
         child: Sequence[str] = CHILD,
+        metrics: ProfilingMetrics | None = None,
     ) -> None:
         self._settings = settings
         self._version = dynamo_version
         self._clock = clock
-        self.simulations = Simulations(settings.rapid, child)
+        self.simulations = Simulations(settings.rapid, child, metrics)
 
     async def __aenter__(self) -> RapidProfiler:
         return self

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import structlog
 from dynamo_shared.runtime.settings.planner import Rapid
 
+from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.cache import AnswerCache, key_of
 from dynamo_planner.profiling.simulation.pool import CHILD, Overgrown, Pool, PoolBusy, WorkerDied
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
@@ -26,11 +27,15 @@ Job = Sweep | Curves
 class Simulations:
     """Answers jobs. Cancelling a call ends the process that works for it. Close it, and all processes end."""
 
-    def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
+    def __init__(self, settings: Rapid, child: Sequence[str] = CHILD, metrics: ProfilingMetrics | None = None) -> None:
         self._settings = settings
+        self._metrics = metrics
         self._cache = AnswerCache(settings.cache_entries, settings.cache_dir)
         self._keys: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.pool = Pool(settings, child)
+        if metrics is not None:
+            metrics.workers.set_function(lambda: self.pool.workers)
+            metrics.memory.set_function(self.pool.resident)
 
     async def __aenter__(self) -> Simulations:
         return self
@@ -55,10 +60,19 @@ class Simulations:
         async with lock:
             found = await self._cache.get(key)
             if found is not None:
+                self._count(found, cached=True)
                 return found, True
             answer = await self._computed(job, tell)
+            self._count(answer, cached=False)
             await self._cache.put(key, answer)
             return answer, False
+
+    def _count(self, answer: Answer, *, cached: bool) -> None:
+        if self._metrics is None:
+            return
+        self._metrics.sweeps.labels(answer.outcome.value, str(cached).lower()).inc()
+        if not cached:
+            self._metrics.seconds.observe(answer.seconds)
 
     async def _computed(self, job: Job, tell: Told) -> Answer:
         for last in (False, True):
