@@ -63,6 +63,9 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
         case OSError():
             return ExitCode.FAILED, str(error)
         case ModuleNotFoundError(name=str(name)) if name.startswith("dynamo_planner"):
-            return ExitCode.FAILED, "this needs the planner, which is not installed here: pip install dynamo-ctl[planner]"
+            return (
+                ExitCode.FAILED,
+                "this needs the planner, which is not installed here: pip install dynamo-ctl[planner]",
+            )
     text = " ".join(str(error).split())
     return ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {text}; --debug shows where"

@@ -40,7 +40,9 @@ def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[S
     absent = [name for name in SERVICES if not is_installed(name)]
     if missing := [name for name in wanted if name in absent]:
         packages = ", ".join(f"dynamo-{name}" for name in missing)
-        raise CtlError(f"not installed here: {packages}; the image that is built with PARTS=planner has it", ExitCode.USAGE)
+        raise CtlError(
+            f"not installed here: {packages}; the image that is built with PARTS=planner has it", ExitCode.USAGE
+        )
     chosen = [
         name for name in SERVICES if (ALL in wanted or name in wanted) and name not in without and name not in absent
     ]

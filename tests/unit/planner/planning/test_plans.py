@@ -101,3 +101,25 @@ def test_a_profile_that_is_broken_is_told() -> None:
     with pytest.raises(NotPlannable) as refused:
         read_plan(graph(*DISAGG), config_map({}), profile)
     assert "prefill_raw_data.json" in str(refused.value)
+
+
+TRACE = "\n".join(
+    json.dumps({"timestamp": at * 1000, "input_length": 1000, "output_length": 100, "hash_ids": []})
+    for at in range(0, 400, 2)
+)
+
+
+def test_a_trace_to_learn_from_is_a_key_of_the_same_config_map() -> None:
+    value = {
+        "load_predictor_warmup_trace": "/workspace/traces/warm.jsonl",
+        "throughput_adjustment_interval_seconds": 100,
+    }
+    settings = config_map(value)
+    with pytest.raises(NotPlannable, match=r"has no key warm\.jsonl"):
+        read_plan(graph(*DISAGG), settings, None)
+    settings["data"]["warm.jsonl"] = TRACE
+    plan = read_plan(graph(*DISAGG), settings, None)
+    assert len(plan.warmup) == 4
+    settings["data"]["warm.jsonl"] = "no trace"
+    with pytest.raises(NotPlannable, match=r"warm\.jsonl"):
+        read_plan(graph(*DISAGG), settings, None)

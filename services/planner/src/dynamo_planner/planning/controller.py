@@ -173,7 +173,9 @@ class Plans(Controller[Task]):
         async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
             await Pilot(
                 plan,
-                make=lambda: make_policy(plan.config, policy=plan.config.policy.value, profile=plan.profile),
+                make=lambda: make_policy(
+                    plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup
+                ),
                 gather=gather,
                 act=Scaling(sender, now().isoformat()),
                 tell=self._tell,

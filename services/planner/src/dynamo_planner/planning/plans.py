@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import Profile, ProfileError, from_json
+from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
 from dynamo_planner.planning.asking import config_map_of
@@ -45,6 +47,8 @@ class Plan:
     gpus: Mapping[Pool, int | None]
     """GPUs of one worker, where its pods say it"""
     profile: Profile | None
+    warmup: tuple[Interval, ...] = ()
+    """load that predictors begin with"""
 
 
 def profile_map_of(config_map: str) -> str:
@@ -80,6 +84,7 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
         components={pool: component["name"] for pool, component in pools.items()},
         gpus={pool: gpus_of_worker(component) for pool, component in pools.items()},
         profile=profile,
+        warmup=_warmup(config, config_map),
     )
 
 
@@ -101,6 +106,23 @@ def _config(config_map: KubeObject) -> PlannerConfig:
         return PlannerConfig.model_validate(value)
     except ValidationError as error:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
+
+
+def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ...]:
+    """The trace that predictors learn from: a key of the same ConfigMap, called as the last part of its path."""
+    if not config.load_predictor_warmup_trace:
+        return ()
+    key = PurePosixPath(config.load_predictor_warmup_trace).name
+    text = (config_map.get("data") or {}).get(key)
+    if text is None:
+        raise NotPlannable(
+            "InvalidPlannerConfig",
+            f"load_predictor_warmup_trace: ConfigMap {config_map['metadata']['name']} has no key {key}: put the trace there",
+        )
+    try:
+        return tuple(intervals(text.splitlines(), config.throughput_adjustment_interval_seconds))
+    except WarmupError as error:
+        raise NotPlannable("InvalidPlannerConfig", f"{key}: {error}") from error
 
 
 def _profile(profile_map: KubeObject | None) -> Profile | None:
