@@ -181,6 +181,7 @@ def test_the_annotation_goes_over_the_settings_a_name_over_any() -> None:
     limits = limits_of(said, "Decode", DEFAULTS)
     assert (limits.min, limits.max) == (2, 8)
     assert (limits.down.cooldown, limits.down.stabilization) == (300.0, 30.0)
+    assert limits_of(policy("{Decode: {max: null, up: null, down: {cooldown: null}}}"), "Decode", DEFAULTS) == DEFAULTS
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,41 @@ CASES = [
             ),
         ),
     ),
+    Case(
+        "beta: limits of scale commands with mistakes",
+        components(
+            component("a"),
+            metadata=annotated(scaling_policy="{a: {mim: 2, down: {cooldown: soon}, up: {step: -1}}, b: {min: 1}}"),
+        ),
+        errors=(
+            'metadata.annotations["nvidia.com/scaling-policy"].a.up.step: -1 is too small; at least 0',
+            'metadata.annotations["nvidia.com/scaling-policy"].a.down.cooldown: write a duration such as 30s, 15m or 1h30m, or seconds; at most a day',
+            'metadata.annotations["nvidia.com/scaling-policy"].a.mim: no such field',
+            'metadata.annotations["nvidia.com/scaling-policy"].b: is no component of this graph; * stands for all',
+        ),
+    ),
+    Case(
+        "alpha: limits of scale commands out of order",
+        services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
+        errors=(
+            'metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
+            'metadata.annotations["nvidia.com/scaling-policy"].b: is no component of this graph; * stands for all',
+        ),
+    ),
+    Case(
+        "alpha: limits of scale commands that are no map",
+        services({"a": service()}, metadata=annotated(scaling_policy="x")),
+        errors=(
+            "metadata.annotations[\"nvidia.com/scaling-policy\"]: 'x' is no map of components to their limits, as YAML or JSON",
+        ),
+    ),
+    Case(
+        "beta: limits of scale commands",
+        components(
+            component("a"),
+            metadata=annotated(scaling_policy="{a: {min: 2, max: 0, down: {cooldown: 1h30m, step: 1}}, '*': {max: 5}}"),
+        ),
+    ),
     Case("alpha: no service", services({}), errors=("spec.services: at least one service is needed",)),
     Case("beta: no component", components(), errors=("spec.components: at least one component is needed",)),
     Case(

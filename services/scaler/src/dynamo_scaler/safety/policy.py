@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+from dynamo_shared.api.contracts.scaling_policy import ANY
 from dynamo_shared.api.registry.annotations import SCALING_POLICY
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 from pydantic import ValidationError
 
 KubeObject = dict[str, Any]
 
-#: In the annotation: all components that are not named.
-ANY = "*"
 #: An annotation holds at most 256 KiB with all others; a policy needs nowhere near.
 _LONGEST = 16_384
 
@@ -54,14 +53,21 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
 def _merged(defaults: ScalingLimits, name: str, said: list[Mapping[str, Any]]) -> ScalingLimits:
     whole: dict[str, Any] = defaults.model_dump(by_alias=True)
     for each in said:
-        for field, value in each.items():
-            whole[field] = {**whole[field], **value} if field in {"up", "down"} and isinstance(value, dict) else value
+        for field, value in _said(each).items():
+            whole[field] = (
+                {**whole[field], **_said(value)} if field in {"up", "down"} and isinstance(value, dict) else value
+            )
     try:
         return ScalingLimits.model_validate(whole)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join([name, *map(str, first["loc"])])
         raise _invalid(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def _said(part: Mapping[str, Any]) -> dict[str, Any]:
+    """What is null is left out."""
+    return {name: value for name, value in part.items() if value is not None}
 
 
 def _invalid(message: str) -> InvalidPolicyError:

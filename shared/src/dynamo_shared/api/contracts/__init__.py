@@ -14,6 +14,7 @@ from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.contracts.profiler import ProfilerConfig
+from dynamo_shared.api.contracts.scaling_policy import ScalingPolicy
 from dynamo_shared.api.contracts.table import CONTRACTS
 from dynamo_shared.api.errors import FieldError
 
@@ -25,6 +26,7 @@ __all__ = [
     "DeploymentConfig",
     "PlannerConfig",
     "ProfilerConfig",
+    "ScalingPolicy",
     "contract_errors",
     "contract_warnings",
     "schema_of",

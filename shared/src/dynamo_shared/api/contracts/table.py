@@ -8,6 +8,7 @@ from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.contracts.profiler import ProfilerConfig
 from dynamo_shared.api.contracts.request import ProfilingConfig
+from dynamo_shared.api.contracts.scaling_policy import ScalingPolicy
 from dynamo_shared.api.v1alpha1.request import DeploymentOverrides
 
 _SLA = {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20}
@@ -119,6 +120,24 @@ CONTRACTS: tuple[Contract, ...] = (
                         }
                     ],
                 },
+            },
+        ),
+    ),
+    Contract(
+        "scaling-policy",
+        ScalingPolicy,
+        "Annotation nvidia.com/scaling-policy of DynamoGraphDeployments, written as YAML or JSON.",
+        "How far and how fast scale commands may scale the components of a graph.",
+        (
+            {"*": {"down": {"cooldown": "5m"}}},
+            {
+                "Decode": {
+                    "min": 2,
+                    "max": 8,
+                    "up": {"step": 2, "cooldown": "30s"},
+                    "down": {"cooldown": 300, "stabilization": "10m"},
+                },
+                "Prefill": {"min": 0},
             },
         ),
     ),

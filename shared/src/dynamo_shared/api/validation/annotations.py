@@ -6,6 +6,7 @@ from typing import Any
 
 from dynamo_shared.api import semver
 from dynamo_shared.api.contracts import contract_errors
+from dynamo_shared.api.contracts.scaling_policy import ANY
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import (
@@ -16,6 +17,7 @@ from dynamo_shared.api.registry.annotations import (
     KUBE_DISCOVERY_MODE,
     OPERATOR_ORIGIN_VERSION,
     PLANNER_CONFIG,
+    SCALING_POLICY,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
 from dynamo_shared.api.rules import Location, Violations
@@ -115,6 +117,35 @@ def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
             yield (*at, name), _NO_COMPONENT
         elif not adapted[name]:
             yield (*at, name), _NOT_ADAPTED.format(component=name, adapter=graph.words.adapter)
+
+
+_NO_POLICY = "{value} is no map of components to their limits, as YAML or JSON"
+_NO_LIMITED = "is no component of this graph; * stands for all"
+_NO_LIMIT = "{problem}"  # in the words of the contract
+
+
+@ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, ours=True)
+def scaling_policy_is_understood(graph: Graph, _facts: Facts) -> Violations:
+    """Limits of scale commands in an annotation keep to its contract: with a mistake in it nothing would be scaled."""
+    value = annotation(graph.annotations, SCALING_POLICY)
+    if value is None:
+        return
+    at = ("metadata", "annotations", SCALING_POLICY)
+    try:
+        wanted: Any = next(iter(documents(value)), {})
+    except InvalidManifest:
+        wanted = None
+    if not isinstance(wanted, dict):
+        yield at, _NO_POLICY.format(value=shown(value))
+        return
+    for error in contract_errors("scaling-policy", wanted):
+        # `*` stands in quotes there, and no name does.
+        steps = [step.removeprefix('["').removesuffix('"]') for step in error.path.split(".") if step]
+        yield (*at, *steps), error.message
+    names = {component.name for component in graph.components}
+    for name in wanted:
+        if name not in {*names, ANY}:
+            yield (*at, name), _NO_LIMITED
 
 
 def _known_values(values: dict[str, Any], at: Location) -> Violations:
