@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid conformance deflake e2e-runtime e2e-planning clean
+.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid conformance deflake e2e-runtime e2e-planning clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -86,7 +86,7 @@ lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -96,6 +96,9 @@ bench-ready: programs ## From creation to successful, twenty times, with KWOK.
 
 bench-bus: programs ## Event latency and objects a second through the watcher.
 	@$(BIN)/python -m tests.benchmarks.bus
+
+bench-scale: programs ## From an adapter's /scale to the Deployment: one at a time, and 200 adapters at once.
+	@$(BIN)/python -m tests.benchmarks.scale $(ARGS)
 
 bench-admission: programs ## Latency of validation, defaulting and conversion of a graph of 25 components.
 	@$(BIN)/python -m tests.benchmarks.admission

@@ -35,6 +35,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
 )
 from dynamo_shared.kube import Invalid, KubeClient
+from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
 from .admission import admission_platform
@@ -89,7 +90,7 @@ async def everything(plane: ControlPlane, programs: Programs, tmp_path_factory: 
     """All services, admission with its webhooks among them."""
     folder = tmp_path_factory.mktemp("nats")
     async with NatsServer(await programs.obtain("nats-server"), folder) as nats:
-        parts = [WatcherService(), PodBuilderService(), ScalerService()]
+        parts: list[Service] = [WatcherService(), PodBuilderService(), ScalerService()]
         async with admission_platform(plane, parts=parts, PLATFORM__NATS__SERVERS=nats.url):
             yield
 
@@ -107,7 +108,7 @@ async def kubectl(programs: Programs, plane: ControlPlane, place: str) -> Kubect
     program = await programs.obtain("kubectl")
 
     async def run(*arguments: str) -> str:
-        command = [program, f"--kubeconfig={plane.kubeconfig}", f"--namespace={place}", *arguments]
+        command = [str(program), f"--kubeconfig={plane.kubeconfig}", f"--namespace={place}", *arguments]
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
         out, err = await process.communicate()
@@ -236,22 +237,20 @@ async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
 
 
 async def test_the_older_section_asks_for_one_too_and_warns(user, place, kubectl, tmp_path):
+    pod = {"mainContainer": {"image": "engine:1", "command": ["serve"]}}
     service = {
         "componentType": "worker",
         "replicas": 1,
         "scalingAdapter": {"enabled": True},
         "autoscaling": {"enabled": True, "minReplicas": 2, "maxReplicas": 4},
-        "extraPodSpec": {"mainContainer": {"image": "engine:1", "command": ["serve"]}},
+        "extraPodSpec": pod,
     }
     written = {
         "apiVersion": "nvidia.com/v1alpha1",
         "kind": "DynamoGraphDeployment",
         "metadata": {"name": "disagg", "namespace": place},
-        "spec": {
-            "services": {"Frontend": {**service, "autoscaling": None, "componentType": "frontend"}, "Worker": service}
-        },
+        "spec": {"services": {"Frontend": {"componentType": "frontend", "extraPodSpec": pod}, "Worker": service}},
     }
-    del written["spec"]["services"]["Frontend"]["autoscaling"]
     file = tmp_path / "graph.json"
     file.write_text(json.dumps(written))
     said = await kubectl("apply", f"--filename={file}")

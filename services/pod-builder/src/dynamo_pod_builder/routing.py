@@ -10,6 +10,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
@@ -101,9 +102,11 @@ def is_of_replicas(old: KubeObject | None, new: KubeObject | None) -> bool:
 
 
 def _rest(obj: KubeObject) -> KubeObject:
-    """Metadata but for what counts changes."""
-    counting = ("resourceVersion", "generation", "managedFields")
-    return {name: value for name, value in obj["metadata"].items() if name not in counting}
+    """Metadata but for what counts changes; notes on an adapter are its writers'."""
+    left_out = {"resourceVersion", "generation", "managedFields"}
+    if obj.get("kind") == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
+        left_out.add("annotations")
+    return {name: value for name, value in obj["metadata"].items() if name not in left_out}
 
 
 def _of_child(
