@@ -127,3 +127,11 @@ def test_a_worker_whose_pod_is_known_late_moves_there():
     before = workers(records).workers
     after = workers(records, by_address([pod("decode-0", "10.0.0.7")]))
     assert set(settle(before, after, Unseen())) == {ObjectKey("team", "dyn/backend/7")}
+
+
+def test_a_model_at_two_endpoints_of_a_process_is_one_model_and_the_first_endpoints_card_counts():
+    one, (key, value) = card(1, worker_type="decode", context_length=1), card(1, worker_type="decode", context_length=2)
+    other = (key.replace("/generate/", "/later/"), value)
+    for order in ([one, other], [other, one]):
+        found = next(iter(workers(dict([instance(1), *order])).workers.values()))
+        assert [model.context_length for model in found.models] == [1]

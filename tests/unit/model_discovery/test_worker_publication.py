@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -21,8 +22,8 @@ ONE, TWO = worker("d/c/1", CARD), worker("d/c/2", CARD)
 
 
 @asynccontextmanager
-async def publishing(bus: MemoryBus) -> AsyncIterator[Publication]:
-    publication = Publication(bus, "local")
+async def publishing(bus: MemoryBus, now: Callable[[], float] = time.time) -> AsyncIterator[Publication]:
+    publication = Publication(bus, "local", now=now)
     running = asyncio.create_task(publication.state.run())
     try:
         await publication.load()
@@ -156,9 +157,19 @@ async def test_what_cannot_be_read_in_state_stops_nothing():
         assert await tell(publication, ONE) == ["joined", "available"]
 
 
-@pytest.mark.parametrize("time", [1000.0, 0.0])
-def test_versions_rise_with_time_and_never_fall(time):
-    clock = Clock(lambda: time)
+async def test_a_clock_that_was_put_back_makes_no_version_older_than_what_state_has():
+    bus = MemoryBus()
+    async with publishing(bus) as publication:
+        await tell(publication, ONE)
+    async with publishing(bus, now=lambda: 0.0) as publication:
+        await tell(publication, worker("d/c/1", CARD, pod="p"))
+        async with late_joiner(bus) as cache:
+            assert [worker_of(obj).pod for obj in cache.list(WORKERS)] == ["p"]
+
+
+@pytest.mark.parametrize("moment", [1000.0, 0.0])
+def test_versions_rise_with_time_and_never_fall(moment):
+    clock = Clock(lambda: moment)
     clock.seen(500_000)
     versions = [clock.version() for _ in range(3)]
     assert versions == sorted(set(versions))
