@@ -31,6 +31,11 @@ class Layout:
         return self.folder / "containerd.sock"
 
     @property
+    def images(self) -> Path:
+        """Images as they came and as they are unpacked, and what containers write."""
+        return self.folder / "containerd"
+
+    @property
     def kubelet_root(self) -> Path:
         """Volumes and certificates of the kubelet."""
         return self.folder / "kubelet"
@@ -54,7 +59,7 @@ def containerd(layout: Layout) -> str:
     plugin = 'plugins."io.containerd.grpc.v1.cri"'
     return f"""\
 version = 2
-root = "{layout.folder / "containerd"}"
+root = "{layout.images}"
 state = "{layout.folder / "run"}"
 disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",

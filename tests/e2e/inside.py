@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 
-from .configuration import addresses
+from .configuration import Layout, addresses
 
 #: Places that containerd, runc, the network plugins and the kubelet name themselves.
 OWN_PLACES = ("/run", "/var/log", "/var/lib/cni")
@@ -22,9 +22,14 @@ OWN_PLACES = ("/run", "/var/log", "/var/lib/cni")
 KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 
 
-def main(command: list[str]) -> int:
+#: Where so much is available, images are unpacked in memory: a disk takes half a minute to write them, and to remove them.
+PLENTY_OF_MEMORY = 8 << 30
+MEMORY_FOR_IMAGES = 4 << 30
+
+
+def main(folder: Path, command: list[str]) -> int:
     """Returns the command's exit code; 128 and the signal's number where one ended it."""
-    _prepare()
+    _prepare(folder)
     child = subprocess.Popen(command)
     for number in (signal.SIGTERM, signal.SIGHUP):
         # Not `child.send_signal`, which may collect the child that the loop below waits for.
@@ -39,10 +44,11 @@ def main(command: list[str]) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _prepare() -> None:
+def _prepare(folder: Path) -> None:
     for place in OWN_PLACES:
-        Path(place).mkdir(parents=True, exist_ok=True)
-        _do("mount", "-t", "tmpfs", "-o", "mode=755", "dynamo-node", place)
+        _in_memory(Path(place), "mode=755")
+    if _available_memory() >= PLENTY_OF_MEMORY:
+        _in_memory(Layout(folder).images, f"mode=700,size={MEMORY_FOR_IMAGES}")
     for name in KERNEL_SETTINGS:
         setting, stand_in = Path("/proc/sys", name), Path("/run", name.replace("/", "."))
         stand_in.write_text(setting.read_text())
@@ -51,9 +57,22 @@ def _prepare() -> None:
         _do(*each)
 
 
+def _in_memory(place: Path, options: str) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    _do("mount", "-t", "tmpfs", "-o", options, "dynamo-node", str(place))
+
+
+def _available_memory() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemAvailable":
+            return int(amount.removesuffix("kB")) << 10
+    return 0
+
+
 def _do(*command: str) -> None:
     subprocess.run(command, check=True, timeout=20)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
