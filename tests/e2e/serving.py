@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import aiohttp
@@ -82,6 +83,12 @@ def is_ready(pod: KubeObject) -> bool:
     """By its condition, which only the kubelet sets."""
     conditions = pod.get("status", {}).get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def ready_since(pod: KubeObject) -> datetime:
+    """When it last became ready, or not ready."""
+    (ready,) = (each for each in pod["status"]["conditions"] if each["type"] == "Ready")
+    return datetime.fromisoformat(ready["lastTransitionTime"])
 
 
 def _session() -> aiohttp.ClientSession:

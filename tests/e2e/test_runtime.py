@@ -25,7 +25,7 @@ from .graph import DECODE, FRONTEND, MODEL_NAME, PREFILL, without_a_model
 from .heard import Event, Heard
 from .images import Images
 from .node import Node
-from .serving import Served, is_ready
+from .serving import Served, is_ready, ready_since
 
 #: Images are there, so a pod takes as long as its Python: seconds on an idle machine.
 READY_WITHIN = 120.0
@@ -83,15 +83,18 @@ async def test_pods_find_the_frontend_by_name_and_nothing_outside(
 
 
 async def test_model_discovery_publishes_workers_and_their_model(
-    heard: Heard, successful: ObjectKey, served: Served
+    heard: Heard, successful: ObjectKey, served: Served, platform: Settings
 ) -> None:
     joined = await _events(heard, "worker.joined", 0, 2)
     assert {event.data["role"] for event in joined} == {"prefill", "decode"}
-    pods = {pod["metadata"]["name"] for name in (PREFILL, DECODE) for pod in await served.pods(name)}
-    assert {event.data["pod"] for event in joined} == pods
+    pods = {pod["metadata"]["name"]: pod for name in (PREFILL, DECODE) for pod in await served.pods(name)}
+    assert {event.data["pod"] for event in joined} == pods.keys()
     assert {event.data["graphDeployment"] for event in joined} == {successful.name}
     for event in joined:
         assert [card["name"] for card in event.data["models"]] == [MODEL_NAME]
+        took = (event.time - ready_since(pods[event.data["pod"]])).total_seconds()
+        assert took < platform.platform.etcd.lease_ttl
+        print(f"readiness to worker.joined: {max(took, 0):.0f} s (Kubernetes tells whole seconds)")
     (available,) = await _events(heard, "model.available", 0, 1)
     assert available.data["model"] == MODEL_NAME
     assert available.data["workers"] == {"prefill": 1, "decode": 1}
