@@ -154,6 +154,11 @@ async def test_all_backends_are_compared():
     assert set(result.figures["engineVersions"]) == {"vllm", "sglang", "trtllm"}
 
 
+async def test_lengths_beyond_a_model_are_told_of():
+    result = await profile(workload={"isl": 120_000})
+    assert reasons(result) == ["BeyondContext"]
+
+
 async def test_a_model_of_the_same_architecture_stands_in():
     result = await profile(model="meta-llama/Llama-3.3-70B-Instruct")
     assert reasons(result) == ["SiblingModel"]
@@ -165,6 +170,7 @@ async def test_a_model_of_the_same_architecture_stands_in():
     [
         ({"model": "Qwen/Qwen2.5-0.5B"}, "does not know the model"),
         ({"hardware": {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of GPUs t4"),
+        ({"hardware": {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}}, "no engine that AI Configurator knows"),
         ({"hardware": {"gpuSku": "l4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of vllm on l4"),
     ],
 )
@@ -184,7 +190,9 @@ async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any]
         ({"sla": {"ttft": 100, "e2eLatency": 1000}}, "InvalidObjective"),
         ({"hardware": None}, "HardwareUnknown"),
         ({"features": {"planner": {"mode": "sideways"}}}, "InvalidPlannerConfig"),
-        ({"hardware": {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}}, "ModelDoesNotFit"),
+        ({"hardware": {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}}, "ModelDoesNotFit"),
+        ({"workload": {"isl": 0}}, "InvalidWorkload"),
+        ({"workload": {"osl": 0}}, "InvalidWorkload"),
         ({"hardware": {"gpuSku": "a100_sxm", "totalGpus": 8, "numGpusPerNode": 8}}, "SimulationFailed"),
     ],
 )

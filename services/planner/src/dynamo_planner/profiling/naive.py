@@ -33,13 +33,13 @@ def naive(model: Model, objective: Objective, why: str) -> Naive:
 
     ProfilingFailed where the model does not fit, or where the planner is to scale by figures that there are none of.
     """
+    engine = _engine(model, objective)
     if objective.planner is not None and objective.planner.throughput_scaling:
         raise ProfilingFailed(
             "NoFiguresForThroughputScaling",
             f"spec.features.planner: throughput scaling needs figures of the engines, and {why}; set "
             "enable_throughput_scaling: false and enable_load_scaling: true, or search with strategy thorough",
         )
-    engine = _engine(model, objective)
     roles, note = _roles(engine, objective)
     layout = Layout(
         backend=objective.backends[0],

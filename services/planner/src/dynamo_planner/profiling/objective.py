@@ -100,6 +100,9 @@ def objective_of(request: ProfilingRequest) -> Objective:
             "InvalidWorkload",
             "spec.workload: concurrency and requestRate are both set, and either implies the other; leave one out",
         )
+    for field, tokens in (("isl", workload.isl), ("osl", workload.osl)) if workload else ():
+        if tokens < 1:
+            raise ProfilingFailed("InvalidWorkload", f"spec.workload.{field}: {tokens} tokens; 1 at least")
     planner = planner_config(spec)
     ttft, itl, latency, tune_for = _times(spec.sla)
     per_node = hardware.num_gpus_per_node or min(hardware.total_gpus, 8)

@@ -149,11 +149,9 @@ class RapidProfiler:
         """Why nothing came: too few GPUs are the request's fault, missing figures nobody's, and the rest is ours."""
         outcomes = {answer.outcome for answer in found.answers}
         if outcomes == {Outcome.TOO_SMALL}:
-            raise ProfilingFailed(
-                "ModelDoesNotFit",
-                f"{run.model.name} does not fit {run.objective.total_gpus} GPUs {run.objective.gpu_sku} with a KV cache for "
-                f"{run.objective.isl} + {run.objective.osl} tokens; give more or larger GPUs in spec.hardware, or quantize it",
-            )
+            # A pipeline over nodes may still hold it; where it does not, that is the failure.
+            size = f"{run.objective.total_gpus} GPUs {run.objective.gpu_sku}"
+            return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
         if Outcome.BROKEN in outcomes:
             said = "; ".join(sorted({a.message for a in found.answers if a.outcome is Outcome.BROKEN}))
             raise ProfilingFailed("SimulationFailed", f"the simulation failed: {said}")
@@ -299,6 +297,10 @@ class _Forward:
 
 def _notes(run: _Run, found: _Found, selected: Choice) -> Iterable[Note]:
     objective, point = run.objective, selected.point
+    asked = objective.isl + objective.osl
+    if run.model.max_context is not None and asked > run.model.max_context:
+        text = f"{objective.isl} + {objective.osl} tokens exceed the {run.model.max_context} that {run.model.name} was made for"
+        yield Note(reason="BeyondContext", message=text)
     if run.model.known is Known.SIBLING:
         text = f"{run.model.name} is simulated as {run.model.path}, which is of the same architecture by its name"
         yield Note(reason="SiblingModel", message=text)

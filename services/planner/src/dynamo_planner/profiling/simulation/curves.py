@@ -16,6 +16,7 @@ from aiconfigurator.sdk.models import get_model
 from aiconfigurator.sdk.predict import predict_disagg_worker
 from aiconfigurator.sdk.task_v2 import Task
 
+from dynamo_planner.profiling.simulation.sweeping import admit
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome
 
 Arrays = dict[str, list[float]]
@@ -38,6 +39,7 @@ _MEMORY = {"vllm": ("of_total", 0.90), "sglang": ("of_total", 0.88), "trtllm": (
 def measure(job: Curves, tell: Told) -> Answer:
     """Both curves as arrays by file; UNSUPPORTED where there are no figures for one of the engines."""
     try:
+        admit(job.model)
         engines = _Engines(job)
         prefill = _prefill(job, engines, tell)
         decode = _decode(job, engines, _kv_tokens(job, engines.version), tell)

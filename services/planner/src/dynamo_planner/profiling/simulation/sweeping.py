@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from math import isfinite
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from aiconfigurator.sdk import perf_database
+import aiconfigurator_core
+from aiconfigurator.sdk import common, perf_database
 from aiconfigurator.sdk.errors import (
     InsufficientMemoryError,
     KVCacheCapacityError,
@@ -20,6 +22,7 @@ from aiconfigurator.sdk.errors import (
 )
 from aiconfigurator.sdk.predictor import AnalyticPredictor
 from aiconfigurator.sdk.task_v2 import Task
+from aiconfigurator.sdk.utils import HuggingFaceDownloadError
 
 from dynamo_planner.profiling.objective import AGG, NO_LIMIT_MS
 from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point
@@ -31,6 +34,7 @@ _EVERY = 0.5
 """Seconds between two reports of progress."""
 #: Prompt's share of the time to the whole answer, where engines of both roles are chosen alone.
 _PROMPT_SHARE = 0.25
+_CONFIGURATIONS = Path(aiconfigurator_core.__file__).with_name("model_configs")
 #: Columns that tell of single operations: larger than all others together, and nobody asks for them.
 _HEAVY = ["_per_ops_source", "_moe_comm_fallbacks"]
 
@@ -60,10 +64,18 @@ class _Reporting(AnalyticPredictor):  # type: ignore[misc]  # the library is unt
         self._tried += 1
 
 
+def admit(model: str) -> None:
+    """Let AI Configurator read what it ships: it has files of models that its list of names lacks, and would download these."""
+    name = f"{model.replace('/', '--')}_config.json"
+    if model not in common.DefaultHFModels and (_CONFIGURATIONS / name).is_file():
+        common.DefaultHFModels.add(model)
+
+
 def sweep(job: Sweep, tell: Told) -> Answer:
     """All points that keep the times, or with `relaxed` those closest to them; else why there are none."""
     if job.backend not in perf_database.get_supported_databases().get(job.system, {}):
         return Answer(outcome=Outcome.UNSUPPORTED, message=f"no figures of {job.backend} on {job.system}")
+    admit(job.model)
     # Engines across nodes only where none fits into one: its figures take the links within a node for granted.
     answer = _sweep(job, tell, within_node=True)
     if answer.outcome is Outcome.TOO_SMALL and job.total_gpus > job.gpus_per_node:
@@ -106,10 +118,11 @@ def _task(job: Sweep, *, within_node: bool) -> Task:
         latency = None
     elif job.relaxed:
         ttft, itl, latency = NO_LIMIT_MS, NO_LIMIT_MS, None
-    common: dict[str, Any] = {
+    given: dict[str, Any] = {
         "serving_mode": job.serving,
         "isl": job.isl,
-        "osl": job.osl,
+        # Its times between tokens need two of them.
+        "osl": max(2, job.osl),
         "ttft": ttft,
         "tpot": itl,
         "request_latency": latency,
@@ -124,7 +137,7 @@ def _task(job: Sweep, *, within_node: bool) -> Task:
             system_name=job.system,
             backend_name=job.backend,
             agg_cp_candidates=[1],
-            **common,
+            **given,
         )
     else:
         task = Task(
@@ -135,7 +148,7 @@ def _task(job: Sweep, *, within_node: bool) -> Task:
             prefill_backend_name=job.backend,
             decode_backend_name=job.backend,
             prefill_cp_candidates=[1],
-            **common,
+            **given,
         )
         sizes = task.num_gpu_per_replica
         if sizes and job.total_gpus not in sizes:
@@ -170,7 +183,8 @@ def _failed(error: BaseException) -> Answer:
             return Answer(outcome=Outcome.TOO_SMALL, message=str(cause))
         if isinstance(cause, NoFeasibleConfigError):
             return Answer(outcome=Outcome.INFEASIBLE, message=str(cause))
-    outcome = Outcome.UNSUPPORTED if is_expected_cli_error(error) else Outcome.BROKEN
+    expected = is_expected_cli_error(error) or isinstance(error, HuggingFaceDownloadError)
+    outcome = Outcome.UNSUPPORTED if expected else Outcome.BROKEN
     return Answer(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
 
 
