@@ -70,6 +70,12 @@ def test_a_component_rests_after_it_was_scaled_each_direction_its_time(
     assert verdict.reason == ("" if allowed == requested else "Cooldown")
 
 
+@pytest.mark.parametrize(("ahead", "allowed"), [(10.0, 3), (60.0, 3), (61.0, 2), (1e9, 2)])
+def test_a_clock_that_was_put_back_lets_nothing_rest_for_ever(ahead: float, allowed: int) -> None:
+    situation = Situation(ScalingLimits(down=Direction(cooldown=60)), scaled_at=NOW + ahead)
+    assert judge(pool(3), 2, situation, NOW).allowed == allowed
+
+
 def test_what_was_never_scaled_needs_no_rest() -> None:
     assert outcome(3, 2, Situation(ScalingLimits(down=Direction(cooldown=60)))) == (2, 2, "")
 

@@ -41,8 +41,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     sent: str = ""
 
     def is_fresh(self, now: float, lifetime: float) -> bool:
-        """Whether its life time is not over."""
-        return now - self.at < lifetime
+        """Whether its life time is not over; one of a clock that is far ahead never lives."""
+        return abs(now - self.at) < lifetime
 
     def is_open(self, pool: Pool) -> bool:
         """Whether it still says something: it is not so yet, and nobody else changed the component."""

@@ -62,8 +62,9 @@ def judge(pool: Pool, requested: int, situation: Situation, now: float) -> Verdi
         return Verdict(pool, requested, wanted, current, *hold)
     way = limits.up if grows else limits.down
     rests = situation.scaled_at + way.cooldown - now
-    if situation.scaled_at and rests > 0:
-        message = f"it was scaled {now - situation.scaled_at:.0f} s ago, and rests {rests:.0f} s more"
+    # A clock that was put back, or another replica's, must not let it rest for ever.
+    if situation.scaled_at and 0 < rests <= 2 * way.cooldown:
+        message = f"it was scaled {max(0.0, now - situation.scaled_at):.0f} s ago, and rests {rests:.0f} s more"
         return Verdict(pool, requested, wanted, current, COOLDOWN, message)
     allowed = stabilized(wanted, current, situation.asked, limits, now)
     reason = bound or ("", "")
