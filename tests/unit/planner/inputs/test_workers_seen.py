@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from dynamo_planner.core.observing import EngineCapabilities, Missing, Pool, PoolCounts
 from dynamo_planner.inputs import InputError, Unavailable
-from dynamo_planner.inputs.model_cards import engines_of
+from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker, pool_counts
 from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.bus.discovered import ModelCard, WorkerData
 
 P, D = Pool.PREFILL, Pool.DECODE
 
@@ -175,49 +174,53 @@ class TestStartup:
         assert len(times._seen) <= 256
 
 
-def metadata(name, *cards):
-    entries = {
-        str(index): {"card_json": card, **({"model_suffix": "lora"} if "adapter" in str(card) else {})}
-        for index, card in enumerate(cards)
-    }
-    return {
-        "metadata": {"name": name, "ownerReferences": [{"kind": "Pod", "name": name}]},
-        "spec": {"data": {"endpoints": {}, "model_cards": entries}},
-    }
-
-
-def card(name="Qwen", blocks=512, **runtime):
-    return {
-        "display_name": name,
+def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns-g", **card):
+    told = {
+        "name": "Qwen",
         "kv_cache_block_size": 16,
+        "total_kv_blocks": 512,
         "context_length": 4096,
-        "runtime_config": {"total_kv_blocks": blocks, "max_num_seqs": 256, "max_num_batched_tokens": 8192, **runtime},
+        "max_num_seqs": 256,
+        "max_num_batched_tokens": 8192,
+        **card,
     }
+    return WorkerData(
+        name=name,
+        role=role,
+        component="backend",
+        dynamo_namespace=namespace,
+        graph_deployment=graph,
+        graph_component=component,
+        models=[ModelCard(**told)],
+    )
 
 
-class TestCards:
-    def test_engines_are_able_to_what_all_of_them_are(self):
-        told = engines_of([metadata("a", card()), metadata("b", card(blocks=256))], {"a", "b"}, 2)
-        assert told.able == EngineCapabilities(
+class TestEngines:
+    def test_they_are_able_to_what_all_of_them_are(self):
+        assert engines_of([worker(), worker("b", total_kv_blocks=256)], 2) == EngineCapabilities(
             num_gpu=2, max_num_batched_tokens=8192, max_num_seqs=256, context_length=4096, max_kv_tokens=4096
         )
-        assert told.models == ("Qwen",)
 
-    def test_other_pods_do_not_count(self):
-        assert engines_of([metadata("a", card())], {"b"}, None).able == EngineCapabilities()
-
-    def test_cards_may_be_text_and_adapters_are_no_models(self):
-        told = engines_of([metadata("a", json.dumps(card()), card("adapter"))], {"a"}, None)
-        assert told.models == ("Qwen",)
+    def test_what_cards_lack_is_unknown_and_adapters_are_no_models(self):
+        assert engines_of([], None) == EngineCapabilities()
+        told = engines_of([worker(total_kv_blocks=0), worker("b", lora=True, max_num_seqs=1)], None)
+        assert (told.max_kv_tokens, told.max_num_seqs) == (None, 256)
 
     @pytest.mark.parametrize(
-        "data", [None, [], "{", {"model_cards": [1]}, {"model_cards": {"a": 1, "b": {"card_json": 2}}}]
+        ("seen", "mode", "pool", "counts"),
+        [
+            (worker(), Mode.DISAGG, Pool.DECODE, True),
+            (worker(component="Prefill"), Mode.DISAGG, Pool.DECODE, False),
+            (worker(graph="other"), Mode.DISAGG, Pool.DECODE, False),
+            # Found through etcd: no pod, no graph.
+            (worker(graph="", component=""), Mode.DISAGG, Pool.DECODE, True),
+            (worker(graph="", component="", role="prefill"), Mode.DISAGG, Pool.DECODE, False),
+            (worker(graph="", component="", namespace="ns-other"), Mode.DISAGG, Pool.DECODE, False),
+            (worker(graph="", component="", role="aggregated"), Mode.AGG, Pool.DECODE, True),
+            (worker(graph="", component="", role="aggregated"), Mode.DISAGG, Pool.DECODE, False),
+            (worker(graph="", component="", role=""), Mode.DISAGG, Pool.DECODE, True),
+        ],
     )
-    def test_what_is_not_understood_is_unknown(self, data):
-        each = {"metadata": {"name": "a"}, "spec": {"data": data}}
-        assert engines_of([each], {"a"}, None).able == EngineCapabilities()
-
-    def test_numbers_that_make_no_sense_are_unknown(self):
-        told = engines_of([metadata("a", card(blocks=True, max_num_seqs=-1))], {"a"}, None)
-        assert told.able.max_kv_tokens is None
-        assert told.able.max_num_seqs is None
+    def test_those_of_the_pool_count(self, seen, mode, pool, counts):
+        found = is_of_pool(seen, graph="g", component="Decode", pool=pool, mode=mode, namespaces=("ns-g",))
+        assert found is counts

@@ -13,13 +13,14 @@ from dynamo_shared.api.conditions import PLANNING, condition, find
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    DYNAMO_WORKER_METADATAS,
     PODS,
     ObjectKey,
     Resource,
     key_of,
 )
+from dynamo_shared.bus import StateReader
 from dynamo_shared.bus.commands import CommandSender
+from dynamo_shared.bus.discovered import WORKERS
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result, ServiceContext
@@ -40,7 +41,7 @@ from dynamo_planner.planning.telling import PlanReporter, Told, plan_data
 
 KubeObject = dict[str, Any]
 
-READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS, DYNAMO_WORKER_METADATAS)
+READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
 #: How often the words of a condition may change while its reason stays the same. Seconds.
 WORDS_INTERVAL = 30.0
 #: How soon it is looked again whether what a graph lacks for planning is there. Seconds.
@@ -109,7 +110,9 @@ class Plans(Controller[Task]):
 
     def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """Owns the pilots."""
-        return {"pilots": self._own()}
+        # What engines are able to is good to know; where model-discovery does not run nobody tells.
+        engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
+        return {"pilots": self._own(), "engines": engines.run()}
 
     async def reconcile(self, task: Task) -> Result:
         """A graph has the pilot that it asks for."""

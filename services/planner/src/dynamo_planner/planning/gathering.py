@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespace
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_WORKER_METADATAS, PODS
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS
+from dynamo_shared.bus import discovered
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.bus.discovered import WorkerData, worker_of
 from dynamo_shared.bus.nats import NatsListener
 
 from dynamo_planner.core.deciding import Tick
@@ -23,7 +25,7 @@ from dynamo_planner.core.observing import (
     Pool,
     PoolCounts,
 )
-from dynamo_planner.inputs.model_cards import engines_of
+from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.outcome import Unavailable
 from dynamo_planner.inputs.prometheus.client import PrometheusClient
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
@@ -99,6 +101,7 @@ class ClusterGatherer:
             missing[name], troubles[name] = why.why, why.message
 
         pods = {pool: self._pods(component) for pool, component in self._plan.components.items()}
+        namespaces = self._namespaces(pods)
         workers = self._workers(pods)
         if isinstance(workers, Unavailable):
             lacks(WORKERS, workers)
@@ -112,7 +115,7 @@ class ClusterGatherer:
                 traffic = read
         passes: tuple[ForwardPass, ...] = ()
         if tick.need_forward_passes:
-            heard = await self._passes(pods)
+            heard = await self._passes(namespaces)
             if isinstance(heard, Unavailable):
                 lacks(FORWARD_PASSES, heard)
             else:
@@ -122,7 +125,7 @@ class ClusterGatherer:
             traffic=traffic,
             workers=workers,
             forward_passes=passes,
-            capabilities={pool: self._able(pool, found) for pool, found in pods.items()},
+            capabilities={pool: self._able(pool, namespaces) for pool in pods},
             startup_seconds=self._startup(pods),
             missing=missing,
         )
@@ -150,25 +153,36 @@ class ClusterGatherer:
             times.learn(pods[pool])
         return {pool: times.seconds for pool, times in self._starts.items() if times.seconds is not None}
 
-    def _able(self, pool: Pool, pods: list[KubeObject]) -> EngineCapabilities:
-        names = {pod["metadata"]["name"] for pod in pods}
-        cards = self._cache.list(DYNAMO_WORKER_METADATAS, self._plan.graph.namespace) if names else []
-        config = self._plan.config
-        asked = config.prefill_engine_num_gpu if pool is Pool.PREFILL else config.decode_engine_num_gpu
-        return engines_of(cards, names, asked or self._plan.gpus.get(pool)).able
+    def _able(self, pool: Pool, namespaces: tuple[str, ...]) -> EngineCapabilities:
+        plan = self._plan
+        workers = [
+            worker
+            for worker in _workers_of(self._cache)
+            if is_of_pool(
+                worker,
+                graph=plan.graph.name,
+                component=plan.components[pool],
+                pool=pool,
+                mode=plan.config.mode,
+                namespaces=namespaces,
+            )
+        ]
+        asked = plan.config.prefill_engine_num_gpu if pool is Pool.PREFILL else plan.config.decode_engine_num_gpu
+        return engines_of(workers, asked or plan.gpus.get(pool))
 
-    async def _passes(self, pods: dict[Pool, list[KubeObject]]) -> tuple[ForwardPass, ...] | Unavailable:
-        if self._listener is None:
-            return _NO_RUNTIME_NATS
-        base = dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
-        if self._plan.config.namespace:
-            base = self._plan.config.namespace
+    def _namespaces(self, pods: dict[Pool, list[KubeObject]]) -> tuple[str, ...]:
+        """Dynamo namespaces of the graph: its own, and those of each generation of workers."""
+        base = self._plan.config.namespace or dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
         hashes = {
             (pod["metadata"].get("labels") or {}).get(labels.WORKER_HASH, "")
             for found in pods.values()
             for pod in found
         }
-        namespaces = tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
+        return tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
+
+    async def _passes(self, namespaces: tuple[str, ...]) -> tuple[ForwardPass, ...] | Unavailable:
+        if self._listener is None:
+            return _NO_RUNTIME_NATS
         if self._feed is None or namespaces != self._listening:
             # Another generation of workers talks in a namespace of its own.
             await self._stack.aclose()
@@ -182,6 +196,12 @@ class ClusterGatherer:
         if self._plan.config.mode is Mode.AGG:
             return {}
         return {name.lower(): pool for pool, name in self._plan.components.items()}
+
+
+def _workers_of(cache: ObjectCache) -> Iterator[WorkerData]:
+    for obj in cache.list(discovered.WORKERS):
+        with suppress(ValueError):
+            yield worker_of(obj)
 
 
 @asynccontextmanager

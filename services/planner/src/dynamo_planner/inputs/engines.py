@@ -1,0 +1,43 @@
+"""What engines are able to, as model-discovery knows their workers (STATE, `workers.discovery.dynamo`). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.bus.discovered import WorkerData
+
+from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.inputs.forward_passes import pool_of
+
+
+def is_of_pool(
+    worker: WorkerData, *, graph: str, component: str, pool: Pool, mode: Mode, namespaces: Container[str]
+) -> bool:
+    """Whether a worker is one of a graph's component.
+
+    Pods say so. Of workers that are found otherwise only the Dynamo namespace, the runtime's component and the role are known.
+    """
+    if worker.graph_component:
+        return (worker.graph_deployment, worker.graph_component) == (graph, component)
+    if worker.dynamo_namespace not in namespaces:
+        return False
+    roles = {"aggregated", "decode"} if mode is Mode.AGG else {pool.value}
+    return worker.role in roles if worker.role else pool_of(worker.component, mode) is pool
+
+
+def engines_of(workers: Iterable[WorkerData], num_gpu: int | None) -> EngineCapabilities:
+    """What each of some engines is able to at least; None where no card says it."""
+    cards = [card for worker in workers for card in worker.models if not card.lora]
+    return EngineCapabilities(
+        num_gpu=num_gpu,
+        max_num_batched_tokens=_least(card.max_num_batched_tokens for card in cards),
+        max_num_seqs=_least(card.max_num_seqs for card in cards),
+        context_length=_least(card.context_length for card in cards),
+        max_kv_tokens=_least(card.max_kv_tokens for card in cards),
+    )
+
+
+def _least(values: Iterable[int]) -> int | None:
+    """The least of those that are there: 0 is what a card lacks."""
+    return min((value for value in values if value > 0), default=None)
