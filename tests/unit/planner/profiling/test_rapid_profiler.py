@@ -154,6 +154,19 @@ async def test_all_backends_are_compared():
     assert set(result.figures["engineVersions"]) == {"vllm", "sglang", "trtllm"}
 
 
+async def test_a_point_that_overrides_do_not_suit_is_left_out():
+    spec: dict[str, Any] = {"model": "Qwen/Qwen3-8B", "sla": {"itl": 30}}
+    plain = await profile(**spec)
+    assert plain.selected.serving == "agg"
+    assert {point.serving for point in plain.pareto} == {"agg", "disagg"}
+    change = {"name": "prefill", "replicas": -1}
+    override = {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": [change]}}
+    result = await profile(**spec, overrides={"dgd": override})
+    assert result.selected.parallelism == plain.selected.parallelism
+    assert {point.serving for point in result.pareto} == {"agg"}
+    assert reasons(result) == ["OverrideIgnored"]
+
+
 async def test_lengths_beyond_a_model_are_told_of():
     result = await profile(workload={"isl": 120_000})
     assert reasons(result) == ["BeyondContext"]

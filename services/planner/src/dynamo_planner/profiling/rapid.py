@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
@@ -185,7 +186,9 @@ class RapidProfiler:
         for choice in _front(picked, self._settings.pareto_points):
             # Graphs are linted one by one; health checks of the service come between them.
             await asyncio.sleep(0)
-            pareto.append(candidate_of(choice, bare)[0])
+            # Overrides that suit the selected graph may not suit another: that one is no choice then.
+            with suppress(ProfilingFailed):
+                pareto.append(candidate_of(choice, bare)[0])
         return ProfilingResult(
             selected=candidate,
             pareto=tuple(pareto),
