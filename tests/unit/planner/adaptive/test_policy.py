@@ -94,7 +94,7 @@ def graph() -> Follower:
 def test_it_grows_with_load_and_shrinks_to_what_is_enough(graph: Follower) -> None:
     graph.run(40, 120)
     grown = dict(graph.replicas)
-    assert grown[Pool.PREFILL] >= 4
+    assert grown[Pool.PREFILL] >= 3, "40 prompts of 65 ms each second"
     assert grown[Pool.DECODE] >= 1
     graph.run(8, 600)
     assert graph.replicas[Pool.PREFILL] < grown[Pool.PREFILL]
@@ -207,10 +207,10 @@ def test_waiting_prompts_ask_for_more_than_the_rate_does() -> None:
 
 def test_a_longer_start_is_looked_further_ahead() -> None:
     sizes = []
-    for startup in (0.0, 60.0):
+    for startup in (0.0, 180.0):
         graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=startup)
         for index in range(24):
-            graph.step(5 + index)
+            graph.step(5 + 2 * index)
         sizes.append(graph.replicas[Pool.PREFILL])
     assert sizes[1] > sizes[0]
 

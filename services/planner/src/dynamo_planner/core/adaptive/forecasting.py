@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from math import exp, sqrt
+from math import exp, inf, sqrt
 
 import numpy as np
 
@@ -19,8 +19,8 @@ SHORT = (0.6, 0.8)
 """Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin.
 The first where new replicas are there at once, the second where they need `LONG`: a shortage lasts as long."""
 LONG = 300.0
-MEMORY = 60
-"""Forecasts by which a way is judged, newest first."""
+MEMORY = 180
+"""Newest forecasts by which a way is judged: half an hour of them, so that what comes seldom is not forgotten at once."""
 FEWEST = 6
 """Forecasts that a way must have made before it is judged by them."""
 TREND_OVER = (300.0, 180.0, 90.0)
@@ -73,6 +73,8 @@ class Forecast:
     clock: float = 0.0
     usual: float = 0.0
     """the median of the last half hour"""
+    peak: float = inf
+    """what the rate was at most in that time, but for its highest twentieth"""
 
     def at(self, lead: float) -> float:
         """The rate after so many seconds, without margin."""
@@ -88,8 +90,13 @@ class Forecast:
         return self.now
 
     def with_margin(self, lead: float) -> float:
-        """The rate after so many seconds, with its share of the margin: errors grow with the root of the distance."""
-        return max(0.0, self.at(lead) + self.margin * sqrt(min(1.0, lead / self.horizon)))
+        """The rate after so many seconds, with its share of the margin: errors grow with the root of the distance.
+
+        The margin alone leads no further than rates have been: what forecasts were short by at the foot of a burst is
+        nothing to put on top of it.
+        """
+        rate = self.at(lead)
+        return max(rate, min(rate + self.margin * sqrt(min(1.0, lead / self.horizon)), self.peak))
 
     def needed(self, since: float, until: float, share: float, step: float = 10.0) -> float:
         """The rate that is reached for `share` of the time between two lead times, with margin; 0 asks for the highest."""
@@ -124,14 +131,14 @@ class Forecaster:
             while record.waiting and record.waiting[0][0] <= now:
                 record.errors.append(start - record.waiting.popleft()[1])
         ways = [way for way in self._records if way != "wave" or self._wave is not None]
-        usual = _usual(demand, now)
+        usual, peak = _usual(demand, now)
         made = {way: Forecast(way, start, slope, 0.0, horizon, self._wave, now, usual) for way in ways}
         for way, forecast in made.items():
             self._records[way].waiting.append((now + horizon, forecast.at(horizon)))
         self._choose(ways)
         errors = sorted(self._records[self._way].errors)
         margin = errors[int(self._short * (len(errors) - 1))] if len(errors) >= FEWEST else 0.0
-        return Forecast(self._way, start, slope, max(0.0, margin), horizon, self._wave, now, usual)
+        return Forecast(self._way, start, slope, max(0.0, margin), horizon, self._wave, now, usual, peak)
 
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:
@@ -143,9 +150,10 @@ class Forecaster:
             self._way = best
 
 
-def _usual(demand: Demand, now: float) -> float:
+def _usual(demand: Demand, now: float) -> tuple[float, float]:
+    """Median and 95th percentile of the last half hour."""
     rates = sorted(sample.rate for sample in demand.samples if sample.at > now - USUAL_OVER)
-    return rates[len(rates) // 2] if rates else 0.0
+    return (rates[len(rates) // 2], rates[int(0.95 * (len(rates) - 1))]) if rates else (0.0, 0.0)
 
 
 def _trend(demand: Demand, now: float) -> tuple[float, float]:

@@ -17,6 +17,10 @@ OVERHEAD_SHARE = 0.1
 """Weight of the newest observation in the mean of what comes between a computed prompt and its first token."""
 
 
+MOST_OVERHEAD = 0.3
+"""Of the TTFT target: more than this does not come after a prompt's computation, but before it."""
+
+
 class Sizing:
     """Sizers of a configuration's pools."""
 
@@ -48,7 +52,9 @@ class Sizing:
             return
         # Mean waiting time of M/D/1 for the little that is waited.
         seen = ttft - sizer.service * (1 + busy / (2 * (1 - busy)))
-        seen = min(max(seen, 0.0), self._config.ttft_ms)
+        if seen > MOST_OVERHEAD * self._config.ttft_ms:
+            return  # an old queue that is worked off, not what every request waits for
+        seen = max(seen, 0.0)
         self.after = seen if self.after is None else self.after + OVERHEAD_SHARE * (seen - self.after)
 
 

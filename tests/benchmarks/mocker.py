@@ -1,0 +1,154 @@
+"""The simulator beside the real Dynamo mocker: the same profile, the same arrivals, one engine that does both.
+
+Usage: python -m tests.benchmarks.mocker [--rate R...] [--osl N...] [--seconds S] [--slower F]
+
+Everything is slowed by a factor, so that this machine's own work is small beside the simulated one. Compared is the mean time of
+whole requests: with one output token that is the time to first token, with more the time between tokens has its share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import aiohttp
+import numpy as np
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.profile import Profile
+from dynamo_planner.profile_files import read_profile
+from dynamo_planner.replay import traces
+from dynamo_planner.replay.graph import Graph
+from dynamo_planner.replay.outcome import Outcome
+from dynamo_planner.replay.simulator import simulate
+from dynamo_planner.replay.traces import Request
+from dynamo_planner.replay.truth import MeasuredEngine
+
+from tests.benchmarks.estimator import PROFILES
+from tests.dynamo_runtime.environment import RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.models import tiny_model
+from tests.dynamo_runtime.processes import Runtime, file_planes
+
+NAME = "h200-tp1"
+ISL = 1000
+REQUEST_LIMIT = 300.0
+
+
+def profile_file(file: Path, profile: Profile) -> Path:
+    """What engines of the simulator take, in the mocker's own arrays: it looks the next point up, so they are fine."""
+    truth = MeasuredEngine(profile)
+    tokens = np.linspace(16, 16_384, 1024)
+    kv, contexts = np.linspace(256, 128_000, 500), np.linspace(200, 2200, 101)
+    np.savez(
+        file,
+        prefill_isl=tokens,
+        prefill_ttft_ms=np.array([1000 * truth.prefill(float(n)) for n in tokens]),
+        decode_active_kv_tokens=kv,
+        decode_context_length=contexts,
+        decode_itl=np.array([[1000 * truth.decode(max(1.0, k / c), max(k, c)) for c in contexts] for k in kv]),
+    )
+    return file
+
+
+def simulated(requests: Sequence[Request], profile: Profile) -> Outcome:
+    """What the simulator makes of it."""
+    one = Graph(
+        disaggregated=False,
+        replicas={Pool.DECODE: 1},
+        gpus={Pool.DECODE: 1},
+        max_num_seqs=256,
+        max_kv_tokens=profile.max_kv_tokens or 0,
+    )
+    return simulate(requests, one, profile, None, name="simulator")
+
+
+async def measured(requests: Sequence[Request], profile: Profile, slower: float) -> list[float]:
+    """How long each request took, ms in the time of the simulation."""
+    environment = await obtain()
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        model = await tiny_model(environment, folder / "model")
+        runtime = Runtime(environment, model, file_planes(folder / "kv"), folder / "logs")
+        data = profile_file(folder / "profile.npz", profile)
+        worker = runtime.mocker(
+            "mocker", "agg", "--planner-profile-data", str(data), "--speedup-ratio", str(1 / slower),
+            "--num-gpu-blocks-override", str((profile.max_kv_tokens or 0) // 16), "--max-num-seqs", "256",
+        )  # fmt: skip
+        frontend = runtime.frontend()
+        (folder / "logs").mkdir(exist_ok=True)
+        try:
+            await worker.start()
+            await frontend.process.start()
+            async with asyncio.timeout(60):
+                while "tiny" not in await frontend.models():
+                    await asyncio.sleep(0.2)
+            base = f"http://127.0.0.1:{frontend.http.port}"
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_LIMIT)) as session:
+                await _ask(session, base, "warm up " * 20, 4)
+                durations = [1000 * took / slower for took in await _send(session, base, requests, slower)]
+        finally:
+            await frontend.process.stop()
+            await worker.stop()
+    return durations
+
+
+async def _send(session: aiohttp.ClientSession, base: str, requests: Sequence[Request], slower: float) -> list[float]:
+    random, loop = Random(5), asyncio.get_running_loop()
+    start, asked = loop.time(), []
+    async with asyncio.TaskGroup() as group:
+        for request in requests:
+            # A letter is a token of the tiny model; random ones are in no cache.
+            text = "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=request.isl))
+            await asyncio.sleep(max(0.0, start + request.at * slower - loop.time()))
+            asked.append(group.create_task(_ask(session, base, text, request.osl)))
+    return [task.result() for task in asked]
+
+
+async def _ask(session: aiohttp.ClientSession, base: str, text: str, tokens: int) -> float:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    body = {"model": "tiny", "prompt": text, "max_tokens": tokens, "stream": True, "ignore_eos": True}
+    async with session.post(f"{base}/v1/completions", json=body) as answer:
+        if answer.status != 200:
+            raise RuntimeError(f"the frontend answers {answer.status}: {await answer.text()}")
+        async for _ in answer.content:
+            pass
+    return loop.time() - began
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print both, and how far they are apart."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=float, nargs="*", default=[4.0, 12.0], help="requests/s, in simulated time")
+    parser.add_argument("--osl", type=int, nargs="*", default=[1, 60], help="output tokens")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of simulated time")
+    parser.add_argument("--slower", type=float, default=5.0)
+    chosen = parser.parse_args(arguments)
+    profile = read_profile([PROFILES / f"{NAME}-prefill.npz", PROFILES / f"{NAME}-decode.npz"])
+    print(
+        f"one engine, ISL {ISL}, {chosen.seconds:g} s simulated, {chosen.slower:g} times slower; mean time of a request"
+    )
+    for rate, osl in product(chosen.rate, chosen.osl):
+        requests = traces.constant(rate=rate, seconds=chosen.seconds, isl=ISL, osl=osl, seed=3)
+        try:
+            real = float(np.mean(asyncio.run(measured(requests, profile, chosen.slower))))
+        except RuntimeUnavailableError as error:
+            print(error)
+            return 2
+        took = [job.finished - job.request.at for job in simulated(requests, profile).jobs if job.finished is not None]
+        ours = 1000 * float(np.mean(took))
+        print(
+            f"{rate:5.1f} requests/s, OSL {osl:3d}, {len(requests):3d} requests: mocker {real:7.1f} ms, simulator {ours:7.1f} ms "
+            f"({100 * (ours / real - 1):+.1f} %)",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
