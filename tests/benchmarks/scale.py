@@ -1,9 +1,9 @@
 """`make bench-scale`: from the write of an adapter's `/scale` to the new `spec.replicas` of the component's Deployment.
 
 With all services, and without the controllers that make pods of it, so that only the platform and the API server are
-measured. One at a time, and 200 adapters (of 100 graphs) at once; a
-sample begins when its request is sent, so in a burst it has the API server's own queue in it. `graph` is how long it
-takes until the graph has the number, too, which may come a little later.
+measured. One at a time, and 200 adapters (of 100 graphs) at once. A sample begins when its request is sent, so in a
+burst the API server's own queue is in it; `after_write` begins when the API server has answered that request. `graph`
+is how long it takes until the graph has the number, too, which may come a little later.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -33,6 +34,18 @@ SETTLE = 15.0
 
 Place = tuple[str, str]
 """A graph, and a component of it."""
+
+
+class Sample(NamedTuple):
+    """Milliseconds after a request was sent."""
+
+    written: float
+    in_deployment: float
+    in_graph: float
+
+    @property
+    def after_write(self) -> float:
+        return max(0.0, self.in_deployment - self.written)
 
 
 class Arrivals:
@@ -92,7 +105,7 @@ async def _measure(bench_: Bench, arrivals: Arrivals, count: int) -> str:
     for number in range(SAMPLES):
         single.append(await _scale(bench_, arrivals, places[number % 4], 3 + number))
         await asyncio.sleep(0.25)
-    bursts: list[tuple[float, float]] = []
+    bursts: list[Sample] = []
     writes = 0.0
     for burst in range(BURSTS):
         await asyncio.sleep(SETTLE)
@@ -100,12 +113,20 @@ async def _measure(bench_: Bench, arrivals: Arrivals, count: int) -> str:
         bursts += await asyncio.gather(*(_scale(bench_, arrivals, place, 50 + burst) for place in places))
         await asyncio.sleep(SETTLE)
         writes += bench_.usage().since(before).writes
-    alone, together = _deployments(single), _deployments(bursts)
+
+    def figure(samples: Iterable[float], share: float) -> str:
+        return f"{percentile(list(samples), share):.0f}"
+
     return (
-        f"p50_scale_to_deployment_ms={percentile(alone, 0.5):.0f} p99_scale_to_deployment_ms={percentile(alone, 0.99):.0f} "
-        f"p50_scale_to_graph_ms={percentile(_graphs(single), 0.5):.0f} "
-        f"burst_p50_ms={percentile(together, 0.5):.0f} burst_p99_ms={percentile(together, 0.99):.0f} "
-        f"burst_p99_graph_ms={percentile(_graphs(bursts), 0.99):.0f} "
+        f"p50_scale_to_deployment_ms={figure((each.in_deployment for each in single), 0.5)} "
+        f"p99_scale_to_deployment_ms={figure((each.in_deployment for each in single), 0.99)} "
+        f"p50_scale_to_graph_ms={figure((each.in_graph for each in single), 0.5)} "
+        f"burst_p50_ms={figure((each.in_deployment for each in bursts), 0.5)} "
+        f"burst_p99_ms={figure((each.in_deployment for each in bursts), 0.99)} "
+        f"burst_write_p99_ms={figure((each.written for each in bursts), 0.99)} "
+        f"burst_after_write_p50_ms={figure((each.after_write for each in bursts), 0.5)} "
+        f"burst_after_write_p99_ms={figure((each.after_write for each in bursts), 0.99)} "
+        f"burst_graph_p99_ms={figure((each.in_graph for each in bursts), 0.99)} "
         f"writes_per_scaling={writes / len(bursts):.1f} n={count} bursts={BURSTS}"
     )
 
@@ -124,28 +145,20 @@ async def _create(bench_: Bench, arrivals: Arrivals, places: Iterable[Place]) ->
     await asyncio.sleep(SETTLE)
 
 
-async def _scale(bench_: Bench, arrivals: Arrivals, place: Place, replicas: int) -> tuple[float, float]:
-    """Milliseconds until the Deployment has the number, and until the graph has it."""
+async def _scale(bench_: Bench, arrivals: Arrivals, place: Place, replicas: int) -> Sample:
     in_deployment, in_graph = arrivals.expect(place, replicas)
     key, started = ObjectKey(NAMESPACE, f"{place[0]}-{place[1].lower()}"), time.perf_counter()
     await bench_.kube.merge_patch(
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key, {"spec": {"replicas": replicas}}, subresource="scale"
     )
+    written = time.perf_counter()
     async with asyncio.timeout(60):
-        return (await in_deployment - started) * 1000, (await in_graph - started) * 1000
+        return Sample(*((at - started) * 1000 for at in (written, await in_deployment, await in_graph)))
 
 
 def _arrived(expected: tuple[int, asyncio.Future[float]] | None, replicas: int | None) -> None:
     if expected is not None and expected[0] == replicas and not expected[1].done():
         expected[1].set_result(time.perf_counter())
-
-
-def _deployments(samples: Iterable[tuple[float, float]]) -> list[float]:
-    return [deployment for deployment, _ in samples]
-
-
-def _graphs(samples: Iterable[tuple[float, float]]) -> list[float]:
-    return [in_graph for _, in_graph in samples]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,14 @@ import pytest
 from dynamo_pod_builder.applying import Applier, Change, NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, ROLE_BINDINGS, SERVICE_ACCOUNTS, SERVICES, ObjectKey
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    ObjectKey,
+)
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Conflict
@@ -51,6 +58,19 @@ def claim_template(namespace: str, gpus: int) -> dict[str, Any]:
     }
 
 
+def deployment(namespace: str, replicas: int) -> dict[str, Any]:
+    pod = {
+        "metadata": {"labels": {"app": "worker"}},
+        "spec": {"containers": [{"name": "main", "image": "registry.example/worker:1"}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "worker", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "worker"}}, "template": pod},
+    }
+
+
 async def test_what_is_right_is_left_alone(applier, namespace):
     assert (await applier.ensure(account(namespace))).change is Change.CREATED
     assert (await applier.ensure(account(namespace))).change is Change.UNCHANGED
@@ -72,6 +92,21 @@ async def test_a_binding_to_another_role_is_made_anew(applier, kube, namespace):
     after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
     assert after["roleRef"]["name"] == "two"
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("outdated", [False, True])
+async def test_a_number_is_written_alone_and_what_is_remembered_is_what_is_there(applier, kube, namespace, outdated):
+    key = ObjectKey(namespace, "worker")
+    seen = (await applier.ensure(deployment(namespace, 1))).obj
+    if outdated:
+        await kube.merge_patch(DEPLOYMENTS, key, {"metadata": {"labels": {"theirs": "1"}}})
+    scaled = (await applier.ensure(deployment(namespace, 4))).obj
+    there = await kube.get(DEPLOYMENTS, key)
+    assert scaled["spec"]["replicas"] == there["spec"]["replicas"] == 4
+    assert there["metadata"]["generation"] == seen["metadata"]["generation"] + 1
+    assert scaled["spec"] == there["spec"]
+    assert scaled["metadata"]["generation"] == there["metadata"]["generation"]
+    assert (await applier.ensure(deployment(namespace, 4))).change is Change.UNCHANGED
 
 
 async def test_a_claim_template_for_other_gpus_is_made_anew(applier, kube, namespace):

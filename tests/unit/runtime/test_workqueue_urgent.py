@@ -63,7 +63,8 @@ async def test_urgent_keys_follow_the_rules_of_all_others():
     assert len(work) == 0
 
 
-async def test_workers_finish_everything_in_whatever_mixture():
+@pytest.mark.parametrize("urgent_workers", [0, 2])
+async def test_workers_finish_everything_in_whatever_mixture(urgent_workers):
     done: list[str] = []
     work: WorkQueue[str] = WorkQueue(metrics=Metrics().queue("test"), urgent=str.isupper)
 
@@ -74,7 +75,7 @@ async def test_workers_finish_everything_in_whatever_mixture():
             work.add("Z")
         return Result()
 
-    running = asyncio.create_task(work.run(3, handle))
+    running = asyncio.create_task(work.run(3, handle, urgent_workers=urgent_workers))
     for key in "aBcDeFgH":
         work.add(key)
     async with asyncio.timeout(5):
@@ -85,6 +86,62 @@ async def test_workers_finish_everything_in_whatever_mixture():
         await running
     assert sorted(done) == sorted("aBcDeFgHZ")
     assert done[:3] == ["B", "D", "F"]
+
+
+async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_nothing_else():
+    clock, busy, done = Clock(), asyncio.Event(), []
+    work = queue(clock)
+
+    async def handle(key: str) -> Result:
+        if key == "a":
+            await busy.wait()
+        done.append(key)
+        return Result()
+
+    running = asyncio.create_task(work.run(1, handle, urgent_workers=1))
+    work.add("a")
+    await turns()
+    work.add("b")
+    work.add("B")
+    work.add("C", after=0.001)
+    await turns()
+    assert done == ["B"]
+    clock.now += 1
+    async with asyncio.timeout(5):
+        while done != ["B", "C"]:
+            await asyncio.sleep(0.001)
+    busy.set()
+    await turns()
+    assert done == ["B", "C", "a", "b"]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_waits_behind_urgent_keys_is_done_when_these_are_forgotten():
+    work = queue(Clock())
+    work.add("A")
+    waiting = [asyncio.create_task(work.get(urgent=urgent)) for urgent in (True, False)]
+    await turns()
+    work.add("B")
+    work.add("c")
+    await work.drain(lambda key: key == "B")
+    await turns()
+    work.done("A")
+    assert await waiting[1] == "c"
+
+
+async def test_a_worker_that_is_cancelled_leaves_its_key_to_another():
+    work = queue(Clock())
+    urgent, general = (asyncio.create_task(work.get(urgent=urgent)) for urgent in (True, False))
+    await turns()
+    work.add("A")
+    urgent.cancel()
+    assert await general == "A"
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():

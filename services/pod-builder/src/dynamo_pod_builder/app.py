@@ -82,6 +82,9 @@ class PodBuilderService:
 
 
 class _PodBuilder(Controller[Task]):
+    #: Each waits for one small write most of the time.
+    urgent_workers = 64
+
     def __init__(self, context: ServiceContext) -> None:
         super().__init__(context, NAME, READS)
         settings, kube, cache = context.settings, self.kube, self.cache

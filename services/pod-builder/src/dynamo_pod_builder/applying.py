@@ -180,8 +180,16 @@ class Applier:
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose full wish is no longer known."""
-        patch = {"spec": {"replicas": replicas}}
-        result = await self._kube.merge_patch(resource, resources.key_of(observed), patch)
+        key, spec, metadata = resources.key_of(observed), {"replicas": replicas}, observed["metadata"]
+        # A third less work for the API server than a patch of the object, whose fields it would compare with their managers.
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": spec}
+        try:
+            scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
+        except Conflict:
+            # Seen by us as it was: what it is now is in the answer.
+            result = await self._kube.merge_patch(resource, key, {"spec": spec})
+        else:
+            result = _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
         return self._remembered(resource, Change.UPDATED, result)
 
     def _remembered(self, resource: Resource, change: Change, obj: KubeObject) -> Ensured:
@@ -216,6 +224,17 @@ def _with_marks_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
     metadata, notes = desired["metadata"], observed["metadata"]["annotations"]
     marks = {name: notes[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in notes}
     return {**desired, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **marks}}}
+
+
+def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
+    """The object as it is in that version, which differs by this number alone: `observed` was the version before."""
+    metadata, spec = observed["metadata"], observed["spec"]
+    generation = metadata["generation"] + (spec.get("replicas") != replicas)
+    return {
+        **observed,
+        "metadata": {**metadata, "resourceVersion": version, "generation": generation},
+        "spec": {**spec, "replicas": replicas},
+    }
 
 
 def is_ours(desired: KubeObject, observed: KubeObject) -> bool:

@@ -56,6 +56,9 @@ T = TypeVar("T", bound=Task)
 class Controller(ABC, Generic[T]):
     """A service's shell. `serve` runs it; `kube` writes under the service's own field manager."""
 
+    #: Workers that do nothing but urgent tasks, beside those that do all.
+    urgent_workers = 0
+
     def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource]) -> None:
         platform = context.settings.platform
         manager = f"dynamo-{name}"
@@ -118,7 +121,8 @@ class Controller(ABC, Generic[T]):
                 self.reader.on_resync(lambda _: self.synced())
                 self._share_with_other_replicas()
                 self.look_at_all()
-                tasks.create_task(self._queue.run(platform.workers, self._reconcile), name="workers")
+                working = self._queue.run(platform.workers, self._reconcile, urgent_workers=self.urgent_workers)
+                tasks.create_task(working, name="workers")
                 tasks.create_task(self._resync(platform.resync), name="resync")
                 tasks.create_task(self._count(), name="count")
                 tasks.create_task(self._look_at_leases(), name="leases")

@@ -13,7 +13,7 @@ WINDOW = 1.0
 #: So many at once are nothing special.
 FEW = 8
 #: What more of them wait, and how much each adds. Seconds.
-HOLD, EACH = 0.6, 0.01
+HOLD, EACH = 1.0, 0.01
 #: The longest wait. Seconds.
 MOST = 3.0
 

@@ -76,6 +76,7 @@ class WorkQueue(Generic[K]):
         self._later: list[tuple[float, int, K]] = []
         self._order = itertools.count()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting_for_urgent: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._ended = asyncio.Event()
         self._closing = False
@@ -100,7 +101,7 @@ class WorkQueue(Generic[K]):
                     # Wishes that were replaced or fulfilled must not pile up until their time comes.
                     self._later = [entry for entry in self._later if self._due.get(entry[2]) == entry[0]]
                     heapq.heapify(self._later)
-                if self._waiting and self._later[0][2] == key:
+                if (self._waiting or self._waiting_for_urgent) and self._later[0][2] == key:
                     self._set_timer()
             return
         self._due.pop(key, None)
@@ -114,7 +115,7 @@ class WorkQueue(Generic[K]):
             else:
                 self._ready[key] = self._clock()
             self._metrics.added(len(self))
-            self._wake_one()
+            self._wake_one(urgent=key in self._first)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Ask for another look after a failure; returns the delay in seconds."""
@@ -129,11 +130,11 @@ class WorkQueue(Generic[K]):
         """The key's work succeeded: its next failure is a first one again."""
         self._failures.pop(key, None)
 
-    async def get(self) -> K:
-        """The next key; `done` must be called with it. Waits until there is one."""
+    async def get(self, *, urgent: bool = False) -> K:
+        """The next key; `done` must be called with it. Waits until there is one; with `urgent`, until one of these."""
         while True:
             self._mature()
-            if (waiting := self._next()) is not None:
+            if (waiting := self._next(urgent=urgent)) is not None:
                 key = next(iter(waiting))
                 if waiting is self._first:
                     self._pressed.add(key)
@@ -142,16 +143,20 @@ class WorkQueue(Generic[K]):
                 self._working[key] = None
                 return key
             waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
+            idle = self._waiting_for_urgent if urgent else self._waiting
+            idle.append(waiter)
             self._set_timer()
             try:
                 await waiter
             except asyncio.CancelledError:
                 # The key that it was woken for is another's now.
                 if waiter.done() and not waiter.cancelled():
-                    self._wake_one()
+                    if self._first:
+                        self._wake_one(urgent=True)
+                    if self._ready:
+                        self._wake_one()
                 else:
-                    self._waiting.remove(waiter)
+                    idle.remove(waiter)
                 raise
 
     def done(self, key: K) -> None:
@@ -184,14 +189,24 @@ class WorkQueue(Generic[K]):
                 task.cancel()
 
     async def run(
-        self, workers: int, handler: Callable[[K], Awaitable[Result]], *, finish_within: float = FINISH_WITHIN
+        self,
+        workers: int,
+        handler: Callable[[K], Awaitable[Result]],
+        *,
+        urgent_workers: int = 0,
+        finish_within: float = FINISH_WITHIN,
     ) -> None:
-        """Work with so many workers until cancelled. A handler's exception is logged and brings its key back.
+        """Work with so many workers until cancelled, and some more for urgent keys alone.
+
+        A handler's exception is logged and brings its key back.
 
         When cancelled, no work begins any more, and what is under way may take `finish_within` seconds to end.
         """
         self._closing = False
-        tasks = [asyncio.create_task(self._work(handler), name=f"worker-{number}") for number in range(workers)]
+        tasks = [
+            asyncio.create_task(self._work(handler, urgent=number >= workers), name=f"worker-{number}")
+            for number in range(workers + urgent_workers)
+        ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -209,11 +224,11 @@ class WorkQueue(Generic[K]):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work(self, handler: Callable[[K], Awaitable[Result]]) -> None:
+    async def _work(self, handler: Callable[[K], Awaitable[Result]], *, urgent: bool) -> None:
         task = asyncio.current_task()
         turned = self._clock()
         while not self._closing:
-            key = await self.get()
+            key = await self.get(urgent=urgent)
             self._working[key] = task
             try:
                 with structlog.contextvars.bound_contextvars(key=str(key)):
@@ -252,11 +267,13 @@ class WorkQueue(Generic[K]):
             self._due.pop(key, None)
             self._failures.pop(key, None)
             self._again.discard(key)
+        if not self._first and not self._is_held():
+            self._wake_held()
 
-    def _next(self) -> dict[K, float] | None:
+    def _next(self, *, urgent: bool) -> dict[K, float] | None:
         """Where the next key is taken from: what is urgent first, the rest while nothing urgent is under way, or for long."""
-        if self._first:
-            return self._first
+        if self._first or urgent:
+            return self._first or None
         return self._ready if self._ready and not self._is_held() else None
 
     def _is_held(self) -> bool:
@@ -267,12 +284,14 @@ class WorkQueue(Generic[K]):
         for _ in range(min(len(self._ready), len(self._waiting))):
             self._wake_one()
 
-    def _wake_one(self) -> None:
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+    def _wake_one(self, *, urgent: bool = False) -> None:
+        """Wake a worker for a key: for an urgent one rather one that does nothing else."""
+        for idle in (self._waiting_for_urgent, self._waiting) if urgent else (self._waiting,):
+            while idle:
+                waiter = idle.popleft()
+                if not waiter.done():
+                    waiter.set_result(None)
+                    return
 
     def _mature(self) -> None:
         """Move what is due to the ready keys."""
@@ -302,5 +321,5 @@ class WorkQueue(Generic[K]):
         self._mature()
         if not self._is_held():
             self._wake_held()
-        if self._waiting:
+        if self._waiting or self._waiting_for_urgent:
             self._set_timer()

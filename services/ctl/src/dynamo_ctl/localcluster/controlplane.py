@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import secrets
 import shutil
 import tempfile
@@ -179,7 +180,12 @@ class ControlPlane:
             self.directory / "logs" / f"{name}.log",
             lambda: http.ok(health),
             ready_within=self.options.ready_within,
+            environ={**_COLLECTING_LESS, **os.environ},
         )
+
+
+# With Go's default a third of the API server's CPU time is spent on collecting garbage; this costs it 0.3 GiB.
+_COLLECTING_LESS = {"GOGC": "300", "GOMEMLIMIT": "2GiB"}
 
 
 def _names(options: ControlPlaneOptions) -> tuple[str, ...]:
