@@ -34,6 +34,10 @@ class CtlError(Exception):
         self.code = code
 
 
+#: What `dynamo-ctl[planner]` brings.
+_OF_PLANNER = frozenset({"dynamo_planner", "matplotlib", "plotly"})
+
+
 def explain(error: BaseException) -> tuple[ExitCode, str]:
     """Exit code and message for anything that a command raises."""
     # Imported here: a command that succeeds has no use for them, and --help must be quick.
@@ -62,10 +66,10 @@ def explain(error: BaseException) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, str(error)
         case OSError():
             return ExitCode.FAILED, str(error)
-        case ModuleNotFoundError(name=str(name)) if name.startswith("dynamo_planner"):
+        case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _OF_PLANNER:
             return (
                 ExitCode.FAILED,
-                "this needs the planner, which is not installed here: pip install dynamo-ctl[planner]",
+                "this needs the planner and its libraries, which are not installed here: pip install dynamo-ctl[planner]",
             )
     text = " ".join(str(error).split())
     return ExitCode.INTERNAL, f"internal error: {type(error).__name__}: {text}; --debug shows where"
