@@ -226,6 +226,7 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
         settings=SimpleNamespace(
             platform=SimpleNamespace(cluster_name=CLUSTER, kubernetes=SimpleNamespace(namespaces=())),
             namespace=SimpleNamespace(restricted=""),
+            gpu=SimpleNamespace(discovery_enabled=True),
         ),
         metrics=SimpleNamespace(registry=CollectorRegistry()),
         leadership=lambda _: leadership,
