@@ -37,7 +37,8 @@ def follow(
 def test_steady_traffic_stays() -> None:
     forecast, _ = follow(lambda _: 20.0, 900, 120)
     assert forecast.at(120) == pytest.approx(20, rel=0.1)
-    assert forecast.margin < 2.5
+    low, high = forecast.off_by()
+    assert -3 < low < 0 < high < 3
 
 
 def test_a_climb_goes_on() -> None:
@@ -70,12 +71,23 @@ def test_a_jump_is_believed_at_once() -> None:
     assert forecast.now == pytest.approx(30, rel=0.15)
 
 
-def test_needed_for_a_part_of_the_time() -> None:
-    forecast = Forecast("trend", 10, 0.1, 0.0, 100)
-    assert forecast.needed(0, 100, 0.0) == forecast.at(100)
-    assert forecast.needed(0, 100, 0.5) == pytest.approx(forecast.at(50), rel=0.1)
-    with_margin = Forecast("level", 10, 0.0, 4.0, 100)
-    assert [with_margin.with_margin(lead) for lead in (0, 25, 100, 400)] == [10, 12, 14, 14]
+def test_rates_that_may_come_are_as_far_off_as_forecasts_were() -> None:
+    leads = np.array([0.0, 25.0, 100.0, 400.0])
+    known = Forecast("level", 10, 0.0, 100, peak=13, errors=(-4.0,) * 10 + (0.0,) * 10 + (4.0,) * 10)
+    low, middle, high = known.spread(leads, 3)
+    assert middle.tolist() == [10, 10, 10, 10]
+    assert low.tolist() == [10, 8, 6, 6], "the further away, the further off"
+    assert high.tolist() == [10, 12, 13, 13], "no further than rates have been"
+
+
+def test_before_forecasts_are_judged_it_may_stay_as_it_is() -> None:
+    climb, stay = Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 100.0]), 8)
+    assert climb[1] > stay[1] == 10
+
+
+def test_a_step_is_not_taken_for_a_burst_where_none_was_seen() -> None:
+    forecast, _ = follow(lambda t: 8 if t < 450 else 0 if t < 480 else 18, 560, 310)
+    assert forecast.at(310) > 15
 
 
 def test_noise_is_no_wave() -> None:
@@ -95,7 +107,10 @@ def test_whatever_comes_forecasts_are_rates(counts: list[int], horizon: float) -
         demand.observe(now, traffic(count))
         forecast = forecaster.forecast(demand, now, horizon)
         for lead in (0.0, horizon, 10 * horizon):
-            assert 0 <= forecast.at(lead) <= forecast.with_margin(lead) < 1e4
+            assert 0 <= forecast.at(lead) < 1e4
+        rates = forecast.spread(np.array([0.0, horizon, 10 * horizon]), 8)
+        assert (rates >= 0).all()
+        assert (rates < 1e4).all()
 
 
 def test_lengths_and_quiet() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, waiting
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -53,6 +54,15 @@ def test_the_fewest_that_are_enough(rate: float) -> None:
         assert fit.reachable
         assert sizer.share(fit.replicas) >= 0.8
         assert fit.replicas == 1 or sizer.share(fit.replicas - 1) < 0.8
+
+
+def test_shares_of_many_rates_are_those_of_each() -> None:
+    rates = np.array([[0.0, 3.0], [20.0, 60.0]])
+    for sizer in (prefill, decode):
+        shares = sizer(20).shares(rates, 6)
+        for place, rate in np.ndenumerate(rates):
+            for replicas in range(1, 7):
+                assert shares[(replicas, *place)] == pytest.approx(sizer(float(rate)).share(replicas), abs=1e-9)
 
 
 @pytest.mark.parametrize(("replicas", "busy"), [(1, 0.4), (1, 0.7), (2, 0.6), (3, 0.7), (4, 0.8)])

@@ -23,7 +23,7 @@ def explain(
     plans: Mapping[Pool, PoolPlan],
     final: Mapping[Pool, int],
     losses: Mapping[str, float],
-    share: float,
+    horizon: float,
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
     inputs: dict[str, Any] = {
@@ -34,18 +34,16 @@ def explain(
             "way": forecast.way,
             "rate_now": round(forecast.now, 3),
             "slope": round(forecast.slope, 5),
-            "margin": round(forecast.margin, 3),
+            "off_by": [round(off, 3) for off in forecast.off_by()],
             "period_seconds": round(forecast.wave.period, 1) if forecast.way == "wave" and forecast.wave else None,
             "losses": {way: round(loss, 3) for way, loss in losses.items()},
         },
         "missing": {name: why.value for name, why in seen.missing.items()},
-        "wanted_share": share,
     }
     if seen.traffic is not None:
         inputs["traffic"] = {name: value for name, value in asdict(seen.traffic).items() if value is not None}
-    horizon = max(plan.horizon for plan in plans.values())
     predictions = {
-        "requests_per_second": forecast.with_margin(horizon),
+        "requests_per_second": forecast.at(horizon),
         "isl": demand.isl,
         "osl": demand.osl,
         "horizon_seconds": horizon,
@@ -54,8 +52,8 @@ def explain(
         predictions["kv_hit_rate"] = demand.hits
     for pool, plan in plans.items():
         name = "estimated_ttft_ms" if pool is Pool.PREFILL else "estimated_itl_ms"
-        predictions[name] = plan.up.latency
-        predictions[f"{pool.value}_capacity_requests_per_second"] = plan.up.capacity
+        predictions[name] = plan.sizer.latency
+        predictions[f"{pool.value}_capacity_requests_per_second"] = plan.sizer.capacity
         predictions[f"{pool.value}_share_within_target"] = plan.sizer.share(final[pool])
     return Explanation(
         load_reason=reason.value,
@@ -63,29 +61,41 @@ def explain(
         message=_sentence(reason, forecast, plans, final, horizon),
         inputs=inputs,
         predictions=predictions,
-        alternatives=tuple(
-            option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], share)
-        ),
+        alternatives=tuple(option for pool, plan in plans.items() for option in _options(pool, plan, final[pool])),
     )
 
 
-def _options(pool: Pool, plan: PoolPlan, taken: int, wanted: float) -> list[dict[str, Any]]:
-    """One replica fewer and one more, and why it is neither."""
+def _options(pool: Pool, plan: PoolPlan, taken: int) -> list[dict[str, Any]]:
+    """One replica fewer and one more, what they bring, and why it is neither."""
     options = []
     for replicas in (taken - 1, taken + 1):
         if replicas < 0:
             continue
-        share = plan.sizer.share(replicas)
-        if replicas > taken:
-            why = "the GPU budget or a step's limit" if plan.up.replicas > taken else "not needed"
-        elif share >= wanted:
-            why = "held: not long enough, or needed again before it could be back"
-        else:
-            why = "too many requests would miss the target"
+        option: dict[str, Any] = {
+            "pool": pool.value,
+            "replicas": replicas,
+            "share_within_target": round(plan.sizer.share(replicas), 4),
+        }
+        gain = None
+        if replicas in plan.brings and taken in plan.brings:
+            gain = abs(plan.brings[replicas] - plan.brings[taken])
+            option |= {"requests_per_second_in_time": round(plan.brings[replicas], 3), "price": round(plan.price, 3)}
         options.append(
-            {"pool": pool.value, "replicas": replicas, "share_within_target": round(share, 4), "not_taken": why}
+            option | {"not_taken": _why_not(plan, gain, more=replicas > taken, limited=plan.replicas > taken)}
         )
     return options
+
+
+def _why_not(plan: PoolPlan, gain: float | None, *, more: bool, limited: bool) -> str:
+    if more:
+        if limited:
+            return "the GPU budget"
+        return "it would bring too little for its price, or not for long enough"
+    if gain is None:
+        return "the least that the pool keeps, or a step's limit"
+    if gain >= plan.price:
+        return "too many requests would miss the target"
+    return "held: not long enough, or needed again before it could be back"
 
 
 def _sentence(
@@ -97,9 +107,9 @@ def _sentence(
         else f"{pool.value} {plan.current}"
         for pool, plan in plans.items()
     )
-    load = f"{forecast.now:.1f} requests/s now, {forecast.with_margin(horizon):.1f} in {horizon:.0f} s ({forecast.way})"
+    load = f"{forecast.now:.1f} requests/s now, {forecast.at(horizon):.1f} in {horizon:.0f} s ({forecast.way})"
     text = f"{reason.value}: {moves}; {load}"
-    missed = [pool.value for pool, plan in plans.items() if not plan.up.reachable]
+    missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
     if missed:
         text += f"; {' and '.join(missed)} cannot meet the target with any number of replicas, these bear the load"
     return text

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from math import exp, inf, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.harmonic import Wave, find_wave
+
+Array = npt.NDArray[np.float64]
 
 SHORT = (0.6, 0.8)
 """Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin.
@@ -21,13 +24,17 @@ The first where new replicas are there at once, the second where they need `LONG
 LONG = 300.0
 MEMORY = 180
 """Newest forecasts by which a way is judged: half an hour of them, so that what comes seldom is not forgotten at once."""
+ALIKE = 0.5
+"""Share of forecasts, those made at rates nearest to this one, that tell how far off this one may be."""
+BELL = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
+"""Eight standard deviations that are as likely as each other."""
 FEWEST = 6
 """Forecasts that a way must have made before it is judged by them."""
 TREND_OVER = (300.0, 180.0, 90.0)
 """Seconds of samples that a trend is taken from."""
 STRAIGHT = 1.6
 """Samples may lie so many times further (squared) from a straight line than chance puts them."""
-TREND_LASTS = 120.0
+TREND_LASTS = 60.0
 """Seconds after which a trend has lost most of its force: nothing climbs for ever."""
 CLEAR = 2.0
 """Standard deviations that a slope must differ from none."""
@@ -35,6 +42,8 @@ WAVE_EVERY = 60.0
 """Seconds between two searches for a wave."""
 BURSTS = {"short-bursts": 30.0, "long-bursts": 120.0}
 """Seconds after which a burst has lost most of its force, where bursts are what was seen."""
+SEEN = 0.8
+"""That bursts end is believed where it foretells so much better."""
 WAYS = ("level", "trend", "wave", *BURSTS)
 USUAL_OVER = 1800.0
 BETTER = 0.95
@@ -45,16 +54,23 @@ BETTER = 0.95
 class Record:
     """What a way foretold, and how it came out."""
 
-    waiting: deque[tuple[float, float]] = field(default_factory=deque)
-    """(when, rate)"""
-    errors: deque[float] = field(default_factory=lambda: deque(maxlen=MEMORY))
-    """what came, less what was foretold"""
+    waiting: deque[tuple[float, float, float]] = field(default_factory=deque)
+    """(when, rate, rate when it was foretold)"""
+    errors: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=MEMORY))
+    """(rate when it was foretold, what came less what was foretold)"""
+
+    def alike(self, rate: float) -> tuple[float, ...]:
+        """Errors of forecasts made at rates like this one; none before there are enough."""
+        if len(self.errors) < FEWEST:
+            return ()
+        nearest = sorted(self.errors, key=lambda error: abs(error[0] - rate))
+        return tuple(error for _, error in nearest[: max(FEWEST, int(ALIKE * len(nearest)))])
 
     def loss(self, short: float) -> float | None:
         """Mean pinball loss, requests a second; None before there is enough to judge."""
         if len(self.errors) < FEWEST:
             return None
-        return sum(short * e if e > 0 else (short - 1) * e for e in self.errors) / len(self.errors)
+        return sum(short * e if e > 0 else (short - 1) * e for _, e in self.errors) / len(self.errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +82,16 @@ class Forecast:
     """the rate of this moment"""
     slope: float
     """requests a second, each second"""
-    margin: float
-    """that forecasts at the horizon were short by"""
     horizon: float
     wave: Wave | None = None
     clock: float = 0.0
     usual: float = 0.0
     """the median of the last half hour"""
+    trough: float = 0.0
     peak: float = inf
     """what the rate was at most in that time, but for its highest twentieth"""
+    errors: tuple[float, ...] = ()
+    """of forecasts at the horizon, as they came out of late"""
 
     def at(self, lead: float) -> float:
         """The rate after so many seconds, without margin."""
@@ -89,20 +106,20 @@ class Forecast:
             return self.usual + (self.now - self.usual) * exp(-lead / BURSTS[self.way])
         return self.now
 
-    def with_margin(self, lead: float) -> float:
-        """The rate after so many seconds, with its share of the margin: errors grow with the root of the distance.
+    def off_by(self) -> tuple[float, float]:
+        """What forecasts at the horizon were off by, but for the highest and lowest tenth."""
+        low, high = np.quantile(np.array(self.errors), (0.1, 0.9)) if self.errors else (0.0, 0.0)
+        return float(low), float(high)
 
-        The margin alone leads no further than rates have been: what forecasts were short by at the foot of a burst is
-        nothing to put on top of it.
-        """
-        rate = self.at(lead)
-        return max(rate, min(rate + self.margin * sqrt(min(1.0, lead / self.horizon)), self.peak))
-
-    def needed(self, since: float, until: float, share: float, step: float = 10.0) -> float:
-        """The rate that is reached for `share` of the time between two lead times, with margin; 0 asks for the highest."""
-        leads = np.linspace(since, until, max(2, min(40, int((until - since) / step) + 1)))
-        rates = sorted((self.with_margin(float(lead)) for lead in leads), reverse=True)
-        return rates[min(len(rates) - 1, int(share * len(rates)))]
+    def spread(self, leads: Array, rows: int) -> Array:
+        """Rates that may come at lead times, as many rows of them, each as likely: the forecast, off as it was of late."""
+        expected = np.array([self.at(float(lead)) for lead in leads])
+        if not self.errors:
+            # Nobody knows yet how forecasts do: it may stay as it is just as well.
+            return np.array([expected, np.full(len(leads), self.now)])
+        off = np.quantile(np.array(self.errors), (np.arange(rows) + 0.5) / rows)
+        rates = expected + off[:, None] * np.sqrt(np.minimum(1.0, leads / self.horizon))
+        return np.asarray(np.clip(rates, np.minimum(expected, self.trough), np.maximum(expected, self.peak)))
 
 
 class Forecaster:
@@ -129,31 +146,41 @@ class Forecaster:
             self._wave = find_wave(times, np.array([sample.rate for sample in demand.samples]))
         for record in self._records.values():
             while record.waiting and record.waiting[0][0] <= now:
-                record.errors.append(start - record.waiting.popleft()[1])
+                _, foretold, then = record.waiting.popleft()
+                record.errors.append((then, start - foretold))
         ways = [way for way in self._records if way != "wave" or self._wave is not None]
-        usual, peak = _usual(demand, now)
-        made = {way: Forecast(way, start, slope, 0.0, horizon, self._wave, now, usual) for way in ways}
+        usual, trough, peak = _usual(demand, now)
+        made = {way: Forecast(way, start, slope, horizon, self._wave, now, usual) for way in ways}
         for way, forecast in made.items():
-            self._records[way].waiting.append((now + horizon, forecast.at(horizon)))
+            self._records[way].waiting.append((now + horizon, forecast.at(horizon), start))
         self._choose(ways)
-        errors = sorted(self._records[self._way].errors)
-        margin = errors[int(self._short * (len(errors) - 1))] if len(errors) >= FEWEST else 0.0
-        return Forecast(self._way, start, slope, max(0.0, margin), horizon, self._wave, now, usual, peak)
+        if self._way == "wave" and self._wave is not None:
+            # It is found anew each minute: what earlier ones were off by says nothing of this one.
+            errors = tuple(self._wave.off * each for each in BELL)
+        else:
+            errors = self._records[self._way].alike(start)
+        return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors)
 
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:
             self._way = "trend"
         losses = {way: loss for way, loss in self.losses().items() if way in ways}
+        # Bursts end: that has to be seen, it is no way to begin with.
+        for way in BURSTS:
+            if way in losses:
+                losses[way] /= SEEN
         own = losses.get(self._way)
         best = min(losses, key=lambda way: losses[way], default=self._way)
         if best != self._way and (own is None or losses[best] < BETTER * own):
             self._way = best
 
 
-def _usual(demand: Demand, now: float) -> tuple[float, float]:
-    """Median and 95th percentile of the last half hour."""
+def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
+    """Median, 5th and 95th percentile of the last half hour."""
     rates = sorted(sample.rate for sample in demand.samples if sample.at > now - USUAL_OVER)
-    return (rates[len(rates) // 2], rates[int(0.95 * (len(rates) - 1))]) if rates else (0.0, 0.0)
+    if not rates:
+        return 0.0, 0.0, 0.0
+    return rates[len(rates) // 2], rates[int(0.05 * len(rates))], rates[int(0.95 * (len(rates) - 1))]
 
 
 def _trend(demand: Demand, now: float) -> tuple[float, float]:

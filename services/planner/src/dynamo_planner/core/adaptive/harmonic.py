@@ -31,6 +31,8 @@ class Wave:
     period: float
     weights: tuple[float, ...]
     explained: float
+    off: float
+    """standard deviation of the samples from it, requests a second"""
 
     def at(self, when: float) -> float:
         """The rate, not below 0."""
@@ -71,7 +73,7 @@ def _fit(times: Array, rates: Array, period: float, spread: float) -> Wave:
     pull = 0.02 * times.size * np.diag([0.0] + [1.0] * (columns.shape[1] - 1))
     weights = np.linalg.solve(columns.T @ columns + pull, columns.T @ rates)
     left = float(((rates - columns @ weights) ** 2).sum())
-    return Wave(period, tuple(weights.tolist()), 1 - left / spread)
+    return Wave(period, tuple(weights.tolist()), 1 - left / spread, float(np.sqrt(left / times.size)))
 
 
 def _columns(times: Array, period: float, harmonics: int) -> Array:

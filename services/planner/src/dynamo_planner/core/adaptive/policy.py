@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.adaptive.demand import Demand
@@ -12,6 +13,8 @@ from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing, Steady
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.settings import Settings
+from dynamo_planner.core.adaptive.sizing import Sizer
+from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
@@ -21,6 +24,11 @@ from dynamo_planner.core.warmup import Interval
 
 LONGER = 2.0
 """A source that has nothing to tell of a short window is asked for one so many times longer: it is scraped too seldom."""
+SHORTEST_STEP = 2.5
+MOST_STEPS = 60
+"""Lead times that are looked at: seconds between them at least, and their number at most."""
+NEARLY_ALL = 0.99
+"""Share of requests in time beyond which more replicas are not even considered."""
 
 
 class AdaptivePolicy:
@@ -43,7 +51,7 @@ class AdaptivePolicy:
         self._forecaster = Forecaster()
         self._steady = {pool: Steady() for pool in self._limits.pools}
         self._sample = self._window = self._settings.sample(config)
-        self._shrunk = float("-inf")
+        self._queued = 0
         self._warm(warmup)
 
     def first_tick(self, now: float) -> Tick:
@@ -74,7 +82,7 @@ class AdaptivePolicy:
                 f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations seen"
             )
             return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message))
-        plans = {pool: self._plan(pool, observation, forecast) for pool in self._limits.pools}
+        plans = self._plan(observation, forecast)
         return self._decide(next_tick, observation, forecast, plans)
 
     # Inputs.
@@ -97,15 +105,12 @@ class AdaptivePolicy:
             return _held(
                 Reason.HOLD_MISSING, f"the traffic is not known{f' ({why.value})' if why else ''}: replicas hold"
             )
-        if seen.traffic.requests == 0 and self._working(seen):
+        before, self._queued = self._queued, sum(forward.queued.sum_prefill_tokens for forward in seen.forward_passes)
+        if seen.traffic.requests == 0 and self._queued and self._queued >= before:
             return _held(
                 Reason.HOLD_CONTRADICTION, "no request is told of, and engines have prompts to compute: replicas hold"
             )
         return None
-
-    @staticmethod
-    def _working(seen: Observation) -> bool:
-        return any(forward.queued.num_prefill_requests > 0 for forward in seen.forward_passes)
 
     def _learn(self, traffic: Traffic, seen: Observation) -> None:
         load = self._demand.load(traffic.requests / traffic.duration)
@@ -139,65 +144,83 @@ class AdaptivePolicy:
     def _able(self, seen: Observation, pool: Pool) -> EngineCapabilities:
         return seen.capabilities.get(pool, EngineCapabilities())
 
-    def _plan(self, pool: Pool, seen: Observation, forecast: Forecast) -> PoolPlan:
-        settings, able, counts = self._settings, self._able(seen, pool), seen.workers[pool]
-        startup = self._startup(pool, seen)
-        horizon = startup + self._sample
-        worth = settings.worth if startup > 0 else 0.0
-        waiting = self._waiting(seen, forecast.at(startup / 2), startup)
-        soon = forecast.needed(startup, horizon + max(settings.together, startup), worth)
-        growing = self._demand.load(soon + waiting)
-        staying = forecast.needed(0.0, max(settings.hold, startup), 0.0) * settings.spare + waiting
-        sizer = self._sizing.sizer(pool, growing, able)
-        up = sizer.fit(settings.share)
-        keep = self._sizing.sizer(pool, self._demand.load(staying), able).fit(settings.share)
-        least = self._limits.least(pool)
-        enough = max(least, self._steady[pool].enough(seen.now, keep.replicas, settings.hold))
-        current = _asked(counts)
-        most = self._config.max_throughput_scaling_replicas
-        wanted = max(least, up.replicas)
-        lowest = max(least, keep.replicas, wanted, current - most)
-        near = forecast.needed(startup, horizon + max(settings.together, startup) + settings.near, worth) + waiting
-        next_step = self._sizing.sizer(pool, self._demand.load(near), able).fit(settings.share).replicas
-        replicas, reason = current, Reason.NO_CHANGE
-        if wanted > current and counts.pending:
-            reason = Reason.HOLD_PENDING
-        elif wanted > current:
-            replicas, reason = min(wanted, current + most), Reason.SCALE_UP
-        elif max(enough, wanted) < current and seen.now - self._shrunk >= settings.pause:
-            replicas, reason = max(enough, lowest), Reason.SCALE_DOWN
-        elif wanted < current:
-            reason = Reason.HOLD_STABILIZING
-        return PoolPlan(
-            current=current,
-            replicas=replicas,
-            up=up,
-            keep=keep,
-            horizon=horizon,
-            reason=reason,
-            sizer=sizer,
-            beside_up=current if counts.pending else min(max(current, next_step), current + most),
-            beside_down=min(current, lowest),
-        )
+    def _plan(self, seen: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
+        """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
+        settings, pools = self._settings, self._limits.pools
+        startup = max(self._startup(pool, seen) for pool in pools)
+        needed = max(settings.together, startup)
+        ahead = startup + needed
+        weighing = self._weighing(seen, forecast, startup, ahead)
+        asked = {pool: max(_asked(seen.workers[pool]), self._least_of(pool)) for pool in pools}
+        # A start is paid for as long as it takes; whoever starts must be worth that, and be needed as soon as it is there.
+        worth = weighing.best(startup, ahead, ahead, asked, weighing.most)
+        up = weighing.best(startup, startup + settings.together, settings.together, asked, worth)
+        # What is worth starting counts as there, even where the cluster has no room: a pool that is too small empties no other.
+        low = {pool: up[pool] if up[pool] > asked[pool] else self._least_of(pool) for pool in pools}
+        # Who goes saves what it costs until it has to be asked for again: a start-up time before it is needed.
+        keep = weighing.best(0.0, ahead, needed, low, up)
+        final, reasons = {}, {}
+        for pool in pools:
+            enough = self._steady[pool].enough(seen.now, keep[pool], settings.regret * startup)
+            final[pool], reasons[pool] = self._one(seen, pool, up[pool], enough, keep[pool])
+        return {
+            pool: PoolPlan(
+                current=_asked(seen.workers[pool]),
+                replicas=final[pool],
+                reason=reasons[pool],
+                sizer=weighing.pools[pool].sizer,
+                brings=weighing.around(pool, final, startup, startup + settings.together),
+                price=weighing.price * weighing.pools[pool].gpus,
+            )
+            for pool in pools
+        }
 
-    def _waiting(self, seen: Observation, rate: float, startup: float) -> float:
-        """Requests a second that come on top while prompts that wait are worked off, and new replicas are there for it."""
-        tokens = sum(forward.queued.sum_prefill_tokens for forward in seen.forward_passes)
-        if not tokens:
-            return 0.0
-        load = self._demand.load(rate)
-        pool = Pool.PREFILL if Pool.PREFILL in self._limits.pools else Pool.DECODE
-        prompts = tokens / max(load.fresh, 1.0)
-        if pool is Pool.PREFILL:
-            each = self._sizing.sizer(pool, load, self._able(seen, pool)).fit(0.0).capacity
-            # What is asked for already works on it, too.
-            prompts -= max(0.0, each * _asked(seen.workers[pool]) - rate) * startup
-        return max(0.0, prompts) / max(self._settings.drain, startup)
+    def _one(self, seen: Observation, pool: Pool, up: int, enough: int, keep: int) -> tuple[int, Reason]:
+        """What one pool is given now, and why: `up` is what is worth starting, `enough` what was worth keeping all the while."""
+        counts = seen.workers[pool]
+        asked, step = _asked(counts), self._config.max_throughput_scaling_replicas
+        if asked < self._least_of(pool) or (up > asked and not counts.pending):
+            return min(max(up, self._least_of(pool)), asked + step), Reason.SCALE_UP
+        if up > asked:
+            return asked, Reason.HOLD_PENDING
+        if enough < asked:
+            return max(enough, asked - step), Reason.SCALE_DOWN
+        return asked, Reason.HOLD_STABILIZING if keep < asked else Reason.NO_CHANGE
+
+    def _weighing(self, seen: Observation, forecast: Forecast, startup: float, ahead: float) -> Weighing:
+        leads = np.arange(0.0, ahead, max(SHORTEST_STEP, ahead / MOST_STEPS))
+        rates = forecast.spread(leads, self._settings.rows)
+        expected = self._demand.load(forecast.at(startup + self._sample))
+        sizers = {pool: self._sizing.sizer(pool, expected, self._able(seen, pool)) for pool in self._limits.pools}
+        states = {pool: self._state(pool, seen, sizer, float(rates.max())) for pool, sizer in sizers.items()}
+        best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
+        return Weighing(states, Rates(leads=leads, rates=rates), self._settings.price * best)
+
+    def _least_of(self, pool: Pool) -> int:
+        return max(self._limits.least(pool), 1)
+
+    def _state(self, pool: Pool, seen: Observation, sizer: Sizer, highest: float) -> PoolState:
+        counts, able = seen.workers[pool], self._able(seen, pool)
+        asked, least = _asked(counts), self._least_of(pool)
+        told = self._config.prefill_engine_num_gpu if pool is Pool.PREFILL else self._config.decode_engine_num_gpu
+        enough = self._sizing.sizer(pool, self._demand.load(highest), able).fit(NEARLY_ALL).replicas
+        prompts = pool is Pool.PREFILL or Pool.PREFILL not in self._limits.pools
+        tokens = sum(forward.queued.sum_prefill_tokens for forward in seen.forward_passes) if prompts else 0
+        return PoolState(
+            sizer=sizer,
+            ready=counts.ready,
+            asked=asked,
+            startup=self._startup(pool, seen),
+            gpus=(told if told is not None else able.num_gpu) or 1,
+            least=least,
+            most=max(least, asked, enough),
+            backlog=tokens / max(self._demand.load(0.0).fresh, 1.0),
+        )
 
     def _decide(
         self, next_tick: Tick, seen: Observation, forecast: Forecast, plans: Mapping[Pool, PoolPlan]
     ) -> Effects:
-        wanted = _together(plans)
+        wanted = {pool: plan.replicas for pool, plan in plans.items()}
         final = self._limits.bounded(wanted, seen.capabilities)
         current = {pool: plan.current for pool, plan in plans.items()}
         up = [pool for pool in final if final[pool] > current[pool]]
@@ -213,8 +236,6 @@ class AdaptivePolicy:
             order = (Reason.HOLD_PENDING, Reason.HOLD_STABILIZING)
             reason = next((reason for reason in order if reason in held), Reason.NO_CHANGE)
         decision = Decision(replicas=final, reason=reason.value) if up or down else None
-        if down:
-            self._shrunk = seen.now
         told = explain(
             reason,
             seen,
@@ -223,7 +244,7 @@ class AdaptivePolicy:
             plans=plans,
             final=final,
             losses=self._forecaster.losses(),
-            share=self._settings.share,
+            horizon=self._horizon(seen),
         )
         return Effects(next_tick=next_tick, decision=decision, explanation=told)
 
@@ -251,16 +272,6 @@ class AdaptivePolicy:
             decision=Decision(replicas=final, reason=reason.value) if changed else None,
             explanation=_held(reason, message),
         )
-
-
-def _together(plans: Mapping[Pool, PoolPlan]) -> dict[Pool, int]:
-    """Pools that are about to change do so with the one that changes now: one command in place of two."""
-    reasons = {plan.reason for plan in plans.values()}
-    if Reason.SCALE_UP in reasons:
-        return {p: max(plan.replicas, plan.beside_up) for p, plan in plans.items()}
-    if Reason.SCALE_DOWN in reasons:
-        return {p: min(plan.replicas, plan.beside_down) for p, plan in plans.items()}
-    return {p: plan.replicas for p, plan in plans.items()}
 
 
 def _asked(counts: PoolCounts) -> int:

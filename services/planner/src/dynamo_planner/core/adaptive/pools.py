@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.adaptive.settings import Settings
-from dynamo_planner.core.adaptive.sizing import DecodeSizer, Fit, Load, PrefillSizer
+from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, Sizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, Pool
 
-Sizer = PrefillSizer | DecodeSizer
 OVERHEAD_SHARE = 0.1
 """Weight of the newest observation in the mean of what comes between a computed prompt and its first token."""
-
-
 MOST_OVERHEAD = 0.3
 """Of the TTFT target: more than this does not come after a prompt's computation, but before it."""
 
@@ -83,15 +80,10 @@ class PoolPlan:
     current: int
     """replicas that are asked for already, those that start or wait for room included"""
     replicas: int
-    up: Fit
-    """for the highest load between the time that a new replica is there and a little after"""
-    keep: Fit
-    """for the highest load until a replica that went could be back"""
-    horizon: float
     reason: str
     sizer: Sizer
     """for the load at the horizon"""
-    beside_up: int
-    """what it shall have if the other pool grows now: its own next step, if that is near"""
-    beside_down: int
-    """what it shall have if the other pool shrinks now: what it keeps, though not wanted for long enough yet"""
+    brings: dict[int, float]
+    """requests a second in time, by replicas, soon after new ones are there: with what it shall have, one fewer and one more"""
+    price: float
+    """requests a second in time that one replica has to bring"""

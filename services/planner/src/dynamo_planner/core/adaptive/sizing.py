@@ -10,6 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import erfc, exp, isfinite, sqrt
 
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfc as erfc_of
+
 from dynamo_planner.core.estimator.capacity import Capacity, decode_capacity, mixed_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator, hit_rate
 from dynamo_planner.core.observing import EngineCapabilities
@@ -17,11 +21,15 @@ from dynamo_planner.core.observing import EngineCapabilities
 TAIL = 1.4
 """Decay of the waiting time of M/D/c is 2 (1 - rho) c / s; prompts that share an iteration all end with it, which takes some
 of that away. Fitted to simulated engines: at 30 to 85 % load the share that misses comes out within some points."""
+BORNE = 0.85
+"""Share of its capacity up to which a pool bears a load, where the target cannot be met at all."""
 FELT = 2 / 3
 """A request feels the mean batch of its own duration, whose variance is two thirds of a moment's (M/D/infinity)."""
 BUSIEST = 0.98
 """Above this share of its capacity a pool's queue only grows."""
 MOST = 10_000
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,44 @@ class PrefillSizer:
         self.each = min(self.service, engine.prefill_ms(together * load.fresh, chunk).value / together)
         self._budget = target - self.service - after
 
+    queues = True
+    """Who comes while all are busy waits, and those behind wait for it."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether any number of replicas meets the target."""
+        return self._budget > 0
+
+    @property
+    def latency(self) -> float:
+        """Milliseconds of a prompt that need not wait."""
+        return self.service
+
+    @property
+    def capacity(self) -> float:
+        """Requests a second of one replica, busy all the time."""
+        return 1000 / self.each
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a prompt may wait."""
+        return max(self._budget, 0.0) / 1000
+
+    def shares(self, rates: Array, most: int) -> Array:
+        """`share` at other rates: first by replicas from 0 to `most`, then as `rates` are."""
+        offered = rates * self.each / 1000
+        shares, blocked = np.zeros((most + 1, *rates.shape)), np.ones(rates.shape)
+        for replicas in range(1, most + 1):
+            blocked = offered * blocked / (replicas + offered * blocked)
+            busy = offered / replicas
+            if not self.reachable:
+                shares[replicas] = busy < BORNE
+                continue
+            held = np.minimum(busy, BUSIEST)
+            tail = np.exp(-TAIL * (1 - held) * replicas * self._budget / self.service)
+            shares[replicas] = np.where(busy < BUSIEST, 1 - blocked / (1 - held * (1 - blocked)) * tail, 0.0)
+        return shares
+
     def share(self, replicas: int) -> float:
         """Of requests whose first token comes in time."""
         if self._budget <= 0:
@@ -89,7 +135,7 @@ class PrefillSizer:
 
     def least(self) -> int:
         """Replicas that bear the load at all."""
-        return max(1, int(self._rate * self.each / 1000 / 0.85) + 1) if self._rate > 0 else 0
+        return max(1, int(self._rate * self.each / 1000 / BORNE) + 1) if self._rate > 0 else 0
 
     def fit(self, wanted: float) -> Fit:
         """The fewest replicas that serve the wanted share in time; as many as bear the load where none do."""
@@ -136,6 +182,36 @@ class DecodeSizer:
             )
         # Sequences that are there at once, by Little's law, at the pace that the target allows.
         self._sequences = load.rate * load.osl * self.one.latency / 1000
+        self._each = load.osl * self.one.latency / 1000
+        self.queues = ttft is not None
+        """Whether it computes prompts, too: sequences alone slow each other down and nobody waits."""
+        self.patience = (ttft or 0.0) / 1000
+        """seconds that a prompt may wait"""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether any number of replicas meets the target."""
+        return self.one.meets
+
+    @property
+    def latency(self) -> float:
+        """Milliseconds of a token."""
+        return self.one.latency
+
+    @property
+    def capacity(self) -> float:
+        """Requests a second of one replica within the target."""
+        return self.one.rps
+
+    def shares(self, rates: Array, most: int) -> Array:
+        """`share` at other rates: first by replicas from 0 to `most`, then as `rates` are."""
+        sequences = rates * self._each
+        room = np.arange(most + 1).reshape(-1, *[1] * rates.ndim) * self.one.batch
+        if not self.reachable:
+            return np.asarray((sequences < BORNE * room) * 1.0)
+        spread = np.sqrt(2 * FELT * np.maximum(sequences, 1e-9))
+        shares = np.where(sequences < BUSIEST * room, 1 - 0.5 * erfc_of((room - sequences) / spread), 0.0)
+        return np.asarray(np.where(sequences <= 0, room > 0, shares) * 1.0)
 
     def share(self, replicas: int) -> float:
         """Of requests whose tokens come fast enough."""
@@ -154,8 +230,11 @@ class DecodeSizer:
         if self._rate <= 0:
             return Fit(0, 1.0, one.latency, one.rps)
         if not one.meets:
-            return Fit(max(1, int(self._rate / one.rps / 0.85) + 1), 0.0, one.latency, one.rps, reachable=False)
+            return Fit(max(1, int(self._rate / one.rps / BORNE) + 1), 0.0, one.latency, one.rps, reachable=False)
         return _fewest(self.share, wanted, one.latency, one.rps)
+
+
+Sizer = PrefillSizer | DecodeSizer
 
 
 def _fewest(share: Callable[[int], float], wanted: float, latency: float, capacity: float) -> Fit:

@@ -1,0 +1,134 @@
+"""What replicas bring and what they cost: requests in time against GPU time, over the rates that may come.
+
+Each number of replicas is run through the rates that are foretold, as a flow: what is asked for comes after its start-up time, a
+backlog grows where more comes than prompts can be computed, and whoever waits in it misses the target. What a number brings
+is the requests in time; what it costs is its GPU time, start-up included. Both pools are weighed together, since a request that
+misses one target is of no use to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dynamo_planner.core.adaptive.sizing import Sizer
+from dynamo_planner.core.observing import Pool
+
+Array = npt.NDArray[np.float64]
+
+BEHIND = 2.0
+"""Requests that come too late for each one that still waits in the end: at 70 % load, more than two come while one is worked off
+beside them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Rates that may come, each row as likely as the others: requests a second, by lead time."""
+
+    leads: Array
+    """seconds, evenly"""
+    rates: Array
+    """by row and lead time"""
+
+    @property
+    def step(self) -> float:
+        """Seconds between two lead times."""
+        return float(self.leads[1] - self.leads[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """One pool as it is."""
+
+    sizer: Sizer
+    ready: int
+    asked: int
+    """replicas that are asked for, those that start or wait for room included"""
+    startup: float
+    gpus: int
+    """of one replica"""
+    least: int
+    most: int
+    """replicas that are considered"""
+    backlog: float = 0.0
+    """requests that wait"""
+
+
+class Weighing:
+    """Pools under the rates that may come. Numbers of replicas are given by pool, in the order of `pools`."""
+
+    def __init__(self, pools: Mapping[Pool, PoolState], rates: Rates, price: float) -> None:
+        self.pools, self._rates = pools, rates
+        self.most = {pool: state.most for pool, state in pools.items()}
+        self.price = price
+        """requests a second in time that a GPU must bring"""
+        self._counts = {pool: np.arange(state.least, state.most + 1) for pool, state in pools.items()}
+        shares = [self._shares(pool) for pool in pools]
+        self._first, self._second = shares[0], shares[1] if len(shares) > 1 else np.ones((1, *rates.rates.shape))
+        self._late, self._waits = self._queue(next(iter(pools)))
+        gpus = [state.gpus * self._counts[pool] for pool, state in pools.items()]
+        self._gpus = gpus[0][:, None] + (gpus[1][None, :] if len(gpus) > 1 else np.zeros((1, 1)))
+
+    def brings(self, since: float, until: float) -> Array:
+        """Requests in time between two lead times, by the counts of both pools (one column where there is one pool).
+
+        Those that are late because of prompts that wait are taken off, whatever the other pool does: so a backlog of prompts
+        is a reason for more prefill replicas, and none for fewer decode replicas.
+        """
+        chosen = (self._rates.leads >= since) & (self._rates.leads < until)
+        weights = self._rates.rates[:, chosen] * self._rates.step / len(self._rates.rates)
+        first = self._first[:, :, chosen] * weights
+        late = (first * self._late[:, :, chosen]).sum(axis=(1, 2))
+        late += BEHIND * self._waits[:, int(np.flatnonzero(chosen)[-1])]
+        served = first.reshape(len(first), -1) @ self._second[:, :, chosen].reshape(len(self._second), -1).T
+        return np.asarray(served - late[:, None])
+
+    def best(
+        self, since: float, until: float, paid: float, low: Mapping[Pool, int], high: Mapping[Pool, int]
+    ) -> dict[Pool, int]:
+        """The counts within bounds that bring most between two lead times, less the price of `paid` seconds of their GPUs."""
+        worth = self.brings(since, until) - self.price * paid * self._gpus
+        inside = np.ones(worth.shape, dtype=bool)
+        for axis, pool in enumerate(self.pools):
+            counts = self._counts[pool]
+            within = (counts >= low[pool]) & (counts <= high[pool])
+            inside &= within[:, None] if axis == 0 else within[None, :]
+        worth = np.where(inside, worth, -np.inf)
+        # The first of the best is the one with the fewest replicas.
+        place = np.unravel_index(int(np.argmax(worth)), worth.shape)
+        return {pool: int(self._counts[pool][index]) for pool, index in zip(self.pools, place, strict=False)}
+
+    def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
+        """Requests a second in time between two lead times, with one replica of a pool fewer and more, as far as considered."""
+        brings = self.brings(since, until) / max(until - since, 1e-9)
+        places = [counts[each] - int(self._counts[each][0]) for each in self.pools]
+        axis = list(self.pools).index(pool)
+        line = brings[:, places[1] if len(places) > 1 else 0] if axis == 0 else brings[places[0]]
+        near = (counts[pool] - 1, counts[pool], counts[pool] + 1)
+        return {int(n): float(line[i]) for i, n in enumerate(self._counts[pool]) if n in near}
+
+    def _shares(self, pool: Pool) -> Array:
+        """Share of requests within the pool's target where nobody waits, by count, row and lead time."""
+        counts = self._counts[pool]
+        return self.pools[pool].sizer.shares(self._rates.rates, int(counts[-1]))[counts]
+
+    def _queue(self, pool: Pool) -> tuple[Array, Array]:
+        """Share of requests late since others wait, by count, row and lead time; requests that wait, by count and lead time."""
+        state, rates, counts = self.pools[pool], self._rates.rates, self._counts[pool]
+        late, waits = np.zeros((len(counts), *rates.shape)), np.zeros((len(counts), rates.shape[1]))
+        if not state.sizer.queues:
+            return late, waits
+        backlog = np.full((len(counts), len(rates)), state.backlog)
+        for index, lead in enumerate(self._rates.leads):
+            # Replicas that start are on their way for half of the time, as far as anybody knows.
+            there = state.ready if lead < state.startup / 2 else max(state.ready, state.asked)
+            serving = counts if lead >= state.startup else np.minimum(counts, there)
+            capacity = (serving * state.sizer.capacity)[:, None]
+            # Who waits longer than the target leaves room for is late; those before him have the less room.
+            late[:, :, index] = np.clip(backlog / np.maximum(capacity * state.sizer.patience, 1e-6), 0.0, 1.0)
+            backlog = np.maximum(0.0, backlog + (rates[None, :, index] - capacity) * self._rates.step)
+            waits[:, index] = backlog.mean(axis=1)
+        return late, waits
