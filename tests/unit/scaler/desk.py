@@ -27,7 +27,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus import ObjectCache
 from dynamo_shared.bus.specifications import ScaleTarget
-from dynamo_shared.kube.errors import Conflict, Invalid, NotFound, Unavailable
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from prometheus_client import CollectorRegistry
 
@@ -42,6 +42,8 @@ class MemoryKube:
         self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
         self.writes: list[str] = []
         self.breaks = 0
+        #: Object that may not be written.
+        self.refused = ""
         #: Whether the rest of the platform acts on changes.
         self.acts = True
         self.before_write: Callable[[], None] = lambda: None
@@ -103,6 +105,8 @@ class MemoryKube:
             self.breaks -= 1
             if not self.breaks:
                 raise Unavailable(0, "Unavailable", "it is away")
+        if self.refused == f"{resource.plural} {key.name}":
+            raise Forbidden(403, "Forbidden", "a policy says no")
         self.writes.append(f"{resource.plural} {key.name}")
 
 

@@ -58,6 +58,8 @@ def test_of_replicas_that_span_nodes_one_pod_counts_where_one_stands_out():
     groups = [pod(role="leader"), pod(role="worker"), pod(role="leader"), pod(role="worker")]
     assert pods.replicas(GRAPH, component, groups) == 2
     assert pods.selector(GRAPH, component, groups).endswith(",role=leader")
+    # Without a number there are two nodes, as everywhere.
+    assert pods.replicas(GRAPH, {"name": "W", "multinode": {}}, groups) == 2
     # Grove's pods carry no such label: the graph's own count is told.
     assert pods.replicas(GRAPH, component, [pod(), pod()]) == 7
     sharing = {"name": "W", "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
@@ -83,7 +85,10 @@ def test_the_writer_of_a_number_is_who_owns_the_field():
 
 
 def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_there():
-    assert mirroring.patch([Difference("W", 1, 2, 5)]) == [
+    graph = {"metadata": {"uid": "u", "generation": 4}}
+    assert mirroring.patch(graph, [Difference("W", 1, 2, 5)]) == [
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "test", "path": "/metadata/generation", "value": 4},
         {"op": "test", "path": "/spec/components/1/name", "value": "W"},
         {"op": "add", "path": "/spec/components/1/replicas", "value": 5},
     ]
@@ -147,6 +152,17 @@ def test_status_keeps_what_it_is_not_told_and_a_conflict_is_shown_for_a_while():
     assert "a and b" in over["message"]
     assert conflict_ends_in(later, NOW + SHOWN_FOR) is None
     assert adapter_status(adapter(status=later), Seen(OK, 3), NOW + 2 * SHOWN_FOR) == later
+
+
+def test_a_conflict_that_goes_on_is_shown_until_it_was_not_seen_for_a_while():
+    first = adapter_status(adapter(), Seen(OK, conflict=TROUBLE), NOW)
+    again = NOW + SHOWN_FOR - timedelta(seconds=10)
+    second = adapter_status(adapter(status=first), Seen(OK, conflict=TROUBLE), again)
+    shown = adapter_status(adapter(status=second), Seen(OK), NOW + SHOWN_FOR)
+    found = find(shown["conditions"], "Conflict")
+    assert found is not None
+    assert (found["status"], found["reason"]) == ("True", "GraphChanged")
+    assert conflict_ends_in(shown, again) == pytest.approx(SHOWN_FOR.total_seconds() + 1)
 
 
 def test_only_what_can_change_an_adapters_outcome_is_looked_at():

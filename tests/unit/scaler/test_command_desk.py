@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_scaler.commands.answers import Answers
-from dynamo_shared.api.registry.annotations import SCALING_POLICY
+from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.bus.specifications import COMMAND, CommandResult
-from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.kube.errors import KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -143,6 +143,14 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() 
     assert (await desk.scaling.carry_out(replace(late, requester="somebody"))).reason == "Applied"
 
 
+async def test_a_clock_that_was_far_ahead_and_was_put_right_is_listened_to() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "one", requester="planner", sent="2999-01-01T00:00:00Z", Decode=3))
+    now = desk.ask("a", "two", requester="planner", sent="2027-01-15T08:00:01Z", Decode=5)
+    assert (await desk.scaling.carry_out(now)).reason == "Applied"
+
+
 async def test_what_it_was_decided_from_must_still_be_so() -> None:
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6),)))
     desk.graph("a", adapters=False, Prefill=1, Decode=3)
@@ -255,6 +263,53 @@ async def test_advisory_and_dry_runs_tell_and_write_nothing() -> None:
         assert [event for event, _ in desk.told.of("a")] == ["scale-advised", "scale-refused"]
 
 
+async def test_a_graph_that_cannot_be_written_holds_up_no_other() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
+    for name in ("a", "b"):
+        desk.graph(name, adapters=False, Decode=1)
+        await desk.scaling.carry_out(desk.ask(name, f"{name}-up", Decode=4))
+        await desk.scaling.carry_out(desk.ask(name, f"{name}-down", Decode=2))
+    desk.clock[0] += 60
+    desk.kube.refused = "dynamographdeployments a"
+    with pytest.raises(KubeError):
+        await desk.resuming.look()
+    assert (desk.replicas("a")["Decode"], desk.replicas("b")["Decode"]) == (4, 2)
+
+
+async def test_what_the_cluster_refuses_is_told_of_with_what_was_done_before() -> None:
+    desk = Desk(TWELVE)
+    for name in ("a", "b"):
+        desk.graph(name, adapters=False, Prefill=3, Decode=3)
+    await refused(desk, desk.ask("a", "down", Prefill=2))
+    desk.kube.refused = "dynamographdeployments b"
+    reason, message = await refused(desk, desk.ask("b", "up", Decode=4))
+    assert reason == "WriteRefused"
+    assert "done before that: team/a Prefill 3 -> 2" in message
+    assert desk.told.of("b") == [("scale-refused", "WriteRefused")]
+    assert [each.requested for each in desk.told.events[-1][2].components] == [4, 2]
+
+
+async def test_a_refusal_before_any_decision_is_told_of_where_the_graph_is_ours() -> None:
+    desk = Desk(Scaler(managed=("team/a",)))
+    desk.graph("a", Decode=1)
+    desk.graph("b", Decode=1)
+    await refused(desk, desk.ask("a", Encode=2))
+    await refused(desk, desk.ask("b", Decode=2))
+    assert (desk.told.of("a"), desk.told.of("b")) == ([("scale-refused", "UnknownComponent")], [])
+
+
+async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
+    desk = Desk(Scaler(limits=FREE))
+    desk.graph("a", adapters=False, Decode=1)
+    deep = '{"Decode": {"replicas": 2, "current": 1, "at": 1, "command": "c", "x": ' + "[" * 5000 + "]" * 5000 + "}}"
+    below = '{"Decode": {"replicas": -2, "current": 1, "before": 1, "at": 1800000000, "command": "c", "held": true}}'
+    for text in (deep, below, "[", "{}"):
+        desk.note("a", **{SCALING_INTENTS: text, LAST_SCALED: text})
+        await desk.resuming.look()
+        assert desk.replicas("a")["Decode"] == 1
+    assert (await desk.scaling.carry_out(desk.ask("a", Decode=2))).reason == "Applied"
+
+
 async def test_what_is_not_ours_to_scale_is_refused() -> None:
     desk = Desk(Scaler(managed=("team/a",)))
     desk.graph("a", Decode=1)
@@ -309,8 +364,10 @@ async def test_answers_are_found_in_memory_and_in_the_stream() -> None:
     await bus.declare(streams.EVENTS)
     answers = Answers(bus, "c")
     assert await answers.find("team", "one") is None
-    answers.keep("one", Answered("Applied", "so"))
+    answers.keep("team", "one", Answered("Applied", "so"))
     assert await answers.find("team", "one") == Answered("Applied", "so")
+    # Whoever sends commands to another namespace answers none of this one.
+    assert await answers.find("other", "one") is None
     publisher = EventPublisher(bus, "c")
     for name, event, reason in (("two", "completed", "Held"), ("three", "failed", "NotFound")):
         publisher.publish(

@@ -201,6 +201,11 @@ def test_the_annotation_goes_over_the_settings_a_name_over_any() -> None:
         ("[1]", "write an object by component"),
         ("{", "neither YAML nor JSON"),
         ("{a: " + "x" * 20_000 + "}", "longer than"),
+        ("{Decode: {min: 2001-99-99}}", "Decode.min"),
+        ("{Decode: {min: " + "1" * 5000 + "}}", "neither YAML nor JSON"),
+        ("{Decode: {min: !!int x}}", "neither YAML nor JSON"),
+        ("[" * 5000, "nested too deeply"),
+        ("Decode: {min: 2}\n---\nDecode: {max: 3}", "write an object by component"),
     ],
 )
 def test_a_mistake_in_the_annotation_lifts_no_limit(text: str, words: str) -> None:

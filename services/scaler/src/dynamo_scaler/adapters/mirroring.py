@@ -13,9 +13,16 @@ from dynamo_scaler.adapters.writers import OURS
 KubeObject = dict[str, Any]
 
 
-def patch(differences: Iterable[Difference]) -> list[KubeObject]:
-    """A JSON patch of the graph that changes these numbers only, and nothing where its components stand otherwise by now."""
-    operations: list[KubeObject] = []
+def patch(graph: KubeObject, differences: Iterable[Difference]) -> list[KubeObject]:
+    """A JSON patch of the graph that changes these numbers only, and nothing where it is another one by now.
+
+    A successor of its name has adapters of its own, and whoever took an adapter away may have set the number with it.
+    """
+    metadata = graph["metadata"]
+    operations: list[KubeObject] = [
+        {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+        {"op": "test", "path": "/metadata/generation", "value": metadata["generation"]},
+    ]
     for each in differences:
         place = f"/spec/components/{each.position}"
         operations.append({"op": "test", "path": f"{place}/name", "value": each.component})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamo_shared.api.gpus import DEFAULT_NODES
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.bus import ObjectCache
@@ -68,7 +69,8 @@ def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -
 
 
 def _spans_nodes(component: KubeObject) -> bool:
-    return bool((component.get("multinode") or {}).get("nodeCount", 1) > 1)
+    multinode = component.get("multinode")
+    return multinode is not None and int(multinode.get("nodeCount", DEFAULT_NODES)) > 1
 
 
 def _shares_pods(component: KubeObject) -> bool:

@@ -44,10 +44,12 @@ def adapter_status(adapter: KubeObject, seen: Seen, now: datetime) -> KubeObject
     """The whole `status` of an adapter."""
     before = adapter.get("status", {})
     previous, generation = before.get("conditions", []), adapter["metadata"].get("generation", 1)
+    # One that is seen again begins anew: it is shown for so long after it was seen last.
+    known = previous if seen.conflict is None else [each for each in previous if each["type"] != CONFLICT]
 
     def told(type_: str, verdict: Verdict) -> Condition:
         return condition(
-            previous,
+            known,
             type_,
             status=verdict.status,
             reason=verdict.reason,

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
+from dynamo_shared.bus.specifications.base import Count
 
 from dynamo_scaler.budgets.pools import Pool, PoolKey
 
@@ -24,9 +25,9 @@ KubeObject = dict[str, Any]
 class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One component's."""
 
-    replicas: int
+    replicas: Count
     #: The component's replicas when it was asked for. Others by now: somebody else decided.
-    current: int
+    current: Count
     #: When it was asked for, Unix time.
     at: float
     command: str
@@ -77,7 +78,7 @@ def read(graph: KubeObject) -> dict[str, Intent]:
         return {}
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
 

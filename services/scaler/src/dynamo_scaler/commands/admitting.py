@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
@@ -23,6 +23,9 @@ KubeObject = dict[str, Any]
 
 NOT_FOUND, NOT_MANAGED, STALE_GENERATION = "NotFound", "NotManaged", "StaleGeneration"
 SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
+#: A sender's clock that was further ahead than this says nothing of what came after: put right, it would be refused for as long
+#: as it had been wrong. Seconds.
+_SKEW = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,9 @@ class Admission:
     def _refuse_older(self, ask: Ask, key: PoolKey, *later: Record | intents.Intent | None) -> None:
         """Commands that are retried may arrive behind newer ones of the same sender, whose one clock tells them apart."""
         for each in later:
-            if each is not None and ask.requester and each.requester == ask.requester and _before(ask.sent, each.sent):
+            if each is None or not ask.requester or each.requester != ask.requester:
+                continue
+            if _before(ask.sent, each.sent) and not _is_ahead(each.sent, each.at):
                 raise CommandRefusedError(
                     SUPERSEDED,
                     f"{key.component}: a newer command of {ask.requester} asked for {each.replicas} replicas",
@@ -105,6 +110,11 @@ def _before(one: str, other: str) -> bool:
         return _moment(one) < _moment(other)
     except ValueError:
         return False
+
+
+def _is_ahead(sent: str, decided: float) -> bool:
+    """Whether a command was sent, by its sender's clock, well after it was decided about, Unix time by ours."""
+    return _moment(sent) - datetime.fromtimestamp(decided, UTC) > timedelta(seconds=_SKEW)
 
 
 def _moment(text: str) -> datetime:

@@ -21,18 +21,19 @@ class Answers:
     def __init__(self, bus: Bus, cluster: str) -> None:
         self._bus = bus
         self._cluster = cluster
-        self._known: OrderedDict[str, Answered | CommandRefusedError] = OrderedDict()
+        #: By namespace and id: ids are of the senders' making, and those of two namespaces may be the same.
+        self._known: OrderedDict[tuple[str, str], Answered | CommandRefusedError] = OrderedDict()
 
-    def keep(self, command: str, answer: Answered | CommandRefusedError) -> None:
-        """A command was answered."""
-        self._known[command] = answer
+    def keep(self, namespace: str, command: str, answer: Answered | CommandRefusedError) -> None:
+        """A command of a namespace was answered."""
+        self._known[namespace, command] = answer
         if len(self._known) > _CAPACITY:
             self._known.popitem(last=False)
 
     async def find(self, namespace: str, command: str) -> Answered | CommandRefusedError | None:
         """The answer that a command was given; None where none is known. While NATS is away only memory is asked."""
-        if command in self._known:
-            return self._known[command]
+        if (namespace, command) in self._known:
+            return self._known[namespace, command]
         for event in (COMPLETED, FAILED):
             subject = subjects.event_subject(self._cluster, namespace, COMMAND, command, event)
             try:

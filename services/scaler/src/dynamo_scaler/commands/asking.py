@@ -6,10 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus import cloudevents
 from dynamo_shared.bus.cloudevents import Event
+from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.bus.specifications import ScaleData, ScaleTarget
 
 from dynamo_scaler.budgets.intents import Intent
+
+INVALID = "InvalidCommand"
+#: Much of a command is written down on the graph, whose annotations together hold 256 KiB, for as many components as it has.
+_LONGEST_NAME = 253
+_LONGEST_REASON = 500
+#: RFC 3339 takes 35 characters.
+_LONGEST_TIME = 64
+#: A graph has 25 components at most.
+_MOST_TARGETS = 100
+#: Digits of a 64 bit integer, with its sign.
+_LONGEST_INTEGER = 20
+
+
+def namespace_of(command: Event, cluster: str) -> str:
+    """Where a command is meant, by its source, which says the subject it came by. CommandRefusedError without a namespace."""
+    prefix = cloudevents.source(cluster, "") + "/namespaces/"
+    if not command.source.startswith(prefix):
+        raise CommandRefusedError(
+            INVALID, "it names no namespace: graphs are scaled by commands of their own namespace"
+        )
+    return command.source.removeprefix(prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +51,24 @@ class Ask:
 
     @classmethod
     def of(cls, command: Event, namespace: str, data: ScaleData) -> Ask:
-        """What a command of a namespace asks for."""
+        """What a command of a namespace asks for. CommandRefusedError where it is larger than any that means something."""
+        if len(data.targets) > _MOST_TARGETS:
+            raise CommandRefusedError(INVALID, f"targets: {len(data.targets)} are more than {_MOST_TARGETS}")
+        if len(data.expected_generation) > _LONGEST_INTEGER:
+            raise CommandRefusedError(INVALID, "expectedGeneration: not an integer of 64 bits")
+        names = [("graphDeployment", data.graph_deployment), ("requester", data.requester)]
+        for index, each in enumerate(data.targets):
+            names += [(f"targets[{index}]", each.component), (f"targets[{index}]", each.sub_component_type)]
+        for place, name in names:
+            if len(name) > _LONGEST_NAME:
+                raise CommandRefusedError(INVALID, f"{place}: longer than {_LONGEST_NAME} characters")
         return cls(
             graph=ObjectKey(namespace, data.graph_deployment),
             command=command.id,
             targets=data.targets,
             requester=data.requester,
-            reason=data.reason,
-            sent=command.time,
+            reason=data.reason[:_LONGEST_REASON],
+            sent=command.time[:_LONGEST_TIME],
             expected_generation=int(data.expected_generation),
             dry_run=data.dry_run,
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from dynamo_shared.api.registry.annotations import LAST_SCALED
+from dynamo_shared.bus.specifications.base import Count
 
 KubeObject = dict[str, Any]
 
@@ -23,8 +24,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
     #: Unix time.
     at: float
-    before: int
-    replicas: int
+    before: Count
+    replicas: Count
     command: str
     requester: str = ""
     #: When the command was sent, by its sender's clock; RFC 3339.
@@ -46,7 +47,7 @@ def read(obj: KubeObject | None) -> dict[str, Record]:
         return {}
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
 

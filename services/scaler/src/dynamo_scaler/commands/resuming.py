@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -33,6 +34,8 @@ EXPIRED = "Expired"
 TICK = 1.0
 #: Changes come in groups: new pods, their status, the graph's. Seconds.
 SETTLE = 0.05
+#: While changes do not end, so much time passes between looks for each second that one takes.
+REST = 4.0
 
 log = structlog.get_logger("dynamo.scaler.commands")
 
@@ -56,22 +59,38 @@ class Resuming:
                     await self._changed.wait()
             self._changed.clear()
             await asyncio.sleep(SETTLE)
+            started = time.monotonic()
             try:
                 await self.look()
+                await asyncio.sleep(min(TICK, REST * (time.monotonic() - started)))
             except KubeError as error:
                 log.warning("held scalings wait", error=str(error))
                 await asyncio.sleep(TICK * random.uniform(1.0, 3.0))  # noqa: S311 - jitter, no secret
 
     async def look(self) -> None:
-        """Carry out what may be, and forget what is over. KubeError where the API server is away."""
+        """Carry out what may be, and forget what is over. KubeError where the API server is away, or refused some of it."""
         if self.scaling.picture.settings.advisory:
             return
+        trouble: KubeError | None = None
         for graph in self.scaling.picture.with_intents():
-            for command, names in _by_command(intents.read(graph)).items():
-                async with self.scaling.lock:
-                    with suppress(StaleError):
-                        # What changed meanwhile is looked at the next time.
-                        await self._look_at(key_of(graph), command, names)
+            try:
+                await self._look_at_all(graph)
+            except KubeError as error:
+                if not error.status:
+                    raise  # nobody answers, for any graph
+                # A graph that cannot be written must not hold up all others.
+                trouble = error
+            # Deciding does not wait for anything by itself, and there may be hundreds to decide about.
+            await asyncio.sleep(0)
+        if trouble is not None:
+            raise trouble
+
+    async def _look_at_all(self, graph: KubeObject) -> None:
+        for command, names in _by_command(intents.read(graph)).items():
+            async with self.scaling.lock:
+                with suppress(StaleError):
+                    # What changed meanwhile is looked at the next time.
+                    await self._look_at(key_of(graph), command, names)
 
     async def _look_at(self, key: ObjectKey, command: str, names: Iterable[str]) -> None:
         graph = self.scaling.picture.graph(key)

@@ -58,16 +58,26 @@ class Scaling:
         CommandRefusedError says why not; after any other error the command may be given again.
         """
         async with self.lock:
-            admitted = await self.admission.admit(ask)
-            if not self._is_trial(ask):
-                for key, replicas in admitted.wanted.items():
-                    self.picture.history.note(key, replicas, admitted.pools[key].current, self.now())
-            for _ in range(_ATTEMPTS):
-                try:
-                    return await self._once(ask, admitted)
-                except StaleError:
-                    admitted = await self.admission.admit(ask)
-            raise RuntimeError(f"{ask.graph} changes faster than it can be decided about")
+            try:
+                return await self._decided(ask)
+            except CommandRefusedError as error:
+                graph = self.picture.graph(ask.graph) if self.picture.serves(ask.graph) else None
+                if graph is not None:
+                    told = error.news if isinstance(error, _RefusedDecision) else News(error.reason, str(error))
+                    self.teller.tell(REFUSED, graph, ask, told)
+                raise
+
+    async def _decided(self, ask: Ask) -> Answered:
+        admitted = await self.admission.admit(ask)
+        if not self._is_trial(ask):
+            for key, replicas in admitted.wanted.items():
+                self.picture.history.note(key, replicas, admitted.pools[key].current, self.now())
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._once(ask, admitted)
+            except StaleError:
+                admitted = await self.admission.admit(ask)
+        raise RuntimeError(f"{ask.graph} changes faster than it can be decided about")
 
     async def _once(self, ask: Ask, admitted: Admitted) -> Answered:
         graph = admitted.graph
@@ -77,8 +87,7 @@ class Scaling:
         if decision.outcome is Outcome.REFUSE:
             if not self._is_trial(ask):
                 await self.remember(self.after(ask, decision))
-            self.teller.tell(REFUSED, graph, ask, news(decision))
-            raise CommandRefusedError(decision.reason, self._with_lifetime(ask, decision))
+            raise _RefusedDecision(decision.reason, self._with_lifetime(ask, decision), news(decision))
         if self._is_trial(ask):
             message = f"would be done: {decision.message}" if decision.changes else decision.message
             self.teller.tell(ADVISED, graph, ask, news(decision)._replace(message=message))
@@ -106,6 +115,7 @@ class Scaling:
         units = in_order([self._write(ask, decision, each) for each in decision.changes])
         if len(units) > 1:
             await self.remember(promised(decision, frozenset(each.pool.key for each in units[0])))
+        done: list[Write] = []
         try:
             for unit in units:
                 if unit[0].pool.adapter:
@@ -113,8 +123,12 @@ class Scaling:
                 else:
                     key = unit[0].pool.key.graph_key
                     await self.writer.graph(key, unit, remembered.pop(key, {}))
+                done += unit
         except (Invalid, Forbidden) as error:
-            raise CommandRefusedError(WRITE_REFUSED, f"the cluster refuses: {error}") from error
+            before = "; ".join(f"{each.pool.key} {each.pool.current} -> {each.replicas}" for each in done)
+            message = f"the cluster refuses: {error}{f'; done before that: {before}' if before else ''}"
+            told = news(decision)._replace(reason=WRITE_REFUSED, message=message)
+            raise _RefusedDecision(WRITE_REFUSED, message, told) from error
         await self.remember(remembered)
         self._tell_applied(ask, decision)
 
@@ -187,6 +201,14 @@ class Scaling:
             return f"{decision.message}; it may be paired with one until {until}" if kept else decision.message
         held = any(each.held for each in decision.verdicts)
         return f"{decision.message}; carried out when that ends, until {until}" if held else decision.message
+
+
+class _RefusedDecision(CommandRefusedError):
+    """A command is refused for what was decided, all of which is told."""
+
+    def __init__(self, reason: str, message: str, told: News) -> None:
+        super().__init__(reason, message)
+        self.news = told
 
 
 def news(decision: Decision) -> News:

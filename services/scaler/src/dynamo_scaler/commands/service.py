@@ -17,7 +17,7 @@ from dynamo_shared.runtime import ServiceContext
 
 from dynamo_scaler.commands.admitting import Admission
 from dynamo_scaler.commands.answers import Answers
-from dynamo_scaler.commands.asking import Ask
+from dynamo_scaler.commands.asking import Ask, namespace_of
 from dynamo_scaler.commands.picture import Picture
 from dynamo_scaler.commands.resuming import Resuming
 from dynamo_scaler.commands.scaling import Scaling
@@ -59,6 +59,7 @@ class ScaleCommands:
             on_held=self._wake,
         )
         self._resuming = Resuming(self._scaling)
+        self._cluster = platform.cluster_name
         self._answers = Answers(context.bus, platform.cluster_name)
         self._consumer = CommandConsumer(context.bus, platform.cluster_name, SERVICE, {VERB: self.handle}, publisher)
         self._turn = Turn(ownership, KEY, self._serve)
@@ -73,14 +74,14 @@ class ScaleCommands:
 
     async def handle(self, command: Event, data: ScaleData) -> Answered:
         """One command. The same one again, whenever, gives the answer that it was given first."""
-        namespace = command.source.rpartition("/")[2]
+        namespace = namespace_of(command, self._cluster)
         known = await self._answers.find(namespace, command.id)
         if known is None:
             try:
                 known = await self._scaling.carry_out(Ask.of(command, namespace, data))
             except CommandRefusedError as error:
                 known = error
-            self._answers.keep(command.id, known)
+            self._answers.keep(namespace, command.id, known)
         if isinstance(known, CommandRefusedError):
             raise known
         return known

@@ -8,8 +8,9 @@ from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.bus.specifications import ScaleTarget
 
 from dynamo_scaler.budgets.pools import Pool, PoolKey
+from dynamo_scaler.commands.asking import INVALID
 
-INVALID, UNKNOWN, AMBIGUOUS = "InvalidCommand", "UnknownComponent", "AmbiguousTarget"
+UNKNOWN, AMBIGUOUS = "UnknownComponent", "AmbiguousTarget"
 
 
 def resolve(targets: Sequence[ScaleTarget], pools: Sequence[Pool]) -> dict[PoolKey, int]:

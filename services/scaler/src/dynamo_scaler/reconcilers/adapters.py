@@ -106,15 +106,15 @@ class AdapterReconciler:
             fresh = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         writers = {each.component: await self._writer(owners[each.component]) for each in differences}
         try:
-            written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirroring.patch(differences))
+            written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirroring.patch(graph, differences))
         except NotFound:
             return None
         except (Invalid, Forbidden) as error:
             now = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-            if now["metadata"]["generation"] != graph["metadata"]["generation"]:
+            if _version(now) != _version(graph):
                 # The graph is another one by now: it is looked at again as it is.
                 self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, now)
-                return await self._mirror(now, owners)
+                return await self._mirror(now, adapted.owning(now, owners.values()))
             return str(error)
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
         for each in differences:
@@ -151,7 +151,8 @@ class AdapterReconciler:
         if conflict is not None:
             self.reporter.conflict(adapter, conflict.reason, conflict.message, before, writers)
             self.metrics.conflict(namespace, conflict.reason)
-        self._untold[uid] = (conflict is None or before != done.replicas, conflict)
+        _, earlier = self._untold.get(uid, (False, None))
+        self._untold[uid] = (conflict is None or before != done.replicas, conflict or earlier)
 
     def _seen(self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None) -> Seen:
         reference = adapter["spec"]["dgdRef"]
@@ -211,6 +212,11 @@ def _as_it_is(adapter: KubeObject) -> KubeObject:
         "metadata": {name: metadata[name] for name in ("name", "namespace", "resourceVersion")},
         "spec": {"replicas": adapter["spec"]["replicas"]},
     }
+
+
+def _version(graph: KubeObject) -> tuple[str, int]:
+    """Which graph it is, and which of its specs."""
+    return graph["metadata"]["uid"], graph["metadata"]["generation"]
 
 
 def _components(graph: KubeObject) -> Iterable[KubeObject]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from dynamo_shared.api.contracts.scaling_policy import ANY
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.registry.annotations import SCALING_POLICY
+from dynamo_shared.api.yaml_text import documents
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 from pydantic import ValidationError
 
@@ -42,9 +43,11 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise _invalid(f"longer than {_LONGEST} characters")
     try:
-        read = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise _invalid(f"neither YAML nor JSON: {' '.join(str(error).split())}") from error
+        found = documents(text)
+    except InvalidManifest as error:
+        raise _invalid(f"neither YAML nor JSON: {error}") from error
+    # A second document would go unread, and its limits with it.
+    read = found[0] if len(found) == 1 else None
     if not isinstance(read, dict) or not all(isinstance(each, dict) for each in read.values()):
         raise _invalid("write an object by component, such as {Decode: {min: 2, down: {cooldown: 5m}}}")
     return {str(name): value for name, value in read.items()}

@@ -1,0 +1,50 @@
+"""What a command asks for: where it is meant, and how much of it is taken in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_scaler.commands.asking import Ask, namespace_of
+from dynamo_shared.bus import cloudevents
+from dynamo_shared.bus.commands import CommandRefusedError
+from dynamo_shared.bus.specifications import ScaleData, ScaleTarget
+
+
+def command(source: str = "/clusters/c/namespaces/team", time: str = "2026-01-01T00:00:00Z") -> cloudevents.Event:
+    return cloudevents.Event(specversion="1.0", id="one", source=source, type="t", subject="s", time=time, data={})
+
+
+def asked(**data: Any) -> ScaleData:
+    return ScaleData(**{"graph_deployment": "g", "targets": [ScaleTarget(component="Decode", replicas=2)], **data})
+
+
+def test_a_command_is_meant_where_its_subject_says() -> None:
+    assert namespace_of(command(), "c") == "team"
+    # Not what a part of it says: there are no such namespaces, and no graphs in them.
+    assert namespace_of(command("/clusters/c/namespaces/a/team"), "c") == "a/team"
+    for source in ("/clusters/c", "/clusters/c/namespaces", "/clusters/other/namespaces/team"):
+        with pytest.raises(CommandRefusedError, match="no namespace"):
+            namespace_of(command(source), "c")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (asked(graph_deployment="g" * 254), "graphDeployment: longer than 253"),
+        (asked(requester="r" * 254), "requester: longer than 253"),
+        (asked(targets=[ScaleTarget(component="c" * 254)]), "targets[0]: longer than 253"),
+        (asked(targets=[ScaleTarget(sub_component_type="c" * 254)]), "targets[0]: longer than 253"),
+        (asked(targets=[ScaleTarget(component="c")] * 101), "targets: 101 are more than 100"),
+        (asked(expected_generation="1" * 5000), "expectedGeneration: not an integer"),
+    ],
+)
+def test_what_is_larger_than_any_command_is_refused(data: ScaleData, words: str) -> None:
+    with pytest.raises(CommandRefusedError) as caught:
+        Ask.of(command(), "team", data)
+    assert (caught.value.reason, words in str(caught.value)) == ("InvalidCommand", True)
+
+
+def test_long_texts_are_cut_before_they_are_written_down() -> None:
+    ask = Ask.of(command(time="9" * 1000), "team", asked(reason="why " * 1000))
+    assert (len(ask.reason), len(ask.sent)) == (500, 64)
