@@ -194,6 +194,7 @@ async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any]
     assert why in result.notes[0].message
     assert result.selected.serving == "agg"
     assert result.selected.tokens_per_second_per_gpu is None
+    assert result.selected.meets_sla is None
 
 
 @pytest.mark.parametrize(

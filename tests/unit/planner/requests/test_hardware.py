@@ -13,6 +13,7 @@ from dynamo_planner.requests.hardware import (
     infer_sku,
     kinds,
     nodes_with_labels,
+    planned_product,
 )
 from dynamo_shared.api.v1beta1.request import Hardware
 
@@ -132,3 +133,24 @@ def test_exporters_tell_of_gpus_and_their_memory() -> None:
 @pytest.mark.parametrize("text", ["", "<html>", "DCGM_FI_DEV_GPU_TEMP 4", 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} x'])
 def test_what_tells_of_no_gpus_is_no_node(text: str) -> None:
     assert parse(text, "node-1") is None
+
+
+def told(*nodes: GpuNode, asked: Hardware | None = None, source: str = "nodeLabels") -> dict[str, Any]:
+    found = complete(asked, kinds(nodes), cap=32, source=source)
+    return found.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def test_engines_are_kept_to_the_nodes_that_are_planned_for():
+    mixed = (GpuNode("a", "NVIDIA-H200", 8, 143771), GpuNode("b", "NVIDIA-L40S", 4, 46068))
+    assert planned_product(told(*mixed)) == "NVIDIA-H200"
+    assert planned_product(told(*mixed, asked=Hardware(gpu_sku="l40s"))) == "NVIDIA-L40S"
+
+
+def test_what_no_label_tells_apart_keeps_engines_nowhere():
+    one = GpuNode("a", "NVIDIA H200", 8, 143771)
+    # Exporters tell of products of nodes without labels.
+    assert planned_product(told(one, source="dcgm")) is None
+    assert planned_product(told(asked=Hardware(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8))) is None
+    assert planned_product({}) is None
+    two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", 4, 81559))
+    assert planned_product(told(*two)) is None

@@ -41,7 +41,8 @@ class Candidate:
     """the v1beta1 DynamoGraphDeployment, ready to be created"""
     config_maps: tuple[KubeObject, ...] = ()
     """that the graph reads"""
-    meets_sla: bool = True
+    meets_sla: bool | None = None
+    """None where nobody can tell: nothing was simulated, or the profiler measured and does not say"""
     ttft_ms: float | None = None
     itl_ms: float | None = None
     request_latency_ms: float | None = None

@@ -175,6 +175,18 @@ def complete(hardware: Hardware | None, found: Sequence[GpuNodes], *, cap: int, 
     return Found(planned, HardwareStatus(planned=planned, found=[*matching, *others] or None, source=told))
 
 
+def planned_product(status: KubeObject) -> str | None:
+    """Label of the nodes that a request is planned for, of its `status.hardware`; None where no single one tells them apart.
+
+    Exporters tell of products, too, but the nodes then have no such label.
+    """
+    kind = (status.get("planned") or {}).get("gpuSku")
+    if status.get("source") != NODE_LABELS:
+        return None
+    products = {each.get("product") for each in status.get("found") or () if each.get("gpuSku") == kind}
+    return products.pop() if len(products) == 1 else None
+
+
 def _unknown(asked: Hardware, found: Sequence[GpuNodes], missing: Sequence[str]) -> str:
     names = ", ".join(f"spec.hardware.{name}" for name in missing)
     if not found:

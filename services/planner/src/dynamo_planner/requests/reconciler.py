@@ -35,7 +35,7 @@ from dynamo_planner.events import RequestReporter
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
 from dynamo_planner.requests.deploying import Deploying
 from dynamo_planner.requests.finding import HardwareFinder
-from dynamo_planner.requests.hardware import HardwareUnknown
+from dynamo_planner.requests.hardware import HardwareUnknown, planned_product
 from dynamo_planner.requests.results import results_status
 from dynamo_planner.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, Draft
 from dynamo_planner.requests.thorough import Thorough
@@ -191,6 +191,7 @@ class RequestReconciler:
             name=metadata["name"],
             namespace=metadata["namespace"],
             spec=spec.model_copy(update={"hardware": hardware}),
+            gpu_product=planned_product(draft.status.get("hardware") or {}),
         )
 
     async def _found(
@@ -211,13 +212,7 @@ class RequestReconciler:
         for note in result.notes:
             self.reporter.warning(obj, note.reason, note.message)
             draft.say(note.reason, True, note.reason, note.message)
-        if not result.selected.meets_sla:
-            why = "; ".join(note.message for note in result.notes) or message
-            draft.say(OBJECTIVE_MET, False, "ObjectiveNotMet", why)
-        elif result.source != "naive":
-            draft.say(OBJECTIVE_MET, True, "ObjectiveMet", message)
-        else:
-            draft.say(OBJECTIVE_MET, None, "NotEstimated", "; ".join(note.message for note in result.notes) or message)
+        draft.say(OBJECTIVE_MET, *_objective(result, message))
         self.reporter.normal(obj, "SpecGenerated", message)
         if spec.auto_apply:
             draft.enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
@@ -256,6 +251,14 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
 def is_told(obj: KubeObject, type_: str) -> bool:
     """Whether a status has a condition of a type."""
     return find((obj.get("status") or {}).get("conditions", []), type_) is not None
+
+
+def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
+    """Whether the times are kept: status, reason and message of the condition."""
+    why = "; ".join(note.message for note in result.notes) or message
+    if result.selected.meets_sla is None:
+        return None, "NotEstimated", why
+    return (True, "ObjectiveMet", message) if result.selected.meets_sla else (False, "ObjectiveNotMet", why)
 
 
 def _summary(result: ProfilingResult) -> str:

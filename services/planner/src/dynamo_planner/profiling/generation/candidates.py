@@ -39,7 +39,7 @@ def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Note, .
 
 
 def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...]]:
-    """A candidate that nothing is expected of: no figures, and no promise to keep the times."""
+    """A candidate that nothing is expected of: no figures, and no word on whether the times are kept."""
     graph, maps, notes = _made(layout, parts)
     candidate = Candidate(
         backend=layout.backend,
@@ -48,7 +48,6 @@ def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...
         parallelism=_parallelism(layout),
         dgd=graph,
         config_maps=maps,
-        meets_sla=False,
     )
     return candidate, notes
 

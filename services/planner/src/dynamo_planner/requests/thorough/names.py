@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 PROFILER, RELAY = "profiler", "output-copier"
 SERVICE_ACCOUNT = "dgdr-profiling-job"
 OUTPUT_VOLUME, CACHE_VOLUME, CONFIG_VOLUME, TOKEN_VOLUME = (
@@ -24,9 +26,18 @@ FINAL_CONFIG, STATUS, ERROR, PHASE, MESSAGE, WEB_DATA = (
 )
 
 
+#: A Job's name is a label of its pods. Characters.
+_MAX_JOB = 63
+_DIGEST = 6
+
+
 def job(request: str) -> str:
-    """Name of a request's Job."""
-    return f"profile-{request}"
+    """Name of a request's Job; shortened with a hash where it must be."""
+    full = f"profile-{request}"
+    if len(full) <= _MAX_JOB:
+        return full
+    digest = hashlib.sha256(request.encode()).hexdigest()[:_DIGEST]
+    return f"{full[: _MAX_JOB - _DIGEST - 1].rstrip('-.')}-{digest}"
 
 
 def output(request: str) -> str:
