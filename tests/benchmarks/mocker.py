@@ -122,17 +122,14 @@ async def _ask(session: aiohttp.ClientSession, base: str, text: str, tokens: int
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print both, and how far they are apart."""
+    """Print both, and how far they are apart: a line for each load."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", type=float, nargs="*", default=[4.0, 12.0], help="requests/s, in simulated time")
-    parser.add_argument("--osl", type=int, nargs="*", default=[1, 60], help="output tokens")
+    parser.add_argument("--rate", type=float, nargs="*", default=[12.0], help="requests/s, in simulated time")
+    parser.add_argument("--osl", type=int, nargs="*", default=[60], help="output tokens")
     parser.add_argument("--seconds", type=float, default=15.0, help="of simulated time")
     parser.add_argument("--slower", type=float, default=5.0)
     chosen = parser.parse_args(arguments)
     profile = read_profile([PROFILES / f"{NAME}-prefill.npz", PROFILES / f"{NAME}-decode.npz"])
-    print(
-        f"one engine, ISL {ISL}, {chosen.seconds:g} s simulated, {chosen.slower:g} times slower; mean time of a request"
-    )
     for rate, osl in product(chosen.rate, chosen.osl):
         requests = traces.constant(rate=rate, seconds=chosen.seconds, isl=ISL, osl=osl, seed=3)
         try:
@@ -143,8 +140,8 @@ def main(arguments: Sequence[str]) -> int:
         took = [job.finished - job.request.at for job in simulated(requests, profile).jobs if job.finished is not None]
         ours = 1000 * float(np.mean(took))
         print(
-            f"{rate:5.1f} requests/s, OSL {osl:3d}, {len(requests):3d} requests: mocker {real:7.1f} ms, simulator {ours:7.1f} ms "
-            f"({100 * (ours / real - 1):+.1f} %)",
+            f"{rate:g} requests/s, ISL {ISL}, OSL {osl}, {len(requests)} requests, one engine: mean time of a request "
+            f"{real:.1f} ms in the mocker, {ours:.1f} ms in the simulator ({100 * (ours / real - 1):+.1f} %)",
             flush=True,
         )
     return 0

@@ -1,6 +1,6 @@
 """Policies over the same traffic, simulated: requests within their targets, GPU-hours, scaling decisions.
 
-Usage: python -m tests.benchmarks.plan [--seed N] [--interval SECONDS] [--report FILE]
+Usage: python -m tests.benchmarks.plan [--seed N] [--interval SECONDS] [--processes N] [--report FILE]
 
 Targets are TTFT 200 ms and ITL 10 ms, as of the published run of the reference (planner notes, section c 1); engines are
 those of the measured profile (Llama-3.1-8B FP8 on one H200), straight lines between its points; 8 GPUs at most.
@@ -124,6 +124,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=11, help="of the traffic")
     parser.add_argument("--interval", type=int, default=60, help="throughput_adjustment_interval_seconds of both")
+    parser.add_argument("--processes", type=int, default=2, help="1 leaves a core to others")
     parser.add_argument("--report", type=Path, help="write the runs of the sine at 60 s start-up as HTML")
     chosen = parser.parse_args(arguments)
     if not PROFILES.is_dir():
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
     seed, interval = chosen.seed, chosen.interval
     keys = [(kind, startup) for kind in TRAFFIC for startup in STARTUPS]
     splits = [(p, d) for p in range(1, 6) for d in range(1, 6) if p + d <= 8]
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(chosen.processes) as pool:
         ours = [pool.submit(planned, kind, seed, startup, interval, "adaptive") for kind, startup in keys]
         theirs = [pool.submit(planned, kind, seed, startup, interval, "reference") for kind, startup in keys]
         fixed = {kind: [pool.submit(static, kind, seed, interval, split) for split in splits] for kind in TRAFFIC}
