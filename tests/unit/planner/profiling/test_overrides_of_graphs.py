@@ -9,7 +9,7 @@ import pytest
 from dynamo_planner.profiling.generation.candidates import unmeasured
 from dynamo_planner.profiling.generation.overrides import overridden
 from dynamo_planner.profiling.points import Engine
-from dynamo_planner.profiling.results import ProfilingFailed
+from dynamo_planner.profiling.results import Candidate, ProfilingFailed
 
 from tests.unit.planner.profiling.profiling_world import layout
 from tests.unit.planner.profiling.test_generated_graphs import parts
@@ -150,3 +150,68 @@ def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
     ) as failed:
         unmeasured(layout("sglang", **ENGINES), parts(backend="sglang", overrides={"dgd": override}))
     assert failed.value.reason == "InvalidOverride"
+
+
+def offered(override: dict[str, Any]) -> Candidate:
+    return unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))[0]
+
+
+def beta(*components: Any) -> dict[str, Any]:
+    return {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": list(components)}}
+
+
+@pytest.mark.parametrize("components", [[None], [{"replicas": 2}], {"decode": {"replicas": 2}}, "decode"])
+def test_components_without_names_are_told_of(components: Any):
+    with pytest.raises(ProfilingFailed, match=r"spec\.components: a list of objects is needed") as failed:
+        offered({"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}})
+    assert failed.value.reason == "InvalidOverride"
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        beta({"name": "decode", "podTemplate": None}),
+        beta({"name": "decode", "podTemplate": {"spec": {"containers": None}}}),
+        {"spec": {"services": {"decode": {"extraPodSpec": None}}}},
+        {"spec": {"services": {"decode": {"extraPodSpec": {"mainContainer": None}}}}},
+    ],
+)
+def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any]):
+    with pytest.raises(ProfilingFailed, match="takes away container main of decode") as failed:
+        offered(override)
+    assert failed.value.reason == "InvalidOverride"
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"extraPodSpec": "x"}, r"extraPodSpec"),
+        ({"resources": "x"}, r"resources"),
+        ({"envs": "x"}, r"envs"),
+        ({"sharedMemory": {"size": []}}, r"sharedMemory\.size"),
+        ({"replicass": 2}, r"replicass"),
+    ],
+)
+def test_slips_in_v1alpha1_are_told_with_their_paths(change: dict[str, Any], path: str):
+    with pytest.raises(ProfilingFailed, match=rf"spec\.services\.decode\.{path}: ") as failed:
+        offered({"spec": {"services": {"decode": change}}})
+    assert failed.value.reason == "InvalidOverride"
+
+
+def test_amounts_may_be_numbers():
+    made = offered({"spec": {"services": {"decode": {"resources": {"limits": {"gpu": 8}}}}}})
+    assert main(made.dgd, "decode")["resources"]["limits"]["nvidia.com/gpu"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("override", "gpus"),
+    [
+        (beta({"name": "decode", "replicas": 3}), 14),
+        ({"spec": {"services": {"decode": {"resources": {"limits": {"gpu": "8"}}}}}}, 10),
+        (beta({"name": "Frontend", "replicas": 2}), 6),
+    ],
+)
+def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], gpus: int):
+    made, notes = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
+    assert made.gpus == gpus
+    assert [note.reason for note in notes] == (["OverrideChangesGpus"] if gpus != 6 else [])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dynamo_planner.profiling.generation.counting import gpus_of
 from dynamo_planner.profiling.generation.graph import graph_of, nodes_of
 from dynamo_planner.profiling.generation.linting import lint
-from dynamo_planner.profiling.generation.overrides import overridden
+from dynamo_planner.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.generation.planning import config_maps_of
 from dynamo_planner.profiling.picking import Choice
@@ -21,7 +22,7 @@ def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Note, .
     candidate = Candidate(
         backend=point.backend,
         serving=point.serving,
-        gpus=point.gpus,
+        gpus=point.gpus if parts.mocked else gpus_of(graph),
         parallelism=_parallelism(point),
         dgd=graph,
         config_maps=maps,
@@ -44,7 +45,7 @@ def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...
     candidate = Candidate(
         backend=layout.backend,
         serving=layout.serving,
-        gpus=layout.gpus,
+        gpus=layout.gpus if parts.mocked else gpus_of(graph),
         parallelism=_parallelism(layout),
         dgd=graph,
         config_maps=maps,
@@ -53,10 +54,18 @@ def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...
 
 
 def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Note, ...]]:
-    graph = graph_of(layout, parts)
+    made = graph_of(layout, parts)
     override = parts.spec.overrides.dgd if parts.spec.overrides else None
-    graph, notes = overridden(graph, override)
+    graph, notes = overridden(made, override)
     lint(graph, changed=bool(override))
+    keeps_containers(made, graph)
+    taken = layout.gpus if parts.mocked else gpus_of(graph)
+    if taken != layout.gpus:
+        text = (
+            f"spec.overrides.dgd makes a graph that takes {taken} GPUs, and {parts.objective.total_gpus} are planned for; "
+            f"what is expected of it is that of {layout.gpus} GPUs without the override"
+        )
+        notes = (*notes, Note(reason="OverrideChangesGpus", message=text))
     across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}
     if any(nodes > 1 for nodes in across.values()) and not parts.mocked:
         words = ", ".join(f"{role} {nodes} nodes" for role, nodes in across.items() if nodes > 1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.validation.check import validate
 from dynamo_shared.api.validation.facts import Facts
@@ -13,10 +16,14 @@ _SHOWN = 5
 
 def lint(graph: KubeObject, *, changed: bool) -> None:
     """Nothing, or ProfilingFailed with what is wrong; `changed` where the request's overrides are part of it."""
-    errors = [*map(str, schema_errors(graph)), *map(str, validate(graph, None, Facts()).errors)]
+    refuse([*schema_errors(graph), *validate(graph, None, Facts()).errors], changed=changed)
+
+
+def refuse(errors: Sequence[FieldError], *, changed: bool) -> None:
+    """ProfilingFailed with these errors, where there are any."""
     if not errors:
         return
-    text = "; ".join(errors[:_SHOWN])
+    text = "; ".join(map(str, errors[:_SHOWN]))
     more = f"; and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
     if changed:
         raise ProfilingFailed(

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.manifest import schema_errors
 
+from dynamo_planner.profiling.generation.linting import refuse
 from dynamo_planner.profiling.results import KubeObject, Note, ProfilingFailed
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
@@ -33,9 +35,7 @@ def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObje
     spec = override.get("spec")
     if spec is not None and not isinstance(spec, dict):
         raise ProfilingFailed("InvalidOverride", f"spec.overrides.dgd.spec: an object is needed, not {spec!r}")
-    if _version(override) == ALPHA:
-        return _alpha(graph, override)
-    return _beta(graph, override)
+    return _alpha(graph, override) if _version(override) == ALPHA else _beta(graph, override)
 
 
 def _version(override: KubeObject) -> str:
@@ -57,21 +57,33 @@ def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[N
         args = _main_args(services[name])
         service = _merged(merged["spec"]["services"][name], change)
         extra = _main_args(change)
+        _write_amounts(service)
         if extra:
             service["extraPodSpec"]["mainContainer"]["args"] = [*args, *extra]
         merged["spec"]["services"][name] = service
+    # What is of no use to the conversion it leaves out without a word.
+    refuse(schema_errors(merged), changed=True)
     return dict(convert(merged, BETA)), notes
+
+
+def _write_amounts(service: KubeObject) -> None:
+    """`gpu: 8` is as good as `gpu: "8"`, which v1alpha1 wants."""
+    resources = service.get("resources")
+    for amounts in resources.values() if isinstance(resources, dict) else ():
+        for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+            if isinstance(amount, int) and not isinstance(amount, bool):
+                amounts[name] = str(amount)
 
 
 def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Note, ...]]:
     components = {each["name"]: each for each in graph["spec"]["components"]}
     given = dict(override.get("spec") or {})
-    changes = {
-        each["name"]: each
-        for each in given.pop("components", None) or []
-        if isinstance(each, dict) and isinstance(each.get("name"), str)
-    }
-    wanted, notes = _known(changes, components)
+    changes = given.pop("components", None) or []
+    if not _all_named(changes):
+        raise ProfilingFailed(
+            "InvalidOverride", "spec.overrides.dgd.spec.components: a list of objects is needed, each with a name"
+        )
+    wanted, notes = _known({each["name"]: each for each in changes}, components)
     merged = _merged(_copied(graph), {**_without_identity(override), "spec": given}, named=True)
     made = []
     for component in merged["spec"]["components"]:
@@ -87,6 +99,18 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[No
         made.append(changed)
     merged["spec"]["components"] = made
     return merged, notes
+
+
+def keeps_containers(before: KubeObject, after: KubeObject) -> None:
+    """ProfilingFailed where an override left nothing to run in a component: the platform would run something else there."""
+    kept = {each["name"] for each in after["spec"].get("components") or [] if _main(each).get("image")}
+    for component in before["spec"]["components"]:
+        if component["name"] not in kept:
+            raise ProfilingFailed(
+                "InvalidOverride",
+                f"spec.overrides.dgd: takes away container main of {component['name']}, or its image; leave them out of the "
+                "override, and they stay",
+            )
 
 
 def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], tuple[Note, ...]]:
@@ -161,19 +185,20 @@ def _main_args(service: Any) -> list[Any]:
 
 
 def _main(component: KubeObject) -> KubeObject:
-    containers = component["podTemplate"]["spec"]["containers"]
-    found: KubeObject = next(each for each in containers if each["name"] == "main")
-    return found
-
-
-def _beta_args(component: KubeObject) -> list[Any]:
+    """The main container; nothing where there is none."""
     template = component.get("podTemplate")
     spec = template.get("spec") if isinstance(template, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     for each in containers if isinstance(containers, list) else ():
-        if isinstance(each, dict) and each.get("name") == "main" and isinstance(each.get("args"), list):
-            return list(each["args"])
-    return []
+        if isinstance(each, dict) and each.get("name") == "main":
+            found: KubeObject = each
+            return found
+    return {}
+
+
+def _beta_args(component: KubeObject) -> list[Any]:
+    args = _main(component).get("args")
+    return list(args) if isinstance(args, list) else []
 
 
 def _copied(value: Any) -> Any:
