@@ -210,3 +210,34 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
     assert letter.headers["reason"] == "ReceiverDied"
     assert letter.headers["ce-id"] == identity
     await delivered.close()
+
+
+def hostile(id_: str, data: bytes) -> bytes:
+    head = f'{{"specversion": "1.0", "id": "{id_}", "source": "s", "type": "t", "subject": "s", "time": "now", "data": '
+    return head.encode() + data + b"}"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        hostile("", b"{}"),
+        hostile("i" * 5000, b"{}"),
+        hostile("deep", b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
+        # As large as the server takes: whatever repeats it is larger.
+        hostile("large", b'{"graphDeployment": "g", "targets": [], "reason": "' + b"r" * ((1 << 20) - 300) + b'"}'),
+        b"x" * ((1 << 20) - 16),
+    ],
+    ids=["no id", "long id", "deep", "large", "large and unreadable"],
+)
+async def test_nothing_that_is_sent_stops_the_commands_of_others(bus: Bus, payload: bytes) -> None:
+    async def handler(_: cloudevents.Event, data: ScaleData) -> str:
+        if data.reason:
+            raise CommandRefusedError("No", data.reason)
+        return "done"
+
+    async with serving(bus, handler) as sender:
+        await bus.publish(subjects.command_subject("c", "ns", "scaler", "scale"), payload)
+        completed, _ = await ask(sender)
+        await until_done(bus)
+        assert completed
+        assert (await ask(sender, "r2"))[0]

@@ -10,6 +10,7 @@ from dynamo_shared.bus import Bus
 from dynamo_shared.bus.errors import (
     BusClosedError,
     BusUnavailableError,
+    MessageTooLargeError,
     StreamFullError,
     StreamNotFoundError,
     WrongSequenceError,
@@ -182,3 +183,13 @@ async def test_a_closed_bus_says_so(rig: Any) -> None:
         await bus.publish(A, b"")
     with pytest.raises(BusClosedError):
         await bus.wait_connected()
+
+
+async def test_what_no_server_takes_is_refused_before_it_costs_the_connection(bus: Bus) -> None:
+    await bus.declare(STATE)
+    with pytest.raises(MessageTooLargeError):
+        await bus.publish(A, b"x" * (1 << 20), headers={"more": "x"})
+    with pytest.raises(MessageTooLargeError):
+        await bus.publish(f"dynamo.state.v1.c.pods.ns.{'n' * 4096}", b"")
+    assert bus.health is Health.CONNECTED
+    await bus.publish(A, b"1")

@@ -98,5 +98,8 @@ def encode(event: CloudEvent[Any]) -> bytes:
 
 
 def decode(payload: bytes) -> Event:
-    """An event from the wire, unknown attributes dropped; msgspec.ValidationError (a ValueError) where it is none."""
-    return _decoder.decode(payload)
+    """An event from the wire, unknown attributes dropped; msgspec.DecodeError (a ValueError) where it is none."""
+    try:
+        return _decoder.decode(payload)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error

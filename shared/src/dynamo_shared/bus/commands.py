@@ -26,7 +26,7 @@ import structlog
 from opentelemetry import trace
 
 from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
-from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.errors import BusUnavailableError, MessageTooLargeError, StreamNotFoundError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.protocol import Bus, ConsumerSpec, Delivery, Message, Start
 from dynamo_shared.bus.specifications import COMMAND, COMMANDS, CommandResult, CommandSpec, find, fit
@@ -40,6 +40,12 @@ ACK_WAIT = 30.0
 """Seconds after which a command whose receiver says nothing is delivered to another one."""
 
 CONCURRENCY = 8
+
+LONGEST_ID = 256
+"""Characters of a command's id, which is a token of its answer's subject: each may take nine there."""
+
+LONGEST_ANSWER = 8192
+"""Characters of an answer's text. It may repeat what was asked, which may be as large as the server takes."""
 
 
 class Answered(NamedTuple):
@@ -222,6 +228,8 @@ class CommandConsumer:
             place = cloudevents.source(self._cluster, subjects.parse_command(message.subject).namespace)
             command = msgspec.structs.replace(cloudevents.decode(message.payload), source=place)
             data = fit(command.data, spec.data)
+            if not 0 < len(command.id) <= LONGEST_ID:
+                raise ValueError(f"id: has {len(command.id)} characters, and must have 1 to {LONGEST_ID}")
         except (KeyError, ValueError) as error:
             reason = "UnknownCommand" if isinstance(error, KeyError) else "InvalidCommand"
             await self._give_up(message, reason, str(error), delivery.deliveries)
@@ -261,21 +269,33 @@ class CommandConsumer:
 
     async def _give_up(self, message: Message, reason: str, text: str, deliveries: int) -> None:
         """Copies a command to the dead letters and says that it failed. Twice is the same letter, by its message id."""
-        headers = {**message.headers, "reason": reason, "error": text, "deliveries": str(deliveries)}
+        headers = {**message.headers, "reason": reason, "error": text[:LONGEST_ANSWER], "deliveries": str(deliveries)}
         for name in ("Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"):
             headers.pop(name, None)
         letter = subjects.dead_letter_subject(message.subject)
-        identity = message.headers.get("ce-id") or cloudevents.event_id(message.subject, str(message.sequence))
+        identity = message.headers.get("ce-id", "")
+        if not 0 < len(identity) <= LONGEST_ID:
+            identity = cloudevents.event_id(message.subject, str(message.sequence))
         try:
-            await self._bus.publish(letter, message.payload, headers=headers, msg_id=f"dead-{identity}")
+            await self._send_letter(letter, message.payload, headers, identity)
+        except MessageTooLargeError:
+            # As large as the server takes already: the letter says what came, and not all of it.
+            log.warning("dead letter was cut", subject=letter, bytes=len(message.payload))
+            await self._send_letter(letter, message.payload[:LONGEST_ANSWER], _cut(headers), identity)
+        self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
+
+    async def _send_letter(self, subject: str, payload: bytes, headers: Mapping[str, str], identity: str) -> None:
+        try:
+            await self._bus.publish(subject, payload, headers=headers, msg_id=f"dead-{identity}")
         except StreamNotFoundError:
             await self._bus.declare(streams.DEAD_LETTERS)
-            await self._bus.publish(letter, message.payload, headers=headers, msg_id=f"dead-{identity}")
-        self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
+            await self._bus.publish(subject, payload, headers=headers, msg_id=f"dead-{identity}")
 
     def _result(self, message: Message, reason: str, text: str, deliveries: int) -> CommandResult:
         verb = subjects.parse_command(message.subject).verb
-        return CommandResult(service=self._service, verb=verb, reason=reason, message=text, deliveries=deliveries)
+        return CommandResult(
+            service=self._service, verb=verb, reason=reason, message=text[:LONGEST_ANSWER], deliveries=deliveries
+        )
 
     def _answer(self, event: str, message: Message, command_id: str, result: CommandResult) -> None:
         metrics.COMMANDS_HANDLED.labels(self._service, result.verb, event).inc()
@@ -308,6 +328,10 @@ class CommandConsumer:
             await self._give_up(message, "ReceiverDied", "no receiver lived to answer it", told.deliveries)
             await self._bus.remove(streams.COMMANDS, told.stream_seq)
         await delivery.ack()
+
+
+def _cut(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value[:LONGEST_ID] for name, value in headers.items()}
 
 
 class _Advisory(msgspec.Struct):

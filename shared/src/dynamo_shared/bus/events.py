@@ -22,7 +22,13 @@ import structlog
 from dynamo_shared.api.resources import key_of
 from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
 from dynamo_shared.bus.cache import KubeObject
-from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.errors import (
+    BusClosedError,
+    BusError,
+    BusUnavailableError,
+    MessageTooLargeError,
+    StreamNotFoundError,
+)
 from dynamo_shared.bus.protocol import Ack, Bus
 from dynamo_shared.bus.specifications import EventSpec, Identity, find, fit
 
@@ -174,6 +180,17 @@ class EventPublisher:
             batch.append(outgoing)
         return batch
 
+    async def _send(self, outgoing: _Outgoing) -> asyncio.Future[Ack]:
+        """What no bus takes has its error at once, and holds up none of the others."""
+        try:
+            return await self._bus.send(
+                outgoing.subject, outgoing.payload, headers=outgoing.headers, msg_id=outgoing.id
+            )
+        except MessageTooLargeError as error:
+            refused: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
+
     async def _send_batch(self, batch: list[_Outgoing]) -> None:
         """Sends events at once and takes those that need no further try out of the outbox."""
         futures: list[asyncio.Future[Ack]] = []
@@ -181,9 +198,7 @@ class EventPublisher:
         done: set[int] = set()
         try:
             for outgoing in batch:
-                future = await self._bus.send(
-                    outgoing.subject, outgoing.payload, headers=outgoing.headers, msg_id=outgoing.id
-                )
+                future = await self._send(outgoing)
                 futures.append(future)
         except BusUnavailableError as error:
             trouble = error

@@ -23,6 +23,7 @@ from dynamo_shared.bus.protocol import (
     Start,
     StreamState,
 )
+from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.bus.streams import StreamSpec
 
 ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
@@ -127,6 +128,7 @@ class MemoryBus:
     ) -> asyncio.Future[Ack]:
         """Stores a message; the future has the answer already."""
         self.check()
+        check_size(subject, payload, headers)
         future: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(

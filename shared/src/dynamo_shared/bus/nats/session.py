@@ -29,6 +29,7 @@ from dynamo_shared.bus.errors import (
 )
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.protocol import Ack
+from dynamo_shared.bus.sizes import check_size
 
 PING_INTERVAL = 10
 """Seconds between pings; after two unanswered ones the connection counts as lost."""
@@ -190,6 +191,7 @@ class Session:
         self, subject: str, payload: bytes, headers: Mapping[str, str] | None, timeout: float
     ) -> asyncio.Future[Ack]:
         """Puts a message on the wire; the future is its acknowledgement."""
+        check_size(subject, payload, headers, self.client.max_payload)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Ack] = loop.create_future()
         self._next_token += 1

@@ -1,0 +1,28 @@
+"""What a server takes, looked at before it is asked: NATS ends the connection of whoever sends more, and so everybody's work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynamo_shared.bus.errors import MessageTooLargeError
+
+#: Bytes of payload and headers together, where the server says nothing else: its own default.
+LARGEST_MESSAGE = 1 << 20
+#: Bytes of a subject. The server's line of 4,096 has the reply's subject and two sizes beside it.
+LONGEST_SUBJECT = 3840
+#: Bytes of a header besides its name and value, and of the lines around all of them.
+_LINE, _AROUND = 4, 16
+
+
+def check_size(subject: str, payload: bytes, headers: Mapping[str, str] | None, largest: int = LARGEST_MESSAGE) -> None:
+    """MessageTooLargeError for a message that no server with this limit, in bytes, takes."""
+    if len(subject) > LONGEST_SUBJECT:
+        raise MessageTooLargeError(
+            f"{subject[:80]}...: a subject of {len(subject)} bytes is more than the server takes"
+        )
+    size = len(payload) + _AROUND
+    for name, value in (headers or {}).items():
+        # Most values are ASCII, and counting is cheaper than encoding.
+        size += len(name) + _LINE + (len(value) if value.isascii() else len(value.encode()))
+    if size > largest:
+        raise MessageTooLargeError(f"{subject}: {size} bytes are more than the server takes")
