@@ -11,7 +11,7 @@ from typing import Any
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
-from dynamo_model_discovery.lora.keeper import AdapterKeeper
+from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
 from dynamo_model_discovery.lora.standing import Standing
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
@@ -303,3 +303,21 @@ async def test_a_container_that_was_started_again_is_asked_again():
         keeper.want(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
         await world.until("loaded", 1)
     assert world.loras[worker.url] == {"a"}
+
+
+async def test_of_what_a_worker_lists_no_more_is_kept_than_an_honest_one_has() -> None:
+    world, all_ = World(), workers(3)
+    world.loras[all_[0].url] = {f"n-{number}" for number in range(LISTED_NAMES + 1)}
+    world.loras[all_[1].url] = {"n" * (LISTED_CHARACTERS + 1)}
+    async with keeping(world) as keeper:
+        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 3)
+        assert list(keeper._listings) == ["uid-2"]
+        # One a worker, however often its containers are started again.
+        for restarts in range(1, 4):
+            world.told.clear()
+            keeper.want(KEY, "m1", [replace(each, incarnation=f"main:{restarts}") for each in all_], ADAPTER, ())
+            await world.until("loaded", 3)
+        assert {uid: kept[0] for uid, kept in keeper._listings.items()} == {"uid-2": "main:3"}
+        keeper.pod_gone("uid-2")
+        assert keeper._listings == {}

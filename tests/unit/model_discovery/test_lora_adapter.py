@@ -70,7 +70,7 @@ def test_what_is_remembered_tells_no_address():
     assert "secret-bucket" not in written(record)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}', "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}', "null", '{"x": ' + "[" * 5000])
 def test_a_damaged_memory_is_none(text: str):
     assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) is None
 

@@ -91,6 +91,14 @@ def test_a_worker_holds_no_more_models_than_a_message_can():
     assert len(msgspec.json.encode(found)) < 512 * 1024
 
 
+def test_cards_that_are_as_large_as_they_may_be_leave_room_in_the_message():
+    needs = [[f"{number:02}-{other:02}-".ljust(32, "x") for other in range(16)] for number in range(16)]
+    cards = [card(1, adapter=f"a-{number}".ljust(250, "x"), needs=needs) for number in range(200)]
+    found = next(iter(workers(dict([instance(1), *cards])).workers.values()))
+    assert 10 < len(found.models) < 200
+    assert len(msgspec.json.encode(found)) < 768 * 1024
+
+
 def test_what_cannot_be_seen_stays_as_it_was():
     etcd, file = worker("d/c/1"), msgspec.structs.replace(worker("d/c/2"), source=FILE)
     published = keyed([etcd, file])

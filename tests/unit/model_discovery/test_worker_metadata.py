@@ -57,7 +57,7 @@ def test_an_adapters_card():
     assert record.card.lora
 
 
-@pytest.mark.parametrize("data", [None, "", "{", [], 3])
+@pytest.mark.parametrize("data", [None, "", "{", [], 3, '{"x": ' + "[" * 5000])
 def test_data_that_is_null_or_none_is_unreadable(data):
     assert not metadata.read(registered("decode-0", data)).readable
 

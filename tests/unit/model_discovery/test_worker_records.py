@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_model_discovery.workers.records import CardRecord, EndpointRecord, UnreadableError, parse
+from dynamo_model_discovery.workers.records import CardRecord, EndpointRecord, Identity, UnreadableError, parse
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,14 +84,15 @@ def test_transports(transport, told):
 @pytest.mark.parametrize(
     "key",
     ["v1/instances/d/c/e", "v1/instances/d/c/e/xyz", "v1/instances/d/c/e/-1", "v1/instances/d/c/e/1_0", "v1/mdc/d//e/1",
-     "v1/instances/d/c/e/10000000000000000", "v1/instances/d/c/e/1/slug/more", "v1/mdc/", "v1/instances/" + "x" * 300 + "/c/e/1"],
+     "v1/instances/d/c/e/10000000000000000", "v1/instances/d/c/e/1/slug/more", "v1/mdc/", "v1/instances/" + "x" * 300 + "/c/e/1",
+     "v1/instances/" + "\N{GRINNING FACE}" * 250 + "/c/e/1", "v1/instances/d\udcff/c/e/1", "v1/instances/d%0A/c/e/1"],
 )  # fmt: skip
 def test_keys_that_say_nothing_are_unreadable(key):
     with pytest.raises(UnreadableError):
         parse(key, b"{}")
 
 
-@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\xff", b" " * (256 * 1024 + 1)])
+@pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\xff", b" " * (256 * 1024 + 1), b'{"x": ' + b"[" * 100_000])
 def test_a_value_that_cannot_be_read_leaves_what_the_key_says(value):
     key, _ = instance(42)
     record = parse(key, value)
@@ -142,6 +143,15 @@ def test_cards_as_text_and_cards_without_a_name():
     assert record.card.name == "m"
     assert card_in(context_length=3) is None
     assert card_in(display_name="x" * 300) is None
+
+
+def test_texts_that_are_made_to_hurt_are_none():
+    assert card_in(display_name="\N{GRINNING FACE}" * 250) is None
+    found = card_in(display_name="m", worker_type="d\N{LATIN SMALL LETTER E WITH ACUTE}code", model_type="x" * 254)
+    assert found is not None
+    assert (found.worker_type, found.model_type) == ("", "")
+    deep = json.dumps({"card_json": '{"x": ' + "[" * 5000}).encode()
+    assert parse("v1/mdc/d/c/e/1", deep) == CardRecord(Identity("d", "c", "e", 1), None)
 
 
 def test_an_adapter_is_known_by_its_key_and_is_of_the_only_model():

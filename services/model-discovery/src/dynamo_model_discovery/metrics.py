@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from dynamo_model_discovery.lora.standing import Standing
 
+#: Worker types of Dynamo.
+ROLES = frozenset({"aggregated", "prefill", "decode", "encode"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60)
 
 
@@ -84,7 +86,7 @@ class WorkerMetrics:
     ) -> None:
         """How things stand now."""
         self._workers.clear()
-        for (role, source), count in Count((worker.role or "none", worker.source) for worker in workers).items():
+        for (role, source), count in Count((_role(worker.role), worker.source) for worker in workers).items():
             self._workers.labels(role, source).set(count)
         available = Count(model.available for model in models)
         for value in (True, False):
@@ -96,6 +98,13 @@ class WorkerMetrics:
         """Takes the figures out of the registry, so that a service that is started again can put its own in."""
         for metric in (self._workers, self._models, self._unreadable):
             self._registry.unregister(metric)
+
+
+def _role(role: str) -> str:
+    """A role as a label. Cards may say anything, and each other label would be a series of its own."""
+    if not role:
+        return "none"
+    return role if role in ROLES else "other"
 
 
 def _state(standing: Standing) -> str:

@@ -91,7 +91,7 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
 def record_of(model: KubeObject) -> Record | None:
     """What was remembered; None where nothing was loaded yet, or the annotation was damaged."""
     text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
-    with contextlib.suppress(msgspec.DecodeError, ValueError):
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
         return msgspec.json.decode(text, type=Record)
     return None
 

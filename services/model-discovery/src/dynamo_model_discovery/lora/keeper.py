@@ -30,8 +30,10 @@ KubeObject = dict[str, Any]
 FIRST_RETRY = 0.5
 #: While somebody else is at work on the same name at the same worker. Seconds.
 TAKEN = 0.5
-#: Listings that are remembered: one a worker.
+#: Listings that are remembered: one a worker, and none with more names or characters than an honest one has.
 LISTINGS = 20_000
+LISTED_NAMES = 2_000
+LISTED_CHARACTERS = 128 * 1024
 
 log = structlog.get_logger("dynamo.model-discovery.lora")
 
@@ -94,8 +96,8 @@ class AdapterKeeper:
         self._jitter = jitter
         self._models: dict[str, dict[str, Standing]] = {}
         self._owed: dict[str, _Owed] = {}
-        #: Last listing of a worker's incarnation: many adapters on one worker are looked for in one answer.
-        self._listings: dict[tuple[str, str], tuple[float, Listing]] = {}
+        #: Last listing of a worker, and of which incarnation: many adapters on one worker are looked for in one answer.
+        self._listings: dict[str, tuple[str, float, Listing]] = {}
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -165,8 +167,7 @@ class AdapterKeeper:
             del self._models[model][uid]
             if not self._models[model]:
                 self.drop(model)
-        for key in [key for key in self._listings if key[0] == uid]:
-            del self._listings[key]
+        self._listings.pop(uid, None)
 
     def disown(self) -> None:
         """Keys were lost to other replicas: what is theirs is forgotten, and looked at anew if it comes back."""
@@ -285,14 +286,24 @@ class AdapterKeeper:
     def _recent(self, standing: Standing) -> Listing | None:
         """A listing that is good enough to see that all is still as it was; whatever is to be done is begun with a new one."""
         worker = standing.worker
-        at, listing = self._listings.get((worker.uid, worker.incarnation), (float("-inf"), None))
-        if listing is None or not standing.loaded or standing.stale or standing.adapter is None:
+        incarnation, at, listing = self._listings.get(worker.uid, ("", float("-inf"), None))
+        if (
+            listing is None
+            or incarnation != worker.incarnation
+            or not standing.loaded
+            or standing.stale
+            or standing.adapter is None
+        ):
             return None
         if standing.adapter.name not in listing.names or at <= standing.last_heard:
             return None
         return listing if self._clock() - at < self._settings.probe_interval / 2 else None
 
     def _remember(self, worker: Worker, listing: Listing) -> None:
+        self._listings.pop(worker.uid, None)
+        names = listing.names
+        if len(names) > LISTED_NAMES or sum(map(len, names)) > LISTED_CHARACTERS:
+            return
         if len(self._listings) >= LISTINGS:
             self._listings.clear()
-        self._listings[(worker.uid, worker.incarnation)] = (self._clock(), listing)
+        self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -19,6 +19,9 @@ FILE = "file"
 #: Of one worker. A message holds 1 MiB, a card about 400 bytes.
 MOST_MODELS = 500
 MOST_ENDPOINTS = 100
+#: Bytes of all cards of one worker. Fewer than so many cards never have as many.
+MOST_BYTES = 512 * 1024
+_FEW = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,17 @@ def _models(cards: Mapping[tuple[str, str], ModelCard]) -> list[ModelCard]:
     for _, card in sorted(by_name.items())[:MOST_MODELS]:
         adapter = card.lora and not card.base_model and len(bases) == 1
         models.append(msgspec.structs.replace(card, base_model=bases[0]) if adapter else card)
-    return models
+    return models if len(models) <= _FEW else list(_within(models, MOST_BYTES))
+
+
+def _within(cards: Iterable[ModelCard], most: int) -> Iterator[ModelCard]:
+    """The first cards, as many as so many bytes hold: what no message holds could not be told of at all."""
+    size = 0
+    for card in cards:
+        size += len(msgspec.json.encode(card))
+        if size > most:
+            return
+        yield card
 
 
 def _role(models: list[ModelCard], place: Place) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from dynamo_shared.bus.discovered import ModelCard
@@ -18,6 +19,10 @@ from dynamo_shared.bus.discovered import ModelCard
 #: Alternatives of `needs`, and worker types in one of them: there are four worker types.
 _MOST_NEEDS = 16
 _COUNT_LIMIT = 2**31
+#: Characters of a name: Kubernetes' limit for a namespace and a component's name together.
+LONGEST_NAME = 253
+#: Bytes of a name, percent-encoded. A subject has two such names, and NATS takes one of 3,840 bytes.
+LONGEST_TOKEN = 1024
 _ALIASES = {"agg": "aggregated"}
 #: Worker type and needs of a prefill worker from before cards said so.
 _PREFILL = ("prefill", ["decode"])
@@ -33,7 +38,7 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
     if isinstance(content, str):
         try:
             content = _decode(content)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
     if not isinstance(content, dict):
         return None
@@ -69,12 +74,17 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
 def worker_type(value: Any) -> str:
     """A worker type as cards write it, in lower case; empty where it is none."""
     name = text(value, 32).strip().lower()
-    return _ALIASES.get(name, name)
+    return _ALIASES.get(name, name) if name.isascii() else ""
 
 
-def text(value: Any, longest: int = 253) -> str:
+def text(value: Any, longest: int = LONGEST_NAME) -> str:
     """A text that is no longer than it may be; empty for anything else."""
-    return value if isinstance(value, str) and len(value) <= longest and value.isprintable() else ""
+    return value if isinstance(value, str) and len(value) <= longest and value.isprintable() and fits(value) else ""
+
+
+def fits(name: str) -> bool:
+    """Whether a name has room in a subject, where each byte but a letter's or digit's takes three."""
+    return len(name) <= LONGEST_TOKEN // 9 or len(quote(name, safe="")) <= LONGEST_TOKEN
 
 
 def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:

@@ -36,7 +36,7 @@ def read(metadata: KubeObject) -> Told:
     if isinstance(data, str):
         try:
             data = msgspec.json.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             data = None
     if not isinstance(data, dict):
         return Told((), 1, False)

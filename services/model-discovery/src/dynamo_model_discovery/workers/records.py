@@ -15,14 +15,12 @@ from urllib.parse import unquote
 import msgspec
 from dynamo_shared.bus.discovered import ModelCard
 
-from dynamo_model_discovery.workers.cards import card_of, text
+from dynamo_model_discovery.workers.cards import LONGEST_NAME, card_of, fits, text
 
 INSTANCES = "instances"
 CARDS = "mdc"
 #: Bytes of a value that are read. Cards take two to four KiB; what is far larger is no record.
 LARGEST_VALUE = 256 * 1024
-#: Characters of a name: Kubernetes' limit for a namespace and a component's name together.
-LONGEST_NAME = 253
 _ID_LIMIT = 2**64
 
 
@@ -84,7 +82,7 @@ def parse(key: str, value: bytes) -> Record | None:
     identity, suffix = _identity_in(rest)
     try:
         content = _decode(value) if 0 < len(value) <= LARGEST_VALUE else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         content = None
     if kind == INSTANCES:
         return EndpointRecord(identity, damaged=True) if content is None else endpoint(content, identity)
@@ -119,7 +117,7 @@ def _identity_in(path: str) -> tuple[Identity, str]:
     if len(parts) == 3 and ":" in parts[2]:
         parts[2:] = parts[2].rsplit(":", 1)
     names = [unquote(part) for part in parts]
-    if len(names) not in (4, 5) or not all(names) or any(len(name) > LONGEST_NAME for name in names):
+    if len(names) not in (4, 5) or not all(map(_is_name, names)):
         raise UnreadableError("not <namespace>/<component>/<endpoint>/<id>")
     try:
         # int() takes signs, spaces and underscores, which no id has.
@@ -129,6 +127,10 @@ def _identity_in(path: str) -> tuple[Identity, str]:
     if not 0 <= number < _ID_LIMIT:
         raise UnreadableError(f"{names[3][:40]!r} is no instance id")
     return Identity(names[0], names[1], names[2], number), names[4] if len(names) == 5 else ""
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and fits(name)
 
 
 def _transport(value: Any) -> tuple[str, str]:

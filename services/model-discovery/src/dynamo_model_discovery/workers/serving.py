@@ -14,6 +14,9 @@ from typing import NamedTuple
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import ModelCard, ServedModelData, WorkerData
 
+#: Worker types that are told of one model. There are four; cards may say anything.
+MOST_TYPES = 32
+
 
 class _Group(NamedTuple):
     """Workers that serve a model together."""
@@ -63,8 +66,8 @@ def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_
             (member.worker.graph_deployment for member in members if member.worker.graph_deployment), ""
         ),
         available=not missing,
-        missing=sorted(missing),
-        workers=dict(sorted(Counter(member.type for member in members).items())),
+        missing=sorted(missing)[:MOST_TYPES],
+        workers=dict(sorted(Counter(member.type for member in members).most_common(MOST_TYPES))),
         # A prefill worker takes no requests of clients, and says so by an empty type.
         model_type=next((card.model_type for card in cards if card.model_type and card.worker_type != "prefill"), ""),
         context_length=min((card.context_length for card in cards if card.context_length), default=0),

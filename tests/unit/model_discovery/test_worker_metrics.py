@@ -1,0 +1,17 @@
+"""Figures of workers: their labels are ours, whatever workers say of themselves."""
+
+from __future__ import annotations
+
+from dynamo_model_discovery.metrics import WorkerMetrics
+from prometheus_client import CollectorRegistry
+
+from tests.unit.model_discovery.worker_building import worker
+
+
+def test_a_role_that_somebody_made_up_is_no_label_of_its_own():
+    registry = CollectorRegistry()
+    roles = ["prefill", "", *(f"made-up-{number}" for number in range(100))]
+    told = [worker(f"d/c/{number:x}", role=role) for number, role in enumerate(roles)]
+    WorkerMetrics(registry).counted(told, [], {})
+    (found,) = (each for each in registry.collect() if each.name == "dynamo_model_discovery_workers")
+    assert {each.labels["role"]: each.value for each in found.samples} == {"prefill": 1, "none": 1, "other": 100}
