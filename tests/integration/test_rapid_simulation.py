@@ -229,3 +229,21 @@ async def test_cancelling_ends_the_process():
         with pytest.raises(asyncio.CancelledError):
             await task
         assert profiler.simulations.pool.workers == 0
+
+
+ONE_GPU = {"gpuSku": "h200_sxm", "totalGpus": 1, "numGpusPerNode": 1}
+
+
+async def test_rates_and_tokens_say_the_same(profiler: RapidProfiler):
+    # So few requests a second that hundredths of one are no figures any more.
+    workload = {"isl": 10, "osl": 30_000}
+    result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=ONE_GPU, workload=workload)
+    for point in result.pareto:
+        tokens = (point.tokens_per_second_per_gpu or 0) * point.gpus
+        assert point.tokens_per_second == pytest.approx(tokens)
+        assert point.requests_per_second == pytest.approx(tokens / workload["osl"])
+
+
+async def test_engines_have_the_cache_that_figures_are_of(profiler: RapidProfiler):
+    spec: dict[str, Any] = {"model": "Qwen/Qwen3-32B-FP8", "backend": "vllm", "hardware": ONE_GPU}
+    assert '"--kv-cache-dtype", "fp8"' in json.dumps((await profile(profiler, **spec)).selected.dgd)

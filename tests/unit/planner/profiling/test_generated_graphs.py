@@ -10,17 +10,19 @@ from dynamo_planner.profiling.generation.candidates import unmeasured
 from dynamo_planner.profiling.generation.images import runtime_image
 from dynamo_planner.profiling.generation.names import MAX_TOGETHER, graph_name
 from dynamo_planner.profiling.generation.parts import Parts
+from dynamo_planner.profiling.models import Known, Model, known_model
 from dynamo_planner.profiling.objective import objective_of
 from dynamo_planner.profiling.points import Engine, Layout
 from dynamo_planner.profiling.results import Candidate, ProfilingFailed
 from dynamo_shared.api.manifest import load_manifest
+from dynamo_shared.runtime.settings.planner import Rapid
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.planner.profiling.profiling_world import layout, request, settings
 
 
-def parts(name: str = "qwen", *, latent: bool = False, **spec: Any) -> Parts:
+def parts(name: str = "qwen", *, model: Model | None = None, **spec: Any) -> Parts:
     asked = request(name, **spec)
     return Parts(
         name=asked.name,
@@ -29,7 +31,7 @@ def parts(name: str = "qwen", *, latent: bool = False, **spec: Any) -> Parts:
         objective=objective_of(asked),
         settings=settings(),
         version="1.2.0",
-        latent=latent,
+        model=model,
         product="NVIDIA-H200",
     )
 
@@ -151,8 +153,36 @@ def test_trtllm_experts():
 
 
 def test_a_compressed_cache_has_larger_blocks():
-    graph, _ = unmeasured(layout(**EXPERTS), parts(latent=True))
+    graph, _ = unmeasured(layout(**EXPERTS), parts(model=Model(name="m", known=Known.FOLDER, latent=True)))
     assert flags(graph, "decode")["--block-size"] == "64"
+
+
+@pytest.mark.parametrize(
+    ("sku", "engine", "tokens"),
+    [
+        # 80 GiB hold 61 of weights, and of 40960 tokens as many as the rest is enough for.
+        ("h100_sxm", Engine(tp=1, gpus=1), "29184"),
+        ("h100_sxm", Engine(tp=1, gpus=1, eight_bit_cache=True), None),
+        ("h100_sxm", Engine(tp=2, gpus=2), None),
+        ("h200_sxm", Engine(tp=1, gpus=1), None),
+        # Where the estimate has no room at all, typical sequences must fit: the sweep says that they do.
+        ("l40s", Engine(tp=1, gpus=1), "5120"),
+    ],
+)
+def test_sequences_are_as_long_as_the_cache_holds(sku: str, engine: Engine, tokens: str | None):
+    model = known_model("Qwen/Qwen3-32B", Rapid())
+    hardware = {"gpuSku": sku, "totalGpus": 8, "numGpusPerNode": 8}
+    graph, _ = unmeasured(layout(agg=engine), parts(model=model, hardware=hardware))
+    assert flags(graph, "worker").get("--max-model-len") == tokens
+
+
+def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
+    engines = {"agg": Engine(tp=2, batch_size=48, gpus=2, eight_bit_cache=True)}
+    assert flags(made(layout(**engines)), "worker")["--kv-cache-dtype"] == "fp8"
+    assert flags(made(layout("sglang", **engines), backend="sglang"), "worker")["--kv-cache-dtype"] == "fp8_e4m3"
+    told = flags(made(layout("trtllm", **engines), backend="trtllm"), "worker")["--override-engine-args"]
+    cache = {"dtype": "fp8", "free_gpu_memory_fraction": 0.9, "tokens_per_block": 32}
+    assert json.loads(told or "") == {"kv_cache_config": cache}
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])

@@ -16,6 +16,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
         ("meta-llama/Llama-3.1-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
         ("meta-llama/Llama-3.3-70B-Instruct", Known.SIBLING, "meta-llama/Meta-Llama-3.1-70B"),
         ("deepseek-ai/DeepSeek-R1-0528", Known.SIBLING, "deepseek-ai/DeepSeek-R1"),
+        ("deepseek-ai/DeepSeek-V3.1-Terminus", Known.SIBLING, "deepseek-ai/DeepSeek-V3"),
         ("Qwen/Qwen3-235B-A22B-Instruct-2507", Known.SIBLING, "Qwen/Qwen3-235B-A22B"),
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", Known.SIBLING, "mistralai/Mixtral-8x7B-v0.1"),
         # Another number format is another model, and so is a distillate.
@@ -40,6 +41,12 @@ def test_where_an_architecture_is_known_from(name: str, known: Known, path: str 
         ("Mixtral-8x7B-v0.1", 56),
         ("Qwen3-235B-A22B", 235),
         ("gpt-oss-120b", 120),
+        ("SmolLM2-135M-Instruct", 0.135),
+        ("Ling-1T", 1000),
+        # Tokens of context, and of training.
+        ("Qwen2.5-7B-Instruct-1M", 7),
+        ("TinyLlama-1.1B-intermediate-step-1431k-3T", 1.1),
+        ("context-1M", None),
         ("phi-4", None),
         ("model-v2.5", None),
         ("abc7bx", None),
@@ -109,3 +116,20 @@ def test_downloads_are_asked_for():
     assert known_model("acme/secret", Rapid()).path is None
     assert known_model("acme/secret", Rapid(download=True)).known is Known.DOWNLOAD
     assert known_model("/models/secret", Rapid(download=True)).path is None
+
+
+@pytest.mark.parametrize(
+    ("name", "cache"),
+    [
+        ("meta-llama/Meta-Llama-3.1-8B", (32 * 2 * 8 * 128 * 2, 8)),
+        ("deepseek-ai/DeepSeek-V3", (61 * (512 + 64) * 2, 1)),
+        # Layers that keep a window, or nothing, of what was before.
+        ("openai/gpt-oss-120b", (None, 1)),
+        ("nvidia/Nemotron-H-56B-Base-8K", (None, 1)),
+        ("Qwen/Qwen3.5-27B", (None, 1)),
+        ("acme/secret", (None, 1)),
+    ],
+)
+def test_cache_of_a_token(name: str, cache: tuple[int | None, int]):
+    model = known_model(name, Rapid())
+    assert (model.cache_bytes, model.cache_heads) == cache

@@ -18,6 +18,8 @@ from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sw
 
 _log = structlog.get_logger(__name__)
 
+#: Of answers: another one is not read, since it lacks what graphs are made of by now.
+_FORM = 2
 #: Outcomes that are so again next time; what broke may have been the machine's fault.
 _LASTING = frozenset({Outcome.FOUND, Outcome.INFEASIBLE, Outcome.TOO_SMALL, Outcome.UNSUPPORTED})
 
@@ -25,7 +27,7 @@ _LASTING = frozenset({Outcome.FOUND, Outcome.INFEASIBLE, Outcome.TOO_SMALL, Outc
 def key_of(job: Sweep | Curves, model_digest: str = "") -> str:
     """Of all that determines an answer: the job, the release of AI Configurator, a model's configuration where it is ours."""
     text = json.dumps(
-        [job.job(), version("aiconfigurator"), version("aiconfigurator-core"), model_digest], sort_keys=True
+        [_FORM, job.job(), version("aiconfigurator"), version("aiconfigurator-core"), model_digest], sort_keys=True
     )
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -52,15 +52,31 @@ class Model:
     """whether it attends to a compressed cache (MLA)"""
     max_context: int | None = None
     """tokens that it was made for"""
+    cache_bytes: int | None = None
+    """of the KV cache of one token, 16 bits a value, all layers; None where it is not known, or not the same for all tokens"""
+    cache_heads: int = 1
+    """that tensor parallel ranks share the cache by"""
 
 
-_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)b(?![a-z0-9])", re.IGNORECASE)
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([mbt])(?![a-z0-9])", re.IGNORECASE)
+_BILLIONS = {"m": 0.001, "b": 1.0, "t": 1000.0}
+#: Less is no model: `1M` is a length of context.
+_LEAST = 0.01
 _ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNORECASE)
 #: Bytes of a parameter, by what names say of it; two (16 bits) where they say nothing.
 _FOUR_BITS = re.compile(r"fp4|nvfp4|mxfp4|int4|w4a|4bit|awq|gptq", re.IGNORECASE)
 _EIGHT_BITS = re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE)
+#: What configurations have whose layers do not all keep all tokens.
+_UNEVEN = (
+    "hybrid_override_pattern",
+    "full_attention_interval",
+    "block_configs",
+    "use_sliding_window",
+    "index_topk",
+    "attn_layer_period",
+)
 #: Endings that tell of training, not of architecture.
-_TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|\d{4}|v0\.\d))+$", re.IGNORECASE)
+_TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|terminus|\d{4}|v0\.\d))+$", re.IGNORECASE)
 
 
 def known_model(name: str, settings: Rapid) -> Model:
@@ -89,11 +105,15 @@ def sibling_of(name: str, known: tuple[str, ...]) -> str | None:
 
 
 def parameters_in(name: str) -> float | None:
-    """Billions of parameters that a name tells of: 7 in `Qwen2.5-7B`, 56 in `8x7B`, 235 in `235B-A22B`."""
-    sizes = _SIZE.findall(_ACTIVE.sub("", name))
-    if not sizes:
-        return None
-    return max(float(size) * int(count or 1) for count, size in sizes)
+    """Billions of parameters that a name tells of: 7 in `Qwen2.5-7B`, 56 in `8x7B`, 235 in `235B-A22B`, 1000 in `1T`.
+
+    Billions count before all else: beside them, `1M` are tokens of context, and `3T` those of training.
+    """
+    sizes: dict[str, list[float]] = {}
+    for count, size, unit in _SIZE.findall(_ACTIVE.sub("", name)):
+        sizes.setdefault(unit.lower(), []).append(float(size) * int(count or 1) * _BILLIONS[unit.lower()])
+    sizes["m"] = [size for size in sizes.get("m", ()) if size >= _LEAST]
+    return next((max(sizes[unit]) for unit in "btm" if sizes.get(unit)), None)
 
 
 def bytes_per_parameter(name: str) -> float:
@@ -129,14 +149,28 @@ def weights_of(config: dict[str, Any], name: str) -> tuple[int | None, bool]:
     return int(parameters * bytes_per_parameter(method)), experts > 1
 
 
+def cache_of(config: dict[str, Any]) -> tuple[int | None, int]:
+    """Bytes of the KV cache of one token, 16 bits a value, and the heads that ranks share it by."""
+    layers, hidden, heads = (config.get(key) for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"))
+    kinds = config.get("layer_types") or ()
+    uneven = any(config.get(key) for key in _UNEVEN) or any(kind != "full_attention" for kind in kinds)
+    if uneven or not (isinstance(layers, int) and isinstance(hidden, int) and isinstance(heads, int) and heads > 0):
+        return None, 1
+    if isinstance(rank := config.get("kv_lora_rank"), int):
+        return layers * (rank + int(config.get("qk_rope_head_dim") or 0)) * 2, 1
+    kv_heads = int(config.get("num_key_value_heads") or heads)
+    return layers * 2 * kv_heads * int(config.get("head_dim") or hidden // heads) * 2, kv_heads
+
+
 def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
     try:
         text = config.read_bytes()
         data = json.loads(text)
         weights, experts = weights_of(data, name)
-    except (OSError, ValueError, AttributeError):
+        sizes = {**data, **data["text_config"]} if isinstance(data.get("text_config"), dict) else data
+        cache_bytes, cache_heads = cache_of(sizes)
+    except (OSError, ValueError, AttributeError, TypeError):
         return _by_name(name)
-    sizes = {**data, **data["text_config"]} if isinstance(data.get("text_config"), dict) else data
     context = sizes.get("max_position_embeddings")
     return Model(
         name=name,
@@ -147,6 +181,8 @@ def _of_config(name: str, known: Known, path: str, config: Path) -> Model:
         experts=experts,
         latent=isinstance(sizes.get("kv_lora_rank"), int),
         max_context=context if isinstance(context, int) and context > 0 else None,
+        cache_bytes=cache_bytes,
+        cache_heads=cache_heads,
     )
 
 
@@ -173,8 +209,8 @@ def _family(name: str) -> str | None:
     """`llama-3.1-70b` of `meta-llama/Llama-3.1-70B-Instruct` and of `meta-llama/Meta-Llama-3.1-70B`."""
     owner, _, model = name.rpartition("/")
     short = _TRAINING.sub("", model).lower().removeprefix("meta-")
-    # Llama 3.3 70B is 3.1 70B, trained on; DeepSeek R1 and V3 are one architecture, and distillates are not.
-    short = short.replace("llama-3.3-70b", "llama-3.1-70b")
+    # Llama 3.3 70B is 3.1 70B, trained on, and DeepSeek V3.1 is V3; R1 and V3 are one architecture, and distillates are not.
+    short = short.replace("llama-3.3-70b", "llama-3.1-70b").replace("deepseek-v3.1", "deepseek-v3")
     return f"{owner.lower()}/{short}" if owner and short else None
 
 

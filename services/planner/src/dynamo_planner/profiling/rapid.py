@@ -242,7 +242,7 @@ class RapidProfiler:
             objective=run.objective,
             settings=self._settings,
             version=self._version,
-            latent=run.model.latent,
+            model=run.model,
             product=run.request.gpu_product,
         )
 

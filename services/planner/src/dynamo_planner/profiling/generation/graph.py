@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 
+from dynamo_planner.profiling.generation.context import longest
 from dynamo_planner.profiling.generation.engines import BACKENDS, Command, Role, mocker
 from dynamo_planner.profiling.generation.engines.command import Wanted
 from dynamo_planner.profiling.generation.images import runtime_image
@@ -73,7 +74,8 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> 
         model=parts.spec.model,
         path=model_path(parts.spec),
         isl=parts.objective.isl,
-        latent=parts.latent,
+        latent=parts.model is not None and parts.model.latent,
+        longest=longest(engine, parts),
     )
     command = _mocked(wanted, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend](wanted)
     container["command"], container["args"] = list(command.command), list(command.args)

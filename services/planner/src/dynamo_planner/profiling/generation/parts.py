@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from dynamo_shared.runtime.settings.planner import Planner
 
+from dynamo_planner.profiling.models import Model
 from dynamo_planner.profiling.objective import Objective
 from dynamo_planner.profiling.results import KubeObject
 
@@ -26,8 +27,8 @@ class Parts:
     settings: Planner
     version: str
     """of Dynamo, where the request names no image"""
-    latent: bool = False
-    """whether the model attends to a compressed cache (MLA)"""
+    model: Model | None = None
+    """what is known of it"""
     product: str | None = None
     """label nvidia.com/gpu.product of the nodes that are planned for, where they are known"""
     interpolation: KubeObject | None = None

@@ -205,6 +205,9 @@ def _point(row: Mapping[str, Any], job: Sweep) -> Point | None:
             DECODE: _engine(row, "(d)", rate=row["(d)seq/s/worker"]),
         }
         replicas = {PREFILL: int(row["(p)workers"]), DECODE: int(row["(d)workers"])}
+    gpus = sum(engine.gpus * replicas[role] for role, engine in engines.items())
+    # Its rates are rounded to hundredths, its tokens are not; of answers of one token it counts two.
+    rate = float(row["tokens/s/gpu"]) * gpus / max(2, job.osl)
     point = Point(
         backend=job.backend,
         serving=job.serving,
@@ -214,8 +217,8 @@ def _point(row: Mapping[str, Any], job: Sweep) -> Point | None:
         itl_ms=float(row["tpot"]),
         latency_ms=float(row["request_latency"]),
         concurrency=float(row["concurrency"]),
-        requests_per_second=float(row["seq/s"]),
-        tokens_per_second_per_gpu=float(row["tokens/s/gpu"]),
+        requests_per_second=rate,
+        tokens_per_second_per_gpu=rate * job.osl / gpus,
         tokens_per_second_per_user=float(row["tokens/s/user"]),
     )
     figures = (point.ttft_ms, point.itl_ms, point.latency_ms, point.tokens_per_second_per_gpu)
@@ -235,6 +238,7 @@ def _engine(row: Mapping[str, Any], prefix: str, *, rate: float) -> Engine:
         moe_tp=size("moe_tp"),
         moe_ep=size("moe_ep"),
         batch_size=size("bs"),
+        eight_bit_cache=row.get(prefix + "kvcache") == "fp8",
         gpus=tp * pp * dp,
         requests_per_second=float(rate),
     )

@@ -35,6 +35,8 @@ class Wanted:
     """tokens of the prompts that its batches were sized for"""
     latent: bool = False
     """whether it attends to a compressed cache (MLA), whose kernels want larger blocks"""
+    longest: int | None = None
+    """tokens of a sequence at most, where the cache holds less than the model was made for"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

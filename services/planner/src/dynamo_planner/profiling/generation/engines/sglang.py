@@ -22,6 +22,8 @@ def command(wanted: Wanted) -> Command:
         args += ["--dp", str(engine.dp), "--enable-dp-attention"]
     if engine.moe_ep > 1:
         args += ["--ep-size", str(engine.moe_ep)]
+    if engine.eight_bit_cache:
+        args += ["--kv-cache-dtype", "fp8_e4m3"]
     if engine.batch_size:
         if role is not Role.PREFILL:
             # Of all data parallel ranks together.

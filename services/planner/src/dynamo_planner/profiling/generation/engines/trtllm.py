@@ -8,6 +8,8 @@ from typing import Any
 from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
 
 _BLOCK = 32
+#: Share of free memory that its KV cache takes; the runtime's default.
+_CACHE_SHARE = 0.9
 #: Tokens beside those of prompts: a chunk's padding, and one for each sequence that decodes.
 _BESIDE = 512
 
@@ -30,7 +32,8 @@ def command(wanted: Wanted) -> Command:
         args += ["--max-num-tokens", str(rounded_up(tokens + (0 if role is Role.DECODE else _BESIDE)))]
     if role.disaggregated:
         args += ["--disaggregation-mode", role.value]
-        args += ["--override-engine-args", json.dumps(_transfer(wanted), separators=(",", ":"))]
+    if settings := _settings(wanted):
+        args += ["--override-engine-args", json.dumps(settings, separators=(",", ":"))]
     return Command(command=("python3", "-m", "dynamo.trtllm"), args=tuple(args), working_dir="/workspace")
 
 
@@ -38,9 +41,15 @@ def _prompts(wanted: Wanted) -> int:
     return (wanted.engine.batch_size or 1) if wanted.role is Role.PREFILL else 1
 
 
-def _transfer(wanted: Wanted) -> dict[str, Any]:
-    """What has no flag: the transfer of the KV cache, and a scheduler that prefill engines cannot overlap."""
-    settings: dict[str, Any] = {"cache_transceiver_config": {"backend": "DEFAULT"}}
+def _settings(wanted: Wanted) -> dict[str, Any]:
+    """What has no flag: format and transfer of the KV cache, and a scheduler that prefill engines cannot overlap."""
+    settings: dict[str, Any] = {}
+    if wanted.role.disaggregated:
+        settings["cache_transceiver_config"] = {"backend": "DEFAULT"}
+    if wanted.engine.eight_bit_cache:
+        # It stands in the stead of all that flags say of the cache.
+        share = {"free_gpu_memory_fraction": _CACHE_SHARE, "tokens_per_block": _BLOCK}
+        settings["kv_cache_config"] = {"dtype": "fp8", **share}
     if wanted.role is Role.PREFILL:
         settings["disable_overlap_scheduler"] = True
     return settings

@@ -21,6 +21,11 @@ def command(wanted: Wanted) -> Command:
     if engine.moe_ep > 1:
         args.append("--enable-expert-parallel")
     args += ["--block-size", str(_LATENT_BLOCK if wanted.latent else _BLOCK)]
+    if wanted.longest is not None:
+        # The others limit themselves to what their caches hold.
+        args += ["--max-model-len", str(wanted.longest)]
+    if engine.eight_bit_cache:
+        args += ["--kv-cache-dtype", "fp8"]
     if engine.batch_size:
         # Prompts are limited by their tokens, answers by their number. Both are of one data-parallel rank.
         if role is not Role.PREFILL:
