@@ -66,7 +66,10 @@ def encode_object(obj: KubeObject) -> bytes:
 
 def decode_object(payload: bytes) -> KubeObject:
     """The object of a STATE message that is no tombstone; msgspec.DecodeError (a ValueError) where it is none."""
-    return _decode(payload)
+    try:
+        return _decode(payload)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error
 
 
 def object_headers(obj: KubeObject, change: Change) -> dict[str, str]:

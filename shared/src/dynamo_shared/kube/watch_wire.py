@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from dynamo_shared.kube.depth import bounded
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.objects import KubeObject
 
@@ -54,10 +55,10 @@ class _Item(msgspec.Struct):
     metadata: ItemMeta
 
 
-decode_page = msgspec.json.Decoder(ListPage).decode
-_decode_item = msgspec.json.Decoder(_Item).decode
-decode_object = msgspec.json.Decoder(dict[str, Any]).decode
-decode_event = msgspec.json.Decoder(WatchEvent).decode
+decode_page = bounded(msgspec.json.Decoder(ListPage).decode)
+_decode_item = bounded(msgspec.json.Decoder(_Item).decode)
+decode_object = bounded(msgspec.json.Decoder(dict[str, Any]).decode)
+decode_event = bounded(msgspec.json.Decoder(WatchEvent).decode)
 
 
 def item_meta(item: msgspec.Raw) -> ItemMeta:

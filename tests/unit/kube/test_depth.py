@@ -1,0 +1,54 @@
+"""JSON that is nested deeper than a decoder goes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from dynamo_shared.bus import state
+from dynamo_shared.kube import watch_wire
+from dynamo_shared.kube.depth import MOST_LEVELS, bounded, cut
+from hypothesis import given
+from hypothesis import strategies as st
+
+DEEP = b'{"metadata": {"name": "a", "uid": "u"}, "spec": {"data": ' + b"[" * 5000 + b"]" * 5000 + b', "b": "]}\\""}}'
+VALUES = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def shallow(value: Any, most: int) -> Any:
+    if not isinstance(value, list | dict):
+        return value
+    if most == 0:
+        return None
+    if isinstance(value, list):
+        return [shallow(each, most - 1) for each in value]
+    return {name: shallow(each, most - 1) for name, each in value.items()}
+
+
+@given(value=VALUES, most=st.integers(0, 4))
+def test_what_is_too_deep_is_null_and_the_rest_is_as_it_was(value: Any, most: int) -> None:
+    assert json.loads(cut(json.dumps(value).encode(), most)) == shallow(value, most)
+
+
+def test_an_object_that_is_too_deep_is_read_without_what_is() -> None:
+    for content in (DEEP, memoryview(DEEP), msgspec.Raw(DEEP)):
+        found = watch_wire.decode_object(content)
+        assert (found["metadata"]["name"], found["spec"]["b"]) == ("a", ']}"')
+    event = watch_wire.decode_event(b'{"type": "ADDED", "object": ' + DEEP + b"}")
+    assert json.dumps(event.object).count("[") < MOST_LEVELS
+    page = watch_wire.decode_page(b'{"metadata": {}, "items": [' + DEEP + b', {"metadata": {"name": "b"}}]}')
+    assert [watch_wire.item_meta(each).name for each in page.items or ()] == ["a", "b"]
+
+
+def test_what_is_no_json_is_an_error_as_before() -> None:
+    for content in (b"{", b"[" * 5000):
+        with pytest.raises(msgspec.DecodeError):
+            bounded(msgspec.json.decode)(content)
+    with pytest.raises(msgspec.DecodeError):
+        state.decode_object(DEEP)
