@@ -200,6 +200,28 @@ async def test_steps_follow_each_other_to_the_end() -> None:
     assert desk.intents("a") == {}
 
 
+@pytest.mark.parametrize("broken", [1, 2, 3])
+@pytest.mark.parametrize("adapters", [True, False])
+async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapters: bool) -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
+    desk.graph("a", adapters=adapters, Decode=1)
+    command = desk.ask("a", Decode=6)
+    desk.kube.breaks = broken
+    try:
+        await desk.scaling.carry_out(command)
+    except Unavailable:
+        desk = desk.again()
+        await desk.resuming.look()
+        await desk.scaling.carry_out(command)
+    desk.kube.breaks = 0
+    sizes = [desk.replicas("a")["Decode"]]
+    for _ in range(2):
+        desk.clock[0] += 30
+        await desk.resuming.look()
+        sizes.append(desk.replicas("a")["Decode"])
+    assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
+
+
 async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
     desk.graph("a", Decode=1)
@@ -287,6 +309,16 @@ async def test_what_the_cluster_refuses_is_told_of_with_what_was_done_before() -
     assert "done before that: team/a Prefill 3 -> 2" in message
     assert desk.told.of("b") == [("scale-refused", "WriteRefused")]
     assert [each.requested for each in desk.told.events[-1][2].components] == [4, 2]
+
+
+async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
+    desk.graph("a", Decode=1)
+    desk.kube.refused = "dynamographdeploymentscalingadapters a-decode"
+    assert (await refused(desk, desk.ask("a", Decode=6)))[0] == "WriteRefused"
+    desk.kube.refused = ""
+    await desk.resuming.look()
+    assert (desk.replicas("a")["Decode"], desk.intents("a")) == (1, {})
 
 
 async def test_a_refusal_before_any_decision_is_told_of_where_the_graph_is_ours() -> None:

@@ -100,8 +100,11 @@ class _Models(Controller[Task]):
         """What is gone owes nothing any more."""
         if old is None or (new is not None and new["metadata"]["uid"] == old["metadata"]["uid"]):
             return
-        if resource == DYNAMO_MODELS and self.ownership.owns(key):
-            self._models.gone(old)
+        if resource == DYNAMO_MODELS:
+            if self.ownership.owns(key):
+                self._models.gone(old)
+            else:
+                self._models.forget(old)
         elif resource == PODS:
             self._keeper.pod_gone(old["metadata"]["uid"])
 

@@ -51,9 +51,12 @@ class Reporter:
 
     def gone(self, model: KubeObject) -> None:
         """A model was deleted."""
-        self._told.pop(model["metadata"]["uid"], None)
         data = model_data(model, model.get("status", {}), Verdict(False, "Deleted", ""))
         self._publisher.publish(kind=DYNAMO_MODEL, obj=model, event="deleted", data=data)
+
+    def forget(self, model: KubeObject) -> None:
+        """A model does not exist any more."""
+        self._told.pop(model["metadata"]["uid"], None)
 
     def loaded(self, standing: Standing) -> None:
         """A worker has the adapter."""

@@ -105,10 +105,15 @@ class ModelReconciler:
 
     def gone(self, model: KubeObject) -> None:
         """A model does not exist any more; what its workers still owe is done, or was left to the keeper."""
-        self.statuses.forget(DYNAMO_MODELS, model)
         self.reporter.gone(model)
-        self._deleting.pop(model["metadata"]["uid"], None)
         self.keeper.leave(model, self._to_unload(model))
+        self.forget(model)
+
+    def forget(self, model: KubeObject) -> None:
+        """A model does not exist any more, and is told of by another replica: this one may have looked after it before."""
+        self.statuses.forget(DYNAMO_MODELS, model)
+        self.reporter.forget(model)
+        self._deleting.pop(model["metadata"]["uid"], None)
 
     async def _keep(self, model: KubeObject, found: Found, adapter: Adapter, record: Record) -> Result:
         """Have the adapter on all workers."""

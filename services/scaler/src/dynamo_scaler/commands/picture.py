@@ -21,7 +21,7 @@ from dynamo_shared.runtime.settings.scaler import Scaler
 
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.budgets import intents
-from dynamo_scaler.budgets.intents import OpenIntent
+from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
 from dynamo_scaler.budgets.pools import Pool, PoolKey, pools_of
 from dynamo_scaler.commands import records
@@ -130,9 +130,24 @@ class Picture:
                 continue
             for component, intent in intents.read(graph).items():
                 pool = pools.get(PoolKey(*key_of(graph), component))
-                if pool is not None and intent.is_fresh(now, self.settings.intent_lifetime) and intent.is_open(pool):
+                if (
+                    pool is not None
+                    and intent.is_fresh(now, self.settings.intent_lifetime)
+                    and self.is_open(intent, pool)
+                ):
                     found.append(OpenIntent(pool, intent))
         return found
+
+    def is_open(self, intent: Intent, pool: Pool) -> bool:
+        """Whether an intent of a pool still says something.
+
+        Its own command may have scaled the pool last, and broken off before the intent was written anew.
+        """
+        if intent.is_open(pool):
+            return True
+        record = self.record(pool)
+        own = record is not None and record.command == intent.command and record.replicas == pool.current
+        return own and pool.current != intent.replicas
 
     def record(self, pool: Pool) -> records.Record | None:
         """What a command did last to a pool."""

@@ -59,6 +59,19 @@ def promised(decision: Decision, first: frozenset[PoolKey]) -> Remembered:
     return found
 
 
+def rest_of(remembered: Remembered, decision: Decision) -> Remembered:
+    """What is left to do of components that a first part is done of, as it stands before that: it may be all that is done."""
+    found: Remembered = {}
+    for verdict in decision.verdicts:
+        key = verdict.pool.key
+        intent = remembered.get(key.graph_key, {}).get(key.component)
+        # An adapter's number and the graph's annotation are two writes; without an adapter they are one.
+        if intent is not None and verdict.changes and verdict.pool.adapter:
+            before = msgspec.structs.replace(intent, current=verdict.pool.current)
+            found.setdefault(key.graph_key, {})[key.component] = before
+    return found
+
+
 def _intent(ask: Ask, decision: Decision, verdict: Verdict, now: float) -> Intent | None:
     applied = decision.outcome is Outcome.APPLY
     current = verdict.allowed if applied else verdict.pool.current

@@ -105,7 +105,7 @@ class Resuming:
             pool = pools.get(PoolKey(*key, name))
             if pool is None:
                 await self._forget(graph, name, intent, News(UNKNOWN, f"{name}: the graph has it no more"))
-            elif not intent.is_open(pool):
+            elif not self.scaling.picture.is_open(intent, pool):
                 message = f"{name}: somebody else set {pool.current} replicas meanwhile"
                 done = pool.current == intent.replicas
                 await self._forget(graph, name, intent, None if done else News(SUPERSEDED, message))

@@ -25,7 +25,7 @@ from dynamo_scaler.commands.asking import Ask
 from dynamo_scaler.commands.deciding import APPLIED, CEILING, FLOOR, Decision, Outcome, decide
 from dynamo_scaler.commands.picture import Picture
 from dynamo_scaler.commands.records import Record
-from dynamo_scaler.commands.remembering import Remembered, intents_after, promised
+from dynamo_scaler.commands.remembering import Remembered, intents_after, promised, rest_of
 from dynamo_scaler.commands.telling import ADVISED, HELD, REFUSED, SCALED, News, Teller
 from dynamo_scaler.commands.writing import StaleError, Write, Writer, in_order
 from dynamo_scaler.safety.policy import InvalidPolicyError
@@ -113,6 +113,8 @@ class Scaling:
         """Write what was decided, and tell of it. StaleError where it has to be decided anew."""
         remembered = self.after(ask, decision)
         units = in_order([self._write(ask, decision, each) for each in decision.changes])
+        rest = rest_of(remembered, decision)
+        await self.remember(rest)
         if len(units) > 1:
             await self.remember(promised(decision, frozenset(each.pool.key for each in units[0])))
         done: list[Write] = []
@@ -125,6 +127,8 @@ class Scaling:
                     await self.writer.graph(key, unit, remembered.pop(key, {}))
                 done += unit
         except (Invalid, Forbidden) as error:
+            # What is refused is not tried on.
+            await self.remember({key: dict.fromkeys(names) for key, names in rest.items()})
             before = "; ".join(f"{each.pool.key} {each.pool.current} -> {each.replicas}" for each in done)
             message = f"the cluster refuses: {error}{f'; done before that: {before}' if before else ''}"
             told = news(decision)._replace(reason=WRITE_REFUSED, message=message)
