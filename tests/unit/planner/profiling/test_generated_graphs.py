@@ -297,6 +297,12 @@ def test_a_planner_is_named_by_annotation():
     assert "scalingAdapter" not in component(graph, "Frontend")
 
 
+def test_a_planner_keeps_no_more_engines_than_there_are():
+    graph, notes = unmeasured(layout(**DENSE), parts(features={"planner": {"min_endpoint": 2}}))
+    assert json.loads(graph.config_maps[0]["data"]["planner_config.json"])["min_endpoint"] == 1
+    assert [note.reason for note in notes] == ["EndpointsLowered"]
+
+
 def test_without_planner_nothing_is_named():
     graph = made(layout(**DENSE))
     assert "annotations" not in graph.dgd["metadata"]
@@ -321,6 +327,10 @@ def test_names_leave_room_for_what_is_made_of_them(name: str, spans: bool):
     assert len(made) + longest <= MAX_TOGETHER
     assert made.endswith("-dgd")
     assert "." not in made
+
+
+def test_a_name_begins_with_a_letter():
+    assert graph_name("3qwen", None, [("decode", False)]) == "dgdr-3qwen-dgd"
 
 
 def test_long_names_stay_apart():

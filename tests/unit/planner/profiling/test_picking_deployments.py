@@ -147,3 +147,30 @@ def test_the_front_goes_from_fast_answers_to_many_tokens():
 def test_backends_are_compared():
     other = replace(agg(rate=2), backend="sglang")
     assert pick([agg(rate=1), other], objective(backend="auto")).selected.point.backend == "sglang"
+
+
+def test_a_planner_may_have_the_prefill_of_one_point_and_the_decode_of_another():
+    """8 GPUs: the fast prefill comes with too large a decode, the fast decode with too slow a prefill."""
+    first = disagg((1, 4, 4.0), (1, 8, 4.0), ttft=250, itl=6)
+    second = disagg((1, 1, 1.0), (1, 4, 2.0), ttft=900, itl=8)
+    wanted = objective(
+        hardware={"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8},
+        sla={"ttft": 300, "itl": 10},
+        features=PLANNER,
+    )
+    picked = pick([first, second], wanted).selected
+    assert picked.meets
+    assert (picked.point.ttft_ms, picked.point.itl_ms) == (250, 8)
+    assert picked.point.latency_ms == 250 + 8 * 999
+    assert picked.point.gpus == 8
+    assert picked.point.requests_per_second == pytest.approx(min(4.0 * 0.9, 2.0 * 0.92))
+
+
+def test_engines_that_fit_as_often_as_the_planner_must_keep_them_come_first():
+    features = {"planner": {"mode": "disagg", "min_endpoint": 4}}
+    large, small = disagg((1, 2, 4.0), (1, 4, 4.0)), disagg((1, 1, 0.5), (1, 2, 0.5))
+    picked = pick([large, small], objective(features=features)).selected
+    assert picked.point.replicas == {"prefill": 4, "decode": 4}
+    assert picked.point.gpus <= 16
+    # Where none fits as often, as many as fit.
+    assert pick([large], objective(features=features)).selected.point.replicas == {"prefill": 2, "decode": 2}

@@ -66,3 +66,12 @@ def test_the_job_of_a_long_name_has_a_name_that_labels_hold() -> None:
     assert len(first) == len(second) == 63
     assert first.startswith("profile-aaaa")
     assert first != second
+
+
+@pytest.mark.parametrize("path", ["", "models", "/a:b"])
+def test_volumes_are_mounted_at_absolute_paths(path: str) -> None:
+    assert refused(modelCache={"pvcName": "models", "pvcMountPath": path}) == ["spec.modelCache.pvcMountPath"]
+
+
+def test_a_path_of_a_model_is_in_a_volume() -> None:
+    assert refused(modelCache={"pvcModelPath": "qwen"}) == ["spec.modelCache.pvcName"]

@@ -94,7 +94,7 @@ def _replicas(roles: tuple[str, ...], engine: Engine, objective: Objective) -> d
     fits = objective.total_gpus // engine.gpus
     if objective.picking is Picking.AUTOSCALE:
         wanted = max(1, objective.planner.min_endpoint if objective.planner else 1)
-        return dict.fromkeys(roles, wanted if wanted * len(roles) <= fits else 1)
+        return dict.fromkeys(roles, max(1, min(wanted, fits // len(roles))))
     if roles == (WORKER,):
         return {WORKER: fits}
     return {PREFILL: max(1, fits // 2), DECODE: max(1, fits - fits // 2)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import ceil
 
 from dynamo_shared.api.v1beta1.request import OptimizationType
@@ -24,6 +25,8 @@ class Choice:
     """of all GPUs of the budget, idle ones, too; for a load or a planner of those in use"""
     served: float = 1.0
     """share of the stated load"""
+    enough: bool = True
+    """whether there are as many engines as a planner must keep"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +40,18 @@ class Picked:
 
 def pick(points: Iterable[Point], objective: Objective) -> Picked | None:
     """The best of points; the closest to the objective where none meets it. None where none fits the GPUs."""
+    if objective.picking is Picking.AUTOSCALE:
+        points = crossed(points, objective.osl)
     choices = [choice for point in points if (choice := _choice(point, objective)) is not None]
     if not choices:
         return None
-    eligible = [choice for choice in choices if choice.meets]
+    meeting = [choice for choice in choices if choice.meets]
+    eligible = [choice for choice in meeting if choice.enough] or meeting
     if not eligible:
-        ranked = sorted(choices, key=lambda choice: (_excess(choice, objective), -choice.tokens_per_second_per_gpu))
+        ranked = sorted(
+            choices,
+            key=lambda choice: (not choice.enough, _excess(choice, objective), -choice.tokens_per_second_per_gpu),
+        )
     elif objective.picking is Picking.LOAD_MATCH:
         ranked = sorted(eligible, key=_fewest_gpus)
     elif objective.tune_for is OptimizationType.LATENCY:
@@ -67,7 +76,8 @@ def _choice(point: Point, objective: Objective) -> Choice | None:
     per_gpu = point.tokens_per_second_per_gpu or 0.0
     fits = objective.total_gpus // unit
     if objective.picking is Picking.AUTOSCALE:
-        return Choice(point=point, meets=meets, tokens_per_second_per_gpu=per_gpu)
+        enough = min(point.replicas.values()) >= _least(objective)
+        return Choice(point=point, meets=meets, tokens_per_second_per_gpu=per_gpu, enough=enough)
     if objective.picking is Picking.DEFAULT:
         cluster = per_gpu * fits * unit / objective.total_gpus
         return Choice(point=_times(point, fits), meets=meets, tokens_per_second_per_gpu=cluster)
@@ -95,14 +105,34 @@ def _times(point: Point, units: int) -> Point:
 
 
 def _alone(point: Point, objective: Objective) -> Point:
-    """As many engines of each role as the planner must keep, one at least: it adds the others itself."""
-    least = max(1, objective.planner.min_endpoint if objective.planner else 1)
-    wanted = dict.fromkeys(point.engines, least)
-    if sum(engine.gpus * least for engine in point.engines.values()) > objective.total_gpus:
-        wanted = dict.fromkeys(point.engines, 1)
+    """As many engines of each role as the planner must keep, or as fit, one at least: it adds the others itself."""
+    fits = objective.total_gpus // sum(engine.gpus for engine in point.engines.values())
+    wanted = dict.fromkeys(point.engines, max(1, min(_least(objective), fits)))
     if wanted == point.replicas:
         return point
     return matched(point, wanted, objective.osl)
+
+
+def _least(objective: Objective) -> int:
+    return max(1, objective.planner.min_endpoint if objective.planner else 1)
+
+
+def crossed(points: Iterable[Point], osl: int) -> list[Point]:
+    """All points, and all pairs of their prefill and decode engines that are not among them: sweeps pair the best alone."""
+    known = list(points)
+    pairs = {(p.backend, p.engines[PREFILL], p.engines[DECODE]) for p in known if p.serving != AGG}
+    made = []
+    for one, other in product([p for p in known if p.serving != AGG], repeat=2):
+        pair = (one.backend, one.engines[PREFILL], other.engines[DECODE])
+        if one.backend != other.backend or pair in pairs:
+            continue
+        pairs.add(pair)
+        latency = one.ttft_ms + other.itl_ms * max(1, osl - 1)
+        # Prompts are the first's, and answers the second's; one engine of each.
+        engines = {PREFILL: pair[1], DECODE: pair[2]}
+        joined = replace(other, engines=engines, ttft_ms=one.ttft_ms, latency_ms=latency)
+        made.append(matched(joined, dict.fromkeys(engines, 1), osl))
+    return [*known, *made]
 
 
 def matched(point: Point, replicas: dict[str, int], osl: int) -> Point:

@@ -26,7 +26,7 @@ def problems(obj: KubeObject, facts: Facts) -> list[FieldError]:
     """What must change in a request before it can be profiled, with paths; empty where nothing must."""
     found = [*schema_errors(obj), *validate(obj, None, facts).errors]
     # A schema that does not hold says more than numbers of the wrong type would.
-    return found or [*_name(obj), *_amounts(obj.get("spec") or {})]
+    return found or [*_name(obj), *_values(obj.get("spec") or {})]
 
 
 def _name(obj: KubeObject) -> Iterator[FieldError]:
@@ -38,7 +38,7 @@ def _name(obj: KubeObject) -> Iterator[FieldError]:
         yield FieldError("metadata.name", text)
 
 
-def _amounts(spec: KubeObject) -> Iterator[FieldError]:
+def _values(spec: KubeObject) -> Iterator[FieldError]:
     for section, names in _POSITIVE:
         given = spec.get(section) or {}
         for name in names:
@@ -52,5 +52,13 @@ def _amounts(spec: KubeObject) -> Iterator[FieldError]:
         value = hardware.get(name)
         if value is not None and value < 0:
             yield FieldError(f"spec.hardware.{name}", f"{value:g} is given; more than 0 is needed, or leave it out")
+    cache = spec.get("modelCache") or {}
+    mount = cache.get("pvcMountPath")
+    if mount is not None and (not mount.startswith("/") or ":" in mount):
+        yield FieldError("spec.modelCache.pvcMountPath", f"{mount!r} is no absolute path without colons")
+    if cache.get("pvcModelPath") and not cache.get("pvcName"):
+        yield FieldError(
+            "spec.modelCache.pvcName", "is missing beside pvcModelPath: name the volume that has the model"
+        )
     if not str(spec.get("model", "")).strip():
         yield FieldError("spec.model", "is blank; name a model, or the path of one")

@@ -7,7 +7,7 @@ from dynamo_planner.profiling.generation.graph import graph_of, nodes_of
 from dynamo_planner.profiling.generation.linting import lint
 from dynamo_planner.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_planner.profiling.generation.parts import Parts
-from dynamo_planner.profiling.generation.planning import config_maps_of
+from dynamo_planner.profiling.generation.planning import config_maps_of, endpoints_kept
 from dynamo_planner.profiling.picking import Choice
 from dynamo_planner.profiling.points import Layout
 from dynamo_planner.profiling.results import Candidate, KubeObject, Note
@@ -66,6 +66,13 @@ def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, .
             f"what is expected of it is that of {layout.gpus} GPUs without the override"
         )
         notes = (*notes, Note(reason="OverrideChangesGpus", message=text))
+    planner = parts.objective.planner
+    if planner is not None and planner.min_endpoint > (kept := endpoints_kept(layout)):
+        text = (
+            f"{parts.objective.total_gpus} GPUs hold {kept} of {layout.words}, and spec.features.planner.min_endpoint wants "
+            f"{planner.min_endpoint} of each; the planner keeps {kept}"
+        )
+        notes = (*notes, Note(reason="EndpointsLowered", message=text))
     across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}
     if any(nodes > 1 for nodes in across.values()) and not parts.mocked:
         words = ", ".join(f"{role} {nodes} nodes" for role, nodes in across.items() if nodes > 1)

@@ -12,6 +12,7 @@ MAX_TOGETHER = 45
 #: What a multi-node component adds: its leader's clique is named after it, too.
 _LEADER = "-ldr"
 _SUFFIX = "-dgd"
+_LETTER = "dgdr-"
 PLANNER_CONFIG_PREFIX = "planner-config-"
 PROFILE_DATA_PREFIX = "planner-profile-data-"
 
@@ -31,7 +32,8 @@ def graph_name(request: str, wanted: str | None, components: Iterable[tuple[str,
                 f"may have {room}: shorten it",
             )
         return wanted
-    full = request.replace(".", "-") + _SUFFIX
+    # Services are named after the graph, and begin with a letter.
+    full = ("" if request[:1].isalpha() else _LETTER) + request.replace(".", "-") + _SUFFIX
     if len(full) <= room:
         return full
     digest = hashlib.sha256(request.encode()).hexdigest()[:6]

@@ -40,6 +40,8 @@ def _config(asked: PlannerConfig, layout: Layout, parts: Parts) -> KubeObject:
         "mode": AGG if layout.serving == AGG else given.get("mode", "disagg"),
         "decode_engine_num_gpu": decode.gpus,
     }
+    if asked.min_endpoint > (kept := endpoints_kept(layout)):
+        found["min_endpoint"] = kept
     if PREFILL in engines:
         found["prefill_engine_num_gpu"] = engines[PREFILL].gpus
     defaults: KubeObject = {"model_name": parts.spec.model, "max_gpu_budget": objective.total_gpus}
@@ -52,6 +54,11 @@ def _config(asked: PlannerConfig, layout: Layout, parts: Parts) -> KubeObject:
             "decode_pick": _sizes(decode),
         }
     return {**defaults, **given, **found}
+
+
+def endpoints_kept(layout: Layout) -> int:
+    """Engines of each role that a planner can keep within its budget: with more it would have to end all of them."""
+    return min(layout.replicas.values())
 
 
 def _sizes(engine: Engine) -> KubeObject:
