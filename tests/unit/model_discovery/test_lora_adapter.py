@@ -75,6 +75,21 @@ def test_a_damaged_memory_is_none(text: str):
     assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) is None
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record("..", "s"),
+        Record("", "s"),
+        Record("a", "s", ("b", "x\r\ny")),
+        Record("a" * 3000, "s"),
+        Record("a", "s", tuple(str(number) for number in range(17))),
+    ],
+)
+def test_a_memory_that_we_never_wrote_is_none(record: Record):
+    """What is remembered is unloaded, so whoever may annotate a model would choose what workers are asked."""
+    assert record_of({"metadata": {"annotations": {ANNOTATION: written(record)}}}) is None
+
+
 def test_earlier_names_are_kept_until_they_are_unloaded_everywhere():
     first = advanced(None, Adapter("a", "s3://1"))
     assert advanced(first, Adapter("a", "s3://1")) is first

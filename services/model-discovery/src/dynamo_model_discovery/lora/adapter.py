@@ -69,11 +69,16 @@ def is_lora(spec: Mapping[str, Any]) -> bool:
     return str(spec.get("modelType", "")).lower() == ModelType.LORA.value
 
 
+def is_segment(name: str) -> bool:
+    """Whether a name can be asked for as a segment of a URL's path, and leads nowhere else."""
+    return 0 < len(name) <= LONGEST and name not in (".", "..") and not _CONTROL.search(name)
+
+
 def adapter_of(spec: Mapping[str, Any]) -> Adapter:
     """The adapter that a spec of type lora asks for. Raises InvalidAdapter; admission may have been away."""
     name, uri = str(spec.get("modelName", "")), str((spec.get("source") or {}).get("uri", ""))
     allowed = "allowed are s3://bucket/path, hf://organization/name and file:///path"
-    if not name or len(name) > LONGEST or name in (".", "..") or _CONTROL.search(name):
+    if not is_segment(name):
         raise InvalidAdapter("InvalidName", f"spec.modelName: {name[:80]!r} cannot be a path segment of a URL")
     if not uri:
         raise InvalidAdapter("InvalidSource", f"spec.source.uri: required for modelType lora; {allowed}")
@@ -89,10 +94,12 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
 
 
 def record_of(model: KubeObject) -> Record | None:
-    """What was remembered; None where nothing was loaded yet, or the annotation was damaged."""
+    """What was remembered; None where nothing was loaded yet, or somebody wrote what we never do."""
     text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
     with contextlib.suppress(msgspec.DecodeError, RecursionError):
-        return msgspec.json.decode(text, type=Record)
+        record = msgspec.json.decode(text, type=Record)
+        if len(record.previous) <= REMEMBERED and all(map(is_segment, record.names)):
+            return record
     return None
 
 

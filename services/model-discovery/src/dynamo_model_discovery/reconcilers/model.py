@@ -34,6 +34,7 @@ from dynamo_model_discovery.lora.adapter import (
     adapter_of,
     advanced,
     is_lora,
+    is_segment,
     record_of,
     written,
 )
@@ -183,7 +184,7 @@ class ModelReconciler:
             for other in self._others(model)
             if "deletionTimestamp" not in other["metadata"] and (other_record := record_of(other)) is not None
         }
-        return tuple(name for name in names if name not in taken)
+        return tuple(name for name in names if name not in taken and is_segment(name))
 
     def _check_name(self, model: KubeObject, name: str) -> None:
         """A name on a worker is one adapter: of several models that ask for it, one has it. Raises InvalidAdapter."""
