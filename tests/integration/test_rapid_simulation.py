@@ -247,3 +247,11 @@ async def test_rates_and_tokens_say_the_same(profiler: RapidProfiler):
 async def test_engines_have_the_cache_that_figures_are_of(profiler: RapidProfiler):
     spec: dict[str, Any] = {"model": "Qwen/Qwen3-32B-FP8", "backend": "vllm", "hardware": ONE_GPU}
     assert '"--kv-cache-dtype", "fp8"' in json.dumps((await profile(profiler, **spec)).selected.dgd)
+
+
+async def test_engines_fit_into_smaller_models_of_a_gpu(profiler: RapidProfiler):
+    hardware = {"gpuSku": "a100_sxm", "totalGpus": 8, "numGpusPerNode": 8, "vramMb": 40_960}
+    sla = {"ttft": 5000, "itl": 100}
+    result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=hardware, sla=sla)
+    # 61 GiB of weights fit into no single one.
+    assert all(sizes["tp"] > 1 for point in result.pareto for sizes in point.parallelism.values())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_SMALLER = 0.9
+"""What drivers tell is a little less than what makers do; below this share it is another model: 40 GB of an A100's 80."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -48,3 +51,9 @@ def vram_of(sku: str, stated_mib: float | None) -> float | None:
         return stated_mib
     known = GPUS.get(sku)
     return known.vram_mib if known else None
+
+
+def smaller_vram(sku: str, vram_mib: float | None) -> float | None:
+    """Memory of one GPU in MiB where it is a smaller model of its kind than figures are of; None where it is not."""
+    known = GPUS.get(sku)
+    return vram_mib if known and vram_mib and vram_mib < known.vram_mib * _SMALLER else None

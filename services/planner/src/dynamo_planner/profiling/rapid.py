@@ -16,7 +16,7 @@ from dynamo_shared.runtime.settings.planner import Planner
 from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.generation.candidates import candidate_of, unmeasured
 from dynamo_planner.profiling.generation.parts import Parts
-from dynamo_planner.profiling.gpus import system_of
+from dynamo_planner.profiling.gpus import smaller_vram, system_of
 from dynamo_planner.profiling.models import Known, Model, known_model
 from dynamo_planner.profiling.naive import naive
 from dynamo_planner.profiling.objective import AGG, DISAGG, Objective, Picking, objective_of
@@ -114,6 +114,7 @@ class RapidProfiler:
 
     async def _sweep(self, run: _Run, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool) -> _Found:
         objective = run.objective
+        least = max(1, objective.planner.min_endpoint) if objective.planner else 1
         jobs = [
             Sweep(
                 model=path,
@@ -129,6 +130,8 @@ class RapidProfiler:
                 latency_ms=objective.latency_ms,
                 autoscale=objective.picking is Picking.AUTOSCALE and serving == DISAGG,
                 relaxed=relaxed,
+                least=least if serving == DISAGG else 1,
+                vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
                 database=self._settings.rapid.database.value,
             )
             for serving in servings
@@ -216,6 +219,7 @@ class RapidProfiler:
             max_context=min(context, run.model.max_context or context),
             prefill=_sizes(point.engines.get(PREFILL) or decode),
             decode=_sizes(decode),
+            vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
             database=self._settings.rapid.database.value,
         )
         answer, _ = await self.simulations.answer(job, run.model.digest, run.step.told)

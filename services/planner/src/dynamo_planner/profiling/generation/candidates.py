@@ -69,7 +69,7 @@ def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, .
     planner = parts.objective.planner
     if planner is not None and planner.min_endpoint > (kept := endpoints_kept(layout)):
         text = (
-            f"{parts.objective.total_gpus} GPUs hold {kept} of {layout.words}, and spec.features.planner.min_endpoint wants "
+            f"{parts.objective.total_gpus} GPUs hold {layout.words}, and spec.features.planner.min_endpoint wants "
             f"{planner.min_endpoint} of each; the planner keeps {kept}"
         )
         notes = (*notes, Note(reason="EndpointsLowered", message=text))

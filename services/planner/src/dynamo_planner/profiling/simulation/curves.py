@@ -16,7 +16,7 @@ from aiconfigurator.sdk.models import get_model
 from aiconfigurator.sdk.predict import predict_disagg_worker
 from aiconfigurator.sdk.task_v2 import Task
 
-from dynamo_planner.profiling.simulation.sweeping import admit
+from dynamo_planner.profiling.simulation.sweeping import admit, memory_of
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome
 
 Arrays = dict[str, list[float]]
@@ -42,7 +42,9 @@ def measure(job: Curves, tell: Told) -> Answer:
         admit(job.model)
         engines = _Engines(job)
         prefill = _prefill(job, engines, tell)
-        decode = _decode(job, engines, _kv_tokens(job, engines.version), tell)
+        with memory_of(engines.database, job.vram_mib):
+            held = _kv_tokens(job, engines.version)
+        decode = _decode(job, engines, held, tell)
     except Exception as error:
         outcome = Outcome.UNSUPPORTED if is_expected_cli_error(error) else Outcome.BROKEN
         return Answer(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
@@ -68,7 +70,7 @@ class _Engines:
             database_mode=job.database,
         )
         self.version = self._task.prefill_backend_version
-        self._database = self._task._load_database(job.system, job.backend, self.version)
+        self.database = self._task._load_database(job.system, job.backend, self.version)
         self._backend = get_backend(job.backend)
         self._models = {
             "prefill": self._model(job, "prefill", job.prefill),
@@ -81,7 +83,7 @@ class _Engines:
         summary = predict_disagg_worker(
             model=self._models[role],
             backend=self._backend,
-            database=self._database,
+            database=self.database,
             runtime_config=runtime,
             role=role,
             latency_correction=_CORRECTION[role],

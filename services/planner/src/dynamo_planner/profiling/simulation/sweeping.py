@@ -6,6 +6,7 @@ Its tasks are built as its own command line builds them (0.12), so that figures 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -13,6 +14,7 @@ from time import monotonic
 from typing import Any
 
 import aiconfigurator_core
+import pandas
 from aiconfigurator.sdk import common, perf_database
 from aiconfigurator.sdk.errors import (
     InsufficientMemoryError,
@@ -87,12 +89,9 @@ def _sweep(job: Sweep, tell: Told, *, within_node: bool) -> Answer:
     try:
         task = _task(job, within_node=within_node)
         task.predictor = _Reporting(f"{job.backend} {job.serving}", tell)
-        frame = task.run(autoscale=_alone(job))
-        if _alone(job) and frame is not None and not frame.empty and frame["num_total_gpus"].min() > job.total_gpus:
-            # The best of each role are too large together: the best that leave the other side its half.
-            _limit_engines(task, job.total_gpus // 2)
-            frame = task.run(autoscale=True)
-            frame = frame[frame["num_total_gpus"] <= job.total_gpus]
+        database = task._load_database(job.system, job.backend, task.primary_backend_version)
+        with memory_of(database, job.vram_mib):
+            frame = _frame(task, job)
     except Exception as error:
         return _failed(error)
     rows = frame.drop(columns=_HEAVY, errors="ignore").to_dict("records") if frame is not None else []
@@ -101,6 +100,42 @@ def _sweep(job: Sweep, tell: Told, *, within_node: bool) -> Answer:
     if not points:
         return Answer(outcome=Outcome.INFEASIBLE, message="no configuration keeps the times", version=version)
     return Answer(outcome=Outcome.FOUND, points=points, version=version)
+
+
+def _frame(task: Task, job: Sweep) -> Any:
+    frame = task.run(autoscale=_alone(job))
+    if not _alone(job) or frame is None or frame.empty:
+        return frame
+    # The best of each role may be too large together: also the best that leave the other side its half, as often as is wanted.
+    for least in sorted({job.least, 1}, reverse=True):
+        if frame["num_total_gpus"].min() * least > job.total_gpus:
+            _limit_engines(task, job.total_gpus // least // 2)
+            frame = pandas.concat([frame, *_smaller(task)])
+            break
+    return frame[frame["num_total_gpus"] <= job.total_gpus]
+
+
+def _smaller(task: Task) -> list[Any]:
+    try:
+        return [task.run(autoscale=True)]
+    except Exception as error:
+        if _failed(error).outcome in (Outcome.TOO_SMALL, Outcome.INFEASIBLE):
+            return []
+        raise
+
+
+@contextmanager
+def memory_of(database: Any, vram_mib: float | None) -> Iterator[None]:
+    """GPUs with less memory than the system's figures are of, such as A100s of 40 GB."""
+    gpu = database.system_spec["gpu"]
+    before = gpu["mem_capacity"]
+    if vram_mib is not None:
+        gpu["mem_capacity"] = min(before, int(vram_mib * 1024 * 1024))
+    try:
+        yield
+    finally:
+        # The database stays in the process, for other jobs, too.
+        gpu["mem_capacity"] = before
 
 
 def _alone(job: Sweep) -> bool:

@@ -45,6 +45,10 @@ class Sweep:
     """engines of each role are chosen alone"""
     relaxed: bool = False
     """times need not be kept: what comes closest"""
+    least: int = 1
+    """engines of each role that must fit, where they are chosen alone"""
+    vram_mib: float | None = None
+    """memory of one GPU where it is less than such GPUs have; None: as the system's figures say"""
     database: str = "SILICON"
 
     def job(self) -> dict[str, Any]:
@@ -67,6 +71,8 @@ class Curves:
     decode: dict[str, int]
     prefill_points: int = 16
     decode_points: int = 6
+    vram_mib: float | None = None
+    """as in Sweep"""
     database: str = "SILICON"
 
     def job(self) -> dict[str, Any]:
