@@ -82,3 +82,15 @@ def test_other_endings_are_refused(tmp_path: Path):
 def test_nothing_to_draw_is_said(tmp_path: Path):
     with pytest.raises(CtlError, match="nothing to draw"):
         save(Drawn("m", points_of([], {"name": "a"}, {})), tmp_path / "front.png")
+
+
+def test_a_name_is_neither_a_formula_nor_html(tmp_path: Path):
+    title = r"acme/<b>$\frac{x}$"
+    for name in ("front.png", "front.html"):
+        save(Drawn(title, drawn().points), tmp_path / name)
+    assert "acme/<b>" not in (tmp_path / "front.html").read_text()
+
+
+def test_a_folder_that_is_not_there_is_told_of(tmp_path: Path):
+    with pytest.raises(CtlError, match=r"front\.png: No such file"):
+        save(drawn(), tmp_path / "nowhere" / "front.png")

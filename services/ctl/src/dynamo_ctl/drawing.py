@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,16 @@ def terminal(drawn: Drawn, width: int) -> list[str]:
 
 
 def save(drawn: Drawn, file: Path) -> None:
-    """Draw into a .png or .html file. CtlError where the ending is another, or nothing is known to draw."""
+    """Draw into a .png or .html file. CtlError where the ending is another, nothing is known to draw, or it cannot be written."""
     draw = {".png": _png, ".html": _html}.get(file.suffix.lower())
     if draw is None:
         raise CtlError(f"--file {file}: .png or .html is needed", ExitCode.USAGE)
     if not any(_xy(point) for point in drawn.points):
         raise CtlError("no figures are known, so there is nothing to draw")
-    draw(drawn, file)
+    try:
+        draw(drawn, file)
+    except OSError as error:
+        raise CtlError(f"--file {file}: {error.strerror or error}") from error
 
 
 def _xy(point: KubeObject) -> tuple[float, float] | None:
@@ -121,7 +125,9 @@ def _png(drawn: Drawn, file: Path) -> None:
         faint = 1.0 if point["figures"].get("meetsSLA") is not False else 0.4
         axes.scatter(*place, marker=marker, s=200 if point["selected"] else 50, alpha=faint, color="C0")
         axes.annotate(str(number), place, textcoords="offset points", xytext=(6, 4))
-    axes.set(title=drawn.title, xlabel=_X_TITLE, ylabel=_Y_TITLE, ylim=(0, None))
+    # Names of models are no formulas.
+    axes.set_title(drawn.title, parse_math=False)
+    axes.set(xlabel=_X_TITLE, ylabel=_Y_TITLE, ylim=(0, None))
     axes.set_xlim(left=0)
     axes.grid(visible=True, alpha=0.3)
     axes.text(0.99, 0.98, "star: selected; round: disagg; square: agg; faint: misses the times", transform=axes.transAxes,
@@ -152,7 +158,8 @@ def _html(drawn: Drawn, file: Path) -> None:
             hoverinfo="text",
             showlegend=False,
         )
-    figure.update_layout(title=drawn.title, xaxis_title=_X_TITLE, yaxis_title=_Y_TITLE, template="plotly_white")
+    # Nor are they HTML, of which titles may have some.
+    figure.update_layout(title=escape(drawn.title), xaxis_title=_X_TITLE, yaxis_title=_Y_TITLE, template="plotly_white")
     figure.update_xaxes(rangemode="tozero")
     figure.update_yaxes(rangemode="tozero")
     # The page holds all that it needs: it is looked at where there is no network, too.
