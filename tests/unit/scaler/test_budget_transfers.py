@@ -40,7 +40,7 @@ def asked(
 ) -> Decision:
     fresh = [each for each in intents if each.intent.is_fresh(now, LIFETIME) and each.intent.is_open(each.pool)]
     by_key = {each.key: each for each in pools}
-    world = World(by_key, accounts([budget], pools), fresh, lambda _: Situation(FREE), now)
+    world = World(by_key, accounts([budget], pools), lambda: fresh, lambda _: Situation(FREE), now)
     return decide(wanted, world)
 
 
@@ -64,6 +64,22 @@ def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
     assert (decision.outcome, decision.reason) == (Outcome.APPLY, "Paired")
     assert applied(decision) == {PREFILL: 2, DECODE: 4}
     assert decision.message == "Prefill 3 -> 2; team/a Decode 3 -> 4"
+
+
+def test_others_are_looked_at_only_where_a_budget_is_in_the_way() -> None:
+    """Deciding about each of some hundred held requests would otherwise look at all of them."""
+    pools = [pool(PREFILL), pool(DECODE)]
+    looked: list[str] = []
+
+    def others() -> list[OpenIntent]:
+        looked.append("at them")
+        return []
+
+    world = World({each.key: each for each in pools}, accounts([SIX], pools), others, lambda _: Situation(FREE), 0.0)
+    assert decide({PREFILL: 2, DECODE: 4}, world).reason == "Applied"
+    assert looked == []
+    assert decide({PREFILL: 2}, world).reason == "BudgetFloor"
+    assert looked == ["at them"]
 
 
 def test_a_transfer_between_two_deployments_gives_back_first() -> None:

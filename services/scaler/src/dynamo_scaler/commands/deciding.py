@@ -39,8 +39,9 @@ class World:
     pools: Mapping[PoolKey, Pool]
     #: Budgets that count a pool of the request, with all that they count.
     accounts: Sequence[Account]
-    #: Fresh open intents of pools that these budgets count, without those of the request itself.
-    intents: Sequence[OpenIntent]
+    #: Fresh open intents of pools that these budgets count, without those of the request itself. There may be hundreds, and most
+    #: decisions breach no budget: they are looked for where one does.
+    intents: Callable[[], Sequence[OpenIntent]]
     situation: Callable[[Pool], Situation]
     now: float
 
@@ -72,10 +73,12 @@ class Decision:
 def decide(wanted: Mapping[PoolKey, int], world: World) -> Decision:
     """What becomes of a request for so many replicas by pool."""
     verdicts = [judge(world.pools[key], n, world.situation(world.pools[key]), world.now) for key, n in wanted.items()]
-    offered = _offered(world, wanted)
-    partners = [Partner(each.key, verdict.allowed, each.intent.at) for each, verdict in offered]
     changes = {each.pool.key: each.allowed for each in verdicts if each.changes}
-    settlement = settle(world.accounts, changes, partners)
+    settlement = settle(world.accounts, changes)
+    offered = [] if settlement.allowed else _offered(world, wanted)
+    partners = [Partner(each.key, verdict.allowed, each.intent.at) for each, verdict in offered]
+    if partners:
+        settlement = settle(world.accounts, changes, partners)
     waiting = [each for each in verdicts if each.held]
 
     def nothing_done(outcome: Outcome, reason: str, message: str) -> Decision:
@@ -122,7 +125,7 @@ def _applied(
 def _offered(world: World, wanted: Mapping[PoolKey, int]) -> list[tuple[OpenIntent, Verdict]]:
     """Intents of others that may be carried out as far as safety goes."""
     found = []
-    for each in world.intents:
+    for each in world.intents():
         if each.key not in wanted:
             verdict = judge(each.pool, each.intent.replicas, world.situation(each.pool), world.now)
             if verdict.changes:

@@ -110,17 +110,21 @@ class Picture:
             graph = self.graph(key)
             pools |= {pool.key: pool for pool in self.pools(graph)} if graph is not None else {}
         situations = {key: self.situation(pools[key], now) for key in wanted}
-        found: list[OpenIntent] = []
-        for each in self.open_intents(pools, now):
-            if each.key in wanted or self.autoscaler(each.pool):
-                continue
-            try:
-                situations[each.key] = self.situation(each.pool, now)
-            except InvalidPolicyError:
-                # It is told of when somebody asks for it; until then nothing is paired with it.
-                continue
-            found.append(each)
-        return World(pools, every, found, lambda pool: situations[pool.key], now)
+
+        def others() -> list[OpenIntent]:
+            found: list[OpenIntent] = []
+            for each in self.open_intents(pools, now):
+                if each.key in wanted or self.autoscaler(each.pool):
+                    continue
+                try:
+                    situations[each.key] = self.situation(each.pool, now)
+                except InvalidPolicyError:
+                    # It is told of when somebody asks for it; until then nothing is paired with it.
+                    continue
+                found.append(each)
+            return found
+
+        return World(pools, every, others, lambda pool: situations[pool.key], now)
 
     def open_intents(self, pools: Mapping[PoolKey, Pool], now: float) -> list[OpenIntent]:
         """Fresh intents of these pools that still say something."""

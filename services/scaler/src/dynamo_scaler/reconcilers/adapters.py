@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -104,7 +105,9 @@ class AdapterReconciler:
         fresh: KubeObject | None = None
         if any(mirroring.is_suspicious(owners[each.component], each) for each in differences):
             fresh = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        writers = {each.component: await self._writer(owners[each.component]) for each in differences}
+        # At once: a graph has up to 25 components, and each of these questions takes some milliseconds.
+        found = await asyncio.gather(*(self._writer(owners[each.component]) for each in differences))
+        writers = {each.component: writer for each, writer in zip(differences, found, strict=True)}
         try:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirroring.patch(graph, differences))
         except NotFound:
