@@ -22,6 +22,10 @@ def asking(**amounts: Any) -> dict[str, Any]:
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {"nodeCount": 3}}, 24),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {}}, 16),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="many")]}}}, 0),
+        # What no pod would get; less than none would give others' GPUs away.
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)]}}}, 1),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="1")]}}, "multinode": {"nodeCount": -3}}, 1),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, gpus.MOST),
     ],
 )
 def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:

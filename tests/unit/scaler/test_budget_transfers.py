@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import pytest
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import accounts, includes, is_managed
@@ -207,3 +208,9 @@ def test_no_decision_exceeds_a_ceiling_that_was_kept(
         assert after <= max(ceiling, before)
     if floor >= 0:
         assert after >= min(floor - 4, before)
+
+
+def test_figures_fit_into_what_they_are_told_in() -> None:
+    pools = [pool(PREFILL, 2**31 - 1, 1_000_000), pool(DECODE)]
+    (told,) = asked({DECODE: 2}, pools, Budget(name="any", max_gpus=6)).figures
+    assert msgspec.convert(msgspec.to_builtins(told), type(told)) == told

@@ -10,6 +10,9 @@ from dynamo_shared.api import quantity
 NVIDIA_GPU = "nvidia.com/gpu"
 #: Nodes of a multi-node replica that names no number (v1beta1 `multinode.nodeCount`).
 DEFAULT_NODES = 2
+#: GPUs of one replica at most, whatever it says. A graph's schema takes any quantity, which no pod would get: one below zero
+#: would give a budget back what others use.
+MOST = 1_000_000
 
 
 def count(container: Mapping[str, Any]) -> int:
@@ -32,7 +35,8 @@ def of_replica(component: Mapping[str, Any]) -> int:
     template = (component.get("podTemplate") or {}).get("spec") or {}
     multinode = component.get("multinode")
     nodes = 1 if multinode is None else multinode.get("nodeCount", DEFAULT_NODES)
-    return int(nodes) * sum(count(container) for container in template.get("containers") or ())
+    each = sum(count(container) for container in template.get("containers") or ())
+    return min(MOST, max(1, int(nodes)) * each)
 
 
 def is_gpu(name: str) -> bool:
@@ -48,6 +52,6 @@ def is_gpu(name: str) -> bool:
 
 def _whole(amount: Any) -> int:
     try:
-        return int(quantity.parse(amount))
+        return min(MOST, max(0, int(quantity.parse(amount))))
     except quantity.InvalidQuantity:
         return 0

@@ -22,6 +22,9 @@ from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
 from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import PoolKey
 
+#: Figures are told in 32 bits, and graphs may ask for any number of replicas.
+_LARGEST = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Partner:
@@ -68,9 +71,9 @@ def figures(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[Bu
             name=account.budget.name,
             min_gpus=account.budget.min_gpus,
             max_gpus=account.budget.max_gpus,
-            before=account.before,
-            after=account.after(changes),
-            tolerance=_allowance(account, changes),
+            before=min(account.before, _LARGEST),
+            after=min(account.after(changes), _LARGEST),
+            tolerance=min(_allowance(account, changes), _LARGEST),
         )
         for account in _touched(every, changes)
     ]
