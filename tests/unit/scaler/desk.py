@@ -116,8 +116,13 @@ class Told:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, Any]] = []
         self.notes: list[tuple[str, str, str]] = []
+        #: What makes each event another one.
+        self.identities: list[tuple[str, str, str]] = []
 
-    def publish(self, *, obj: KubeObject, event: str, data: Any, **_: Any) -> str:
+    def publish(
+        self, *, obj: KubeObject, event: str, data: Any, reason: str = "", causation_id: str = "", **_: Any
+    ) -> str:
+        self.identities.append((event, causation_id, reason))
         self.events.append((obj["metadata"]["name"], event, data))
         return ""
 

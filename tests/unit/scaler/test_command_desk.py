@@ -234,6 +234,18 @@ async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
     assert desk.intents("a") == {}
 
 
+async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_own() -> None:
+    desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600))))
+    desk.graph("a", Prefill=1, Decode=1)
+    await desk.scaling.carry_out(desk.ask("a", "up", Prefill=4, Decode=4))
+    await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2, Decode=2))
+    desk.clock[0] += 360
+    await desk.resuming.look()
+    expired = desk.told.identities[-2:]
+    assert [command for _, command, _ in expired] == ["down", "down"]
+    assert len(set(expired)) == 2
+
+
 async def test_what_somebody_else_scaled_meanwhile_is_left_alone() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
     desk.graph("a", adapters=False, Decode=1)

@@ -58,7 +58,9 @@ class Teller:
             command=ask.command,
             dry_run=ask.dry_run,
         )
-        what = [*(f"{each.graph_deployment}/{each.component}:{each.allowed}:{each.reason}" for each in components)]
+        what = [f"{each.graph_deployment}/{each.component}:{each.allowed}:{each.reason}" for each in components]
+        # A command's components may end one by one, each for a reason of its own.
+        what = what or [reason, message]
         self.publisher.publish(
             kind=GRAPH_DEPLOYMENT,
             obj=graph,
