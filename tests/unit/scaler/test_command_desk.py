@@ -244,6 +244,10 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
     expired = desk.told.identities[-2:]
     assert [command for _, command, _ in expired] == ["down", "down"]
     assert len(set(expired)) == 2
+    inputs = [data.components for _, _, data in desk.told.events[-2:]]
+    assert [(each.current, each.requested, each.allowed, each.reason) for (each,) in inputs] == [
+        (4, 2, 4, "Expired")
+    ] * 2
 
 
 async def test_what_somebody_else_scaled_meanwhile_is_left_alone() -> None:

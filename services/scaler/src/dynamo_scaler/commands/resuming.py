@@ -26,6 +26,7 @@ from dynamo_scaler.commands.scaling import Scaling, news
 from dynamo_scaler.commands.targets import UNKNOWN
 from dynamo_scaler.commands.telling import REFUSED, News
 from dynamo_scaler.commands.writing import StaleError
+from dynamo_scaler.safety.verdict import Verdict
 
 KubeObject = dict[str, Any]
 
@@ -142,8 +143,18 @@ class Resuming:
     async def _forget(self, graph: KubeObject, name: str, intent: Intent, told: News | None) -> None:
         key = key_of(graph)
         await self.scaling.remember({key: {name: None}})
-        if told is not None and intent.held:
+        if told is None or not intent.held:
+            return
+        current = self.scaling.picture.graph(key)
+        if current is None:
             self.scaling.teller.tell(REFUSED, graph, Ask.again(key, intent), told)
+            return
+        verdicts = [
+            Verdict(pool, intent.replicas, intent.replicas, pool.current, told.reason)
+            for pool in self.scaling.picture.pools(current)
+            if pool.key.component == name
+        ]
+        self.scaling.teller.tell(REFUSED, current, Ask.again(key, intent), told._replace(verdicts=verdicts))
 
 
 def _by_command(remembered: dict[str, Intent]) -> dict[str, list[str]]:
