@@ -13,6 +13,7 @@ from dynamo_shared.runtime import ServiceContext
 from dynamo_planner.inputs.runtime_feed import runtime_nats_options
 from dynamo_planner.metrics import PlanMetrics, ProfilingMetrics
 from dynamo_planner.planning.asking import config_map_of
+from dynamo_planner.profiling.enumerating import thorough_candidates
 from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.thorough import read_output
 from dynamo_planner.requests.controller import Requests
@@ -50,7 +51,14 @@ class PlannerService:
                         asked.set()
 
                 async with asyncio.TaskGroup() as parts:
-                    requests = Requests(context, NAME, profiler, read_output, saw=saw)
+                    requests = Requests(
+                        context,
+                        NAME,
+                        profiler,
+                        read_output,
+                        saw=saw,
+                        candidates=lambda request: thorough_candidates(request, platform.planner.rapid),
+                    )
                     parts.create_task(requests.serve(), name="requests")
                     parts.create_task(_plan(context, metrics, listener, asked), name="plans")
         finally:

@@ -75,3 +75,28 @@ def test_volumes_are_mounted_at_absolute_paths(path: str) -> None:
 
 def test_a_path_of_a_model_is_in_a_volume() -> None:
     assert refused(modelCache={"pvcModelPath": "qwen"}) == ["spec.modelCache.pvcName"]
+
+
+JOB = "spec.overrides.profilingJob"
+
+
+@pytest.mark.parametrize(
+    ("job", "path"),
+    [
+        ({"activeDeadlineSeconds": "1h"}, "activeDeadlineSeconds"),
+        ({"activeDeadlineSeconds": -1}, "activeDeadlineSeconds"),
+        ({"backoffLimit": True}, "backoffLimit"),
+        ({"template": {"spec": {"containers": "x"}}}, "template.spec.containers"),
+        ({"template": {"spec": {"containers": [None]}}}, "template.spec.containers"),
+        ({"template": {"spec": {"imagePullSecrets": ["s"]}}}, "template.spec.imagePullSecrets"),
+        ({"template": {"spec": {"containers": [{"env": {"A": "b"}}]}}}, "template.spec.containers[0].env"),
+        ({"template": {"metadata": {"labels": "x"}}}, "template.metadata.labels"),
+    ],
+)
+def test_a_job_that_cannot_be_merged(job: dict[str, Any], path: str) -> None:
+    assert refused(overrides={"profilingJob": job}) == [f"{JOB}.{path}"]
+
+
+@pytest.mark.parametrize("job", [{}, {"template": None}, {"template": {"spec": {"containers": [{"image": "x"}]}}}])
+def test_a_part_of_a_job_is_enough(job: dict[str, Any]) -> None:
+    assert refused(overrides={"profilingJob": job}) == []

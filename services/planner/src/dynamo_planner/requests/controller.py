@@ -31,7 +31,7 @@ from dynamo_planner.requests.dcgm import DcgmExporters
 from dynamo_planner.requests.deploying import Deploying
 from dynamo_planner.requests.finding import HardwareFinder
 from dynamo_planner.requests.reconciler import RequestReconciler
-from dynamo_planner.requests.thorough import Budget, Reader, Thorough
+from dynamo_planner.requests.thorough import Budget, Candidates, Reader, Thorough, no_candidates_asked
 from dynamo_planner.requests.work import Profilings
 
 KubeObject = dict[str, Any]
@@ -62,8 +62,9 @@ class Requests(Controller[Task]):
         read: Reader,
         *,
         saw: Callable[[KubeObject], None] = lambda _: None,
+        candidates: Candidates = no_candidates_asked,
     ) -> None:
-        """`saw` is told of every graph that comes or changes."""
+        """`saw` is told of every graph that comes or changes; `candidates` looks for what a thorough request can measure."""
         settings, planner = context.settings, context.settings.platform.planner
         nodes = (NODES,) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
@@ -80,6 +81,7 @@ class Requests(Controller[Task]):
             self._image,
             Budget(planner.thorough.time_limit, planner.thorough.gpu_hours),
             settings.rbac.dgdr_profiling_cluster_role_name,
+            candidates,
         )
         self._requests = RequestReconciler(
             self.kube,

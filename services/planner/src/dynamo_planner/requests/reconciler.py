@@ -148,7 +148,10 @@ class RequestReconciler:
     async def _begin_thorough(self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft) -> Result:
         try:
             job = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
-        except (Invalid, Forbidden, ProfilingFailed) as error:
+        except ProfilingFailed as failed:
+            self.reporter.warning(obj, "ProfilingJobFailed", str(failed))
+            return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
+        except (Invalid, Forbidden) as error:
             self.reporter.warning(obj, "ProfilingJobFailed", str(error))
             return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
         self.reporter.normal(obj, "ProfilingJobCreated", f"Created Job {job}")

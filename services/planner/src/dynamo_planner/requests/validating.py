@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dynamo_shared.api.errors import FieldError
@@ -20,13 +20,22 @@ _POSITIVE = (
 )
 #: Zero is as good as not given here: then it is found out.
 _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
+_JOB = "spec.overrides.profilingJob"
+#: Numbers of a Job, and the least of each.
+_WHOLE = {
+    "backoffLimit": 0,
+    "activeDeadlineSeconds": 1,
+    "ttlSecondsAfterFinished": 0,
+    "completions": 1,
+    "parallelism": 0,
+}
 
 
 def problems(obj: KubeObject, facts: Facts) -> list[FieldError]:
     """What must change in a request before it can be profiled, with paths; empty where nothing must."""
     found = [*schema_errors(obj), *validate(obj, None, facts).errors]
     # A schema that does not hold says more than numbers of the wrong type would.
-    return found or [*_name(obj), *_values(obj.get("spec") or {})]
+    return found or [*_name(obj), *_values(obj.get("spec") or {}), *_job(obj.get("spec") or {})]
 
 
 def _name(obj: KubeObject) -> Iterator[FieldError]:
@@ -62,3 +71,40 @@ def _values(spec: KubeObject) -> Iterator[FieldError]:
         )
     if not str(spec.get("model", "")).strip():
         yield FieldError("spec.model", "is blank; name a model, or the path of one")
+
+
+def _job(spec: KubeObject) -> Iterator[FieldError]:
+    """Parts of `overrides.profilingJob` that are merged one by one; the rest is the API server's to judge."""
+    job = (spec.get("overrides") or {}).get("profilingJob") or {}
+    for name, least in _WHOLE.items():
+        value = job.get(name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            yield FieldError(f"{_JOB}.{name}", f"{value!r} is no whole number from {least} on")
+    template = job.get("template") or {}
+    pod = template.get("spec") or {} if isinstance(template, dict) else None
+    if not isinstance(pod, dict):
+        yield FieldError(f"{_JOB}.template", "is no template of a pod")
+        return
+    yield from _shapes(template.get("metadata"), f"{_JOB}.template.metadata", (), ("labels", "annotations"))
+    at = f"{_JOB}.template.spec"
+    lists = ("containers", "initContainers", "volumes", "imagePullSecrets", "tolerations")
+    yield from _shapes(pod, at, lists, ("securityContext",))
+    containers = pod.get("containers")
+    for place, each in enumerate(containers if isinstance(containers, list) else ()):
+        if isinstance(each, dict):
+            yield from _shapes(each, f"{at}.containers[{place}]", ("env", "envFrom", "volumeMounts"), ("resources",))
+
+
+def _shapes(value: object, at: str, lists: Sequence[str], objects: Sequence[str]) -> Iterator[FieldError]:
+    if value is not None and not isinstance(value, dict):
+        yield FieldError(at, "must be an object")
+        return
+    given = value or {}
+    for name in lists:
+        found = given.get(name)
+        if found is not None and not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
+            yield FieldError(f"{at}.{name}", "must be a list of objects")
+    for name in objects:
+        found = given.get(name)
+        if found is not None and not isinstance(found, dict):
+            yield FieldError(f"{at}.{name}", "must be an object")

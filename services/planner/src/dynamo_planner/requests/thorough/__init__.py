@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -27,6 +28,14 @@ Reader: TypeAlias = Callable[[ProfilingRequest, Mapping[str, str]], ProfilingRes
 """Makes a result of the data of an output ConfigMap; ProfilingFailed where it is none."""
 
 
+Candidates: TypeAlias = Callable[[ProfilingRequest], object]
+"""Looks for engines that could be measured; ProfilingFailed where there are none. May read files."""
+
+
+def no_candidates_asked(_request: ProfilingRequest) -> None:
+    """Measures whatever is asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What measuring may cost: seconds, and hours of GPUs (0: any)."""
@@ -50,9 +59,14 @@ class Thorough:
     image: Callable[[ProfilingRequest], str]
     budget: Budget
     cluster_role: str
+    candidates: Candidates = no_candidates_asked
 
     async def begin(self, obj: KubeObject, request: ProfilingRequest) -> str:
-        """Creates the Job; its name. The output of an earlier request of the name goes first. KubeError where refused."""
+        """Creates the Job; its name. The output of an earlier request of the name goes first.
+
+        KubeError where it is refused, ProfilingFailed where it would measure nothing, or its name is taken.
+        """
+        await asyncio.to_thread(self.candidates, request)
         await self._remove_output(obj, request)
         for child in access.objects(request.namespace, self.cluster_role):
             await self.kube.apply(of(child), child)
