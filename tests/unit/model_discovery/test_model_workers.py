@@ -118,7 +118,8 @@ def test_of_a_multi_node_engine_only_the_leader_is_asked(marks: dict[str, str], 
             "example.com",
             "10.0.0.1:80",
         ),
-        "10.0.0.1/x",
+        *("10.0.0.1/x", "2002:a9fe:a9fe::1", "2001:0:a9fe:a9fe::1", "64:ff9b::a9fe:a9fe"),
+        *("100.100.100.200", "168.63.129.16", "fd00:ec2::254", "::ffff:100.100.100.200"),
     ],
 )
 def test_addresses_of_no_pod_network_are_not_called(address: str):

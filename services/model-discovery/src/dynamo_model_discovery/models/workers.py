@@ -25,6 +25,12 @@ SERVICE_NAME = "kubernetes.io/service-name"
 _GROVE_FOLLOWERS = ("wkr", "gms")
 
 
+#: Where clouds answer with credentials besides the link-local address: Alibaba, Azure, AWS and Google by IPv6.
+_METADATA_SERVERS = frozenset(
+    map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254"))
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A pod that serves a base model and may be called."""
@@ -173,10 +179,16 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
         or address.is_multicast
         or address.is_unspecified
         or address.is_reserved
-        or (isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None)
+        or address in _METADATA_SERVERS
+        or (isinstance(address, ipaddress.IPv6Address) and _is_tunnel(address))
     ):
         return None, f"its address {address} is not one of a pod network and is not called"
     return (f"[{address}]" if address.version == 6 else str(address)), ""
+
+
+def _is_tunnel(address: ipaddress.IPv6Address) -> bool:
+    """Whether an address names an interface of this host, or hides one of IPv4."""
+    return address.scope_id is not None or address.sixtofour is not None or address.teredo is not None
 
 
 def _incarnation(pod: KubeObject) -> str:
