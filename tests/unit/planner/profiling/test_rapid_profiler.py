@@ -172,6 +172,12 @@ async def test_lengths_beyond_a_model_are_told_of():
     assert reasons(result) == ["BeyondContext"]
 
 
+async def test_lengths_beyond_a_model_are_told_of_without_figures_too():
+    hardware = {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}
+    result = await profile(workload={"isl": 120_000}, hardware=hardware)
+    assert reasons(result) == ["NaiveConfiguration", "BeyondContext"]
+
+
 async def test_a_model_of_the_same_architecture_stands_in():
     result = await profile(model="meta-llama/Llama-3.3-70B-Instruct")
     assert reasons(result) == ["SiblingModel"]

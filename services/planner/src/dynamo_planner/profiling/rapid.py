@@ -169,7 +169,8 @@ class RapidProfiler:
         made = naive(run.model, run.objective, why)
         run.step.phase(ProfilingPhase.GENERATING_DGD, made.layout.words)
         candidate, notes = unmeasured(made.layout, self._parts(run))
-        return ProfilingResult(selected=candidate, pareto=(candidate,), notes=(*made.notes, *notes), source="naive")
+        notes = (*made.notes, *_beyond_context(run), *notes)
+        return ProfilingResult(selected=candidate, pareto=(candidate,), notes=notes, source="naive")
 
     async def _generated(self, run: _Run, path: str, system: str, found: _Found, picked: Picked) -> ProfilingResult:
         parts = self._parts(run)
@@ -304,10 +305,7 @@ class _Forward:
 
 def _notes(run: _Run, found: _Found, selected: Choice) -> Iterable[Note]:
     objective, point = run.objective, selected.point
-    asked = objective.isl + objective.osl
-    if run.model.max_context is not None and asked > run.model.max_context:
-        text = f"{objective.isl} + {objective.osl} tokens exceed the {run.model.max_context} that {run.model.name} was made for"
-        yield Note(reason="BeyondContext", message=text)
+    yield from _beyond_context(run)
     if run.model.known is Known.SIBLING:
         text = f"{run.model.name} is simulated as {run.model.path}, which is of the same architecture by its name"
         yield Note(reason="SiblingModel", message=text)
@@ -334,6 +332,13 @@ def _notes(run: _Run, found: _Found, selected: Choice) -> Iterable[Note]:
     if planner is not None and planner.pre_deployment_sweeping_mode is Sweeping.THOROUGH:
         text = "the planner's profile is simulated; it is measured with searchStrategy thorough"
         yield Note(reason="SweepingSimulated", message=text)
+
+
+def _beyond_context(run: _Run) -> Iterable[Note]:
+    objective, made_for = run.objective, run.model.max_context
+    if made_for is not None and objective.isl + objective.osl > made_for:
+        text = f"{objective.isl} + {objective.osl} tokens exceed the {made_for} that {run.model.name} was made for"
+        yield Note(reason="BeyondContext", message=text)
 
 
 def _broke(answer: Answer) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingResults
 
@@ -9,18 +12,36 @@ from dynamo_planner.profiling.results import Candidate, KubeObject, ProfilingRes
 
 #: Graphs of the Pareto front that a status holds: an object of Kubernetes has its limits.
 MAX_POINTS = 32
+#: Together they stay well below the 1.5 MiB that etcd takes of one object; large overrides are in each. Bytes.
+MAX_BYTES = 768 * 1024
 
 
 def results_status(result: ProfilingResult) -> KubeObject:
-    """`status.profilingResults`: the selected graph, and the Pareto front in the profiler's order; each with its figures."""
+    """`status.profilingResults`: the selected graph, and the Pareto front in the profiler's order; each with its figures.
+
+    As many points of the front as an object has room for: the first ones.
+    """
     return to_dict(
         ProfilingResults(
-            pareto=[ParetoConfig(config=point.dgd, figures=figures_of(point)) for point in result.pareto[:MAX_POINTS]],
+            pareto=[ParetoConfig(config=point.dgd, figures=figures_of(point)) for point in _that_fit(result)],
             selected_config=result.selected.dgd,
             selected_figures=figures_of(result.selected),
             source=result.source,
         )
     )
+
+
+def _that_fit(result: ProfilingResult) -> Iterator[Candidate]:
+    room = MAX_BYTES - _size(result.selected)
+    for point in result.pareto[:MAX_POINTS]:
+        room -= _size(point)
+        if room < 0:
+            return
+        yield point
+
+
+def _size(candidate: Candidate) -> int:
+    return len(json.dumps(candidate.dgd).encode())
 
 
 def figures_of(candidate: Candidate) -> Figures:

@@ -1,10 +1,11 @@
-"""What is told of an objective: kept, missed, or that nobody can tell."""
+"""What a status tells of a result: whether the objective is kept, missed, or nobody can tell; and as much as it has room for."""
 
 from __future__ import annotations
 
 import pytest
 from dynamo_planner.profiling.results import Candidate, Note, ProfilingResult
 from dynamo_planner.requests.reconciler import _objective
+from dynamo_planner.requests.results import MAX_BYTES, results_status
 
 
 @pytest.mark.parametrize(
@@ -19,3 +20,12 @@ def test_the_condition_of_a_result(meets: bool | None, status: bool | None, reas
     candidate = Candidate(backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={}, meets_sla=meets)
     result = ProfilingResult(selected=candidate, notes=(Note(reason="Any", message="what to know"),))
     assert _objective(result, "a graph") == (status, reason, message)
+
+
+@pytest.mark.parametrize(("size", "points"), [(1_000, 20), (MAX_BYTES // 5, 3), (MAX_BYTES, 0)])
+def test_a_status_holds_as_many_points_as_an_object_may(size: int, points: int) -> None:
+    """Overrides are in each graph, and may be large."""
+    one = Candidate(backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={"spec": "x" * size})
+    status = results_status(ProfilingResult(selected=one, pareto=(one,) * 20))
+    assert len(status.get("pareto", [])) == points
+    assert status["selectedConfig"] == one.dgd
