@@ -141,8 +141,18 @@ def test_trtllm_disaggregated():
     assert json.loads(prefill["--override-engine-args"] or "") == {
         "cache_transceiver_config": {"backend": "DEFAULT"},
         "disable_overlap_scheduler": True,
+        "enable_chunked_prefill": True,
     }
     assert json.loads(decode["--override-engine-args"] or "") == {"cache_transceiver_config": {"backend": "DEFAULT"}}
+
+
+def test_trtllm_takes_prompts_that_are_longer_than_typical_ones():
+    """They are cut into parts of --max-num-tokens, where kernels can."""
+    found = flags(made(layout("trtllm", agg=Engine(tp=2, batch_size=48, gpus=2)), backend="trtllm"), "worker")
+    assert json.loads(found["--override-engine-args"] or "") == {"enable_chunked_prefill": True}
+    latent = parts(backend="trtllm", model=Model(name="m", known=Known.FOLDER, latent=True))
+    graph, _ = unmeasured(layout("trtllm", agg=Engine(tp=2, batch_size=48, gpus=2)), latent)
+    assert "--override-engine-args" not in flags(graph, "worker")
 
 
 def test_trtllm_experts():
@@ -182,7 +192,7 @@ def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
     assert flags(made(layout("sglang", **engines), backend="sglang"), "worker")["--kv-cache-dtype"] == "fp8_e4m3"
     told = flags(made(layout("trtllm", **engines), backend="trtllm"), "worker")["--override-engine-args"]
     cache = {"dtype": "fp8", "free_gpu_memory_fraction": 0.9, "tokens_per_block": 32}
-    assert json.loads(told or "") == {"kv_cache_config": cache}
+    assert json.loads(told or "") == {"enable_chunked_prefill": True, "kv_cache_config": cache}
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])

@@ -42,8 +42,11 @@ def _prompts(wanted: Wanted) -> int:
 
 
 def _settings(wanted: Wanted) -> dict[str, Any]:
-    """What has no flag: format and transfer of the KV cache, and a scheduler that prefill engines cannot overlap."""
+    """What has no flag: prompts in parts, the KV cache's format and transfer, a scheduler that prefill engines cannot overlap."""
     settings: dict[str, Any] = {}
+    if wanted.role is not Role.DECODE and wanted.engine.batch_size and not wanted.latent:
+        # Prompts that are longer than typical ones would be refused otherwise; not all kernels of latent attention can.
+        settings["enable_chunked_prefill"] = True
     if wanted.role.disaggregated:
         settings["cache_transceiver_config"] = {"backend": "DEFAULT"}
     if wanted.engine.eight_bit_cache:
