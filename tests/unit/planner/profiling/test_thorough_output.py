@@ -153,3 +153,13 @@ def test_both_sides_need_room():
     asked = request(model="meta-llama/Meta-Llama-3.1-70B", hardware=hardware)
     with pytest.raises(ProfilingFailed):
         thorough_candidates(asked, Rapid())
+
+
+@pytest.mark.parametrize(
+    "added",
+    [{**CONFIG_MAP, "metadata": "x"}, {"kind": "ConfigMap", "data": {"a": "b"}}, {**graph(), "metadata": "x"}],
+)
+def test_objects_without_names_are_told_of(added: dict[str, Any]):
+    with pytest.raises(ProfilingFailed, match="the profiling job") as failed:
+        read_output(request(), output(graph(), added))
+    assert failed.value.reason == "GenerationFailed"

@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from dynamo_planner.profiling.results import ProfilingRequest
-from dynamo_planner.requests.thorough import Budget
+from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_planner.requests.thorough import Budget, Thorough
 from dynamo_planner.requests.thorough.job import profiling_job
 from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
+from dynamo_shared.api.resources import CONFIG_MAPS, ObjectKey, Resource
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.1.1"
@@ -162,3 +163,24 @@ def test_a_job_under_way_has_not_failed_and_tells_where_it_is() -> None:
     pulling = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
     waiting = {"status": {"initContainerStatuses": [{"name": "output-copier", **pulling}]}}
     assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
+
+
+class Remembered:
+    """A cache with the Job and its output."""
+
+    def get(self, resource: Resource, _key: ObjectKey) -> dict[str, Any]:
+        owned = {"metadata": {"ownerReferences": [{"uid": "u-1"}]}}
+        found = {"profiler_status": "success", "final_config.yaml": "{"}
+        return {**owned, "data": found} if resource == CONFIG_MAPS else {**owned, "status": {}}
+
+
+async def test_output_that_nobody_can_read_ends_the_request() -> None:
+    def read(*_: object) -> ProfilingResult:
+        raise KeyError("containers")
+
+    thorough = Thorough(Any, Remembered(), read, lambda _: IMAGE, Budget(60, 0), "")  # type: ignore[arg-type]
+    request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
+    _, outcome = await thorough.look({"metadata": {"uid": "u-1"}}, request)
+    assert isinstance(outcome, ProfilingFailed)
+    assert outcome.reason == "GenerationFailed"
+    assert "cannot be read" in str(outcome)

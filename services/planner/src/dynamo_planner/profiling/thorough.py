@@ -87,7 +87,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     if not workers:
         raise ProfilingFailed("GenerationFailed", "the graph of the profiling job has no workers; see the job's log")
     names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
-    kept = {key: value for key, value in (made.get("metadata") or {}).items() if key in ("labels", "annotations")}
+    kept = _metadata(made, "labels", "annotations")
     name = graph_name(request.name, _wanted_name(request), names)
     made["metadata"] = {**kept, "name": name, "namespace": request.namespace}
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
@@ -149,10 +149,20 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
 
 def _config_map(found: KubeObject, request: ProfilingRequest) -> KubeObject:
     """In the request's namespace, wherever its author wanted it."""
-    metadata = {
-        key: value for key, value in (found.get("metadata") or {}).items() if key in ("name", "labels", "annotations")
-    }
+    metadata = _metadata(found, "name", "labels", "annotations")
+    if not isinstance(metadata.get("name"), str):
+        raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job has a ConfigMap without a name")
     return {**found, "apiVersion": "v1", "metadata": {**metadata, "namespace": request.namespace}}
+
+
+def _metadata(found: KubeObject, *fields: str) -> KubeObject:
+    metadata = found.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise ProfilingFailed(
+            "GenerationFailed",
+            f"{FINAL_CONFIG} of the profiling job has a {found.get('kind')} whose metadata is no object",
+        )
+    return {key: metadata[key] for key in fields if key in metadata}
 
 
 def _rows(text: str) -> list[str]:

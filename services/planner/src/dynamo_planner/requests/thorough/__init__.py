@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import structlog
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey, of
@@ -19,6 +20,8 @@ from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, 
 from dynamo_planner.requests.thorough import access, names
 from dynamo_planner.requests.thorough.job import profiling_job
 from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
+
+log = structlog.get_logger("dynamo.planner.profiling")
 
 KubeObject = dict[str, Any]
 Look: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
@@ -109,6 +112,12 @@ class Thorough:
                 return None, self.read(request, data)
             except ProfilingFailed as unreadable:
                 return None, unreadable
+            except Exception as error:
+                # Whoever wrote it may have written anything; looking again finds the same.
+                log.exception("the output of a profiling job cannot be read", request=request.name)
+                return None, ProfilingFailed(
+                    "GenerationFailed", f"the profiling job's output cannot be read: {error!r}"
+                )
         if ended is not None:
             lacking = f"Job {key.name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
             return None, ProfilingFailed("OutputMissing", lacking)
