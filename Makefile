@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid conformance deflake e2e-runtime e2e-planning clean
+.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -112,6 +112,9 @@ bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator on 
 bench-plan: $(STAMP) ## Policies over the same traffic: requests within targets, GPU-hours, scaling events.
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
+bench-mocker: $(STAMP) ## The simulator of replay beside Dynamo's own mocker, on one load.
+	@$(BIN)/python -m tests.benchmarks.mocker $(ARGS)
+
 bench-rapid: $(STAMP) ## Rapid profiling: time, figures beside AI Configurator's tables, memory, /healthz meanwhile; ARGS=--long for DeepSeek-V3.
 	@$(BIN)/python -m tests.benchmarks.rapid $(ARGS)
 
@@ -126,6 +129,9 @@ deflake: programs ## The restart tests ten times in a row.
 
 e2e-planning: programs ## A graph under a sine of traffic for ten minutes: Prometheus, planner, scaler, adapters, pods.
 	@$(BIN)/pytest -q tests/integration/wave_of_planning.py
+
+e2e-requests: programs ## Every sample of deployment requests beside this project, through the planner service; AI Configurator is the real one.
+	@$(BIN)/pytest -q tests/integration/sample_requests.py
 
 e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in namespaces of their own.
 	@$(BIN)/python -m tests.e2e $(ARGS)

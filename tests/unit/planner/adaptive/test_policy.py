@@ -248,3 +248,12 @@ def test_a_decision_says_what_it_is_made_of(graph: Follower) -> None:
     assert fewer["replicas"] == effects.decision.replicas[Pool.PREFILL] - 1
     assert fewer["share_within_target"] < told.predictions["prefill_share_within_target"]
     assert "would miss" in fewer["not_taken"]
+
+
+def test_cheaper_gpus_are_more_of_them() -> None:
+    sizes = []
+    for price in (0.05, 1.0):
+        graph = Follower(AdaptivePolicy(config(gpu_price=price), profile=PROFILE), BOTH)
+        graph.run(37, 100)
+        sizes.append(sum(graph.replicas.values()))
+    assert sizes[0] > sizes[1]

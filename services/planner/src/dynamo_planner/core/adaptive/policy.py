@@ -194,7 +194,7 @@ class AdaptivePolicy:
         sizers = {pool: self._sizing.sizer(pool, expected, self._able(seen, pool)) for pool in self._limits.pools}
         states = {pool: self._state(pool, seen, sizer, float(rates.max())) for pool, sizer in sizers.items()}
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
-        return Weighing(states, Rates(leads=leads, rates=rates), self._settings.price * best)
+        return Weighing(states, Rates(leads=leads, rates=rates), self._config.gpu_price * best)
 
     def _least_of(self, pool: Pool) -> int:
         return max(self._limits.least(pool), 1)

@@ -11,10 +11,6 @@ from dynamo_shared.api.contracts.planner import PlannerConfig
 class Settings:
     """Seconds and shares."""
 
-    price: float = 0.75
-    """of the requests that a GPU serves at its best, so many must be in time for each GPU that is paid for: what uncertain
-    loads, short loads and last percents are worth. Found with `make bench-plan`: the GPU-hours of the reference; lower prices
-    keep the targets for more requests, and cost more"""
     unknown_startup: float = 60.0
     """a new replica is thought to need, before one was measured: loading a model takes about a minute at least"""
     together: float = 20.0

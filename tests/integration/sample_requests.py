@@ -1,0 +1,206 @@
+"""`make e2e-requests`: every sample spec of the planning data becomes a request, and has the outcome its comment asks for.
+
+AI Configurator is the real one, which takes a minute or two; `make test` has its kinds without the service
+(test_rapid_simulation.py). Of thorough requests the Job is shown: what its pod would measure takes GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_planner.app import PlannerService
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_watcher.app import WatcherService
+
+from .platform import eventually, platform, settings
+
+KubeObject = dict[str, Any]
+SAMPLES = Path(__file__).parents[2] / ".." / "shared" / "planning" / "dgdr"
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not SAMPLES.is_dir(), reason="the planning data is not beside this project"),
+]
+
+
+def components(graph: KubeObject) -> dict[str, KubeObject]:
+    return {each["name"]: each for each in graph["spec"]["components"]}
+
+
+def figures(status: KubeObject) -> KubeObject:
+    return dict(status["profilingResults"]["selectedFigures"])
+
+
+def reasons(status: KubeObject) -> set[str]:
+    return {each["reason"] for each in status["conditions"]}
+
+
+def simulated(status: KubeObject) -> KubeObject:
+    """The offered graph of a request that was simulated and found a graph which keeps the times."""
+    assert status["phase"] == "Ready", status["conditions"]
+    assert status["profilingResults"]["source"] == "aiconfigurator"
+    assert figures(status)["meetsSLA"] is True
+    assert status["profilingResults"]["pareto"][0]["config"] == status["profilingResults"]["selectedConfig"]
+    return dict(status["profilingResults"]["selectedConfig"])
+
+
+def no_load(status: KubeObject) -> None:
+    graph = simulated(status)
+    assert graph["spec"]["backendFramework"] == "trtllm"
+    assert figures(status)["itl"] <= 50
+
+
+def rate(status: KubeObject) -> None:
+    """Fewest GPUs that serve the rate."""
+    simulated(status)
+    assert figures(status)["requestsPerSecond"] >= 5
+    assert figures(status)["gpus"] < 64
+
+
+def volume(status: KubeObject) -> None:
+    rate(status)
+    for name, each in components(status["profilingResults"]["selectedConfig"]).items():
+        text = yaml.safe_dump(each)
+        assert "claimName: model-cache" in text, name
+    assert "/model/Qwen3-32B" in text
+
+
+def whole_answer(status: KubeObject) -> None:
+    rate(status)
+    assert figures(status)["requestLatency"] <= 35000
+
+
+def two_loads(status: KubeObject) -> None:
+    assert status["phase"] == "Failed"
+    (told,) = (each for each in status["conditions"] if each["type"] == "Validation")
+    assert (told["status"], told["reason"]) == ("False", "ValidationFailed")
+    assert "concurrency" in told["message"]
+    assert "requestRate" in told["message"]
+
+
+def planned(status: KubeObject) -> None:
+    graph = simulated(status)
+    assert "nvidia.com/planner-config" in graph["metadata"]["annotations"]
+    assert {each.get("type") for each in components(graph).values()} >= {"prefill", "decode"}
+
+
+def mocked(status: KubeObject) -> None:
+    planned(status)
+    text = yaml.safe_dump(status["profilingResults"]["selectedConfig"])
+    assert "dynamo.mocker" in text
+    assert "nvidia.com/gpu" not in text
+
+
+def naive(status: KubeObject) -> None:
+    assert status["phase"] == "Ready", status["conditions"]
+    assert status["profilingResults"]["source"] == "naive"
+    assert "NaiveConfiguration" in reasons(status)
+
+
+def naive_planned(status: KubeObject) -> None:
+    naive(status)
+    assert "nvidia.com/planner-config" in status["profilingResults"]["selectedConfig"]["metadata"]["annotations"]
+
+
+def measured(status: KubeObject) -> None:
+    assert status["phase"] == "Profiling", status["conditions"]
+    assert status["profilingJobName"]
+
+
+OUTCOMES: dict[str, Callable[[KubeObject], None]] = {
+    "11_auto_rapid_no_planner_no_load": simulated,  # type: ignore[dict-item]
+    "1_rapid_supported_no_planner_no_load": no_load,
+    "2_rapid_supported_no_planner_with_load": rate,
+    "2b_rapid_supported_pvc_no_planner_with_load": volume,
+    "2c_rapid_supported_e2e_latency": whole_answer,
+    "2d_rapid_both_concurrency_and_rate_error": two_loads,
+    "3_rapid_supported_planner_rapid_sweep": planned,
+    "3b_rapid_supported_planner_rapid_sweep_mocker": mocked,
+    "4_rapid_unsupported_no_planner": naive,
+    "5_rapid_unsupported_planner": naive_planned,
+    "6_thorough_no_planner_with_load": measured,
+    "7_thorough_planner_rapid_sweep": measured,
+    "7b_thorough_planner_thorough_sweep": measured,
+    "8_thorough_empty_candidates": measured,
+    "9a_thorough_dsr1_sglang_overrides": measured,
+}
+
+
+async def test_every_sample_ends_as_its_comment_says(control_plane, nats_server, kube, namespace, capsys):
+    samples = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(SAMPLES.glob("*.yaml"))}
+    assert samples.keys() == OUTCOMES.keys()
+    configured = settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
+    async with platform(configured, [WatcherService(), PodBuilderService(), PlannerService()]):
+        await kube.create(PERSISTENT_VOLUME_CLAIMS, claim(namespace))
+        for stem, spec in samples.items():
+            status = await outcome(kube, namespace, stem, {**spec, "autoApply": False})
+            with capsys.disabled():
+                print(f"{stem}: {summary(status)}")
+            OUTCOMES[stem](status)
+            if graph := status.get("profilingResults", {}).get("selectedConfig"):
+                graph["metadata"]["namespace"] = namespace
+                await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph, dry_run=True)
+            elif job := status.get("profilingJobName"):
+                await job_is_right(kube, ObjectKey(namespace, job), spec)
+
+
+async def outcome(kube: KubeClient, namespace: str, stem: str, spec: KubeObject) -> KubeObject:
+    """The status in which the request stays: of a thorough one, when its Job is there."""
+    name = "case-" + stem.partition("_")[0]
+    wanted = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, wanted)
+
+    async def stays() -> KubeObject | None:
+        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name))
+        status: KubeObject = found.get("status", {})
+        ended = status.get("phase") in {"Ready", "Failed", "Deployed"} or status.get("profilingJobName")
+        return status if ended else None
+
+    found: KubeObject = await eventually(stays, f"{stem} has an outcome", 240)
+    return found
+
+
+async def job_is_right(kube: KubeClient, key: ObjectKey, spec: KubeObject) -> None:
+    """The Job runs the request's image with the whole request, overrides included."""
+    job = await kube.get(JOBS, key)
+    pod = job["spec"]["template"]["spec"]
+    assert spec["image"] in [each["image"] for each in pod["containers"]]
+    text = yaml.safe_dump(job, width=10**6)
+    assert spec["model"] in text
+    if "overrides" in spec:
+        assert "--prefill-round-robin-balance" in text
+
+
+def claim(namespace: str) -> KubeObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "model-cache", "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def summary(status: KubeObject) -> str:
+    results = status.get("profilingResults", {})
+    known = results.get("selectedFigures", {})
+    said = " ".join(
+        f"{name}={known[name]}" for name in ("backend", "serving", "gpus", "ttft", "itl", "meetsSLA") if name in known
+    )
+    told = sorted(reasons(status))
+    return f"{status['phase']} {results.get('source', '')} {said} {status.get('profilingJobName', '')} {told}"
