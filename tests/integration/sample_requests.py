@@ -118,6 +118,13 @@ def measured(status: KubeObject) -> None:
     assert status["profilingJobName"]
 
 
+def no_candidates(status: KubeObject) -> None:
+    """Known before anything is measured: no Job begins."""
+    assert status["phase"] == "Failed"
+    assert "NoCandidates" in reasons(status)
+    assert "profilingJobName" not in status
+
+
 OUTCOMES: dict[str, Callable[[KubeObject], None]] = {
     "11_auto_rapid_no_planner_no_load": simulated,  # type: ignore[dict-item]
     "1_rapid_supported_no_planner_no_load": no_load,
@@ -132,7 +139,7 @@ OUTCOMES: dict[str, Callable[[KubeObject], None]] = {
     "6_thorough_no_planner_with_load": measured,
     "7_thorough_planner_rapid_sweep": measured,
     "7b_thorough_planner_thorough_sweep": measured,
-    "8_thorough_empty_candidates": measured,
+    "8_thorough_empty_candidates": no_candidates,
     "9a_thorough_dsr1_sglang_overrides": measured,
 }
 
