@@ -48,8 +48,8 @@ demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live,
 programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluster; the first time may take minutes.
 	@$(BIN)/python -m dynamo_ctl.localcluster fetch
 
-test: programs ## All tests, two files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
-	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 2 --dist loadfile)
+test: programs ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile)
 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .

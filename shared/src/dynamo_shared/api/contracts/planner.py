@@ -99,7 +99,7 @@ class PlannerConfig(PlannerExtensions):
     """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
     gpu_price: Annotated[Number, Field(ge=0, le=1)] = 0.7
     """Of the policy `adaptive`: what part of the requests that a GPU serves at its best must be in time for each GPU that is
-    added or kept. Lower keeps more requests within the targets, and takes more GPU-hours: 0.2 to 0.4 where the targets count most."""
+    added or kept. Lower keeps more requests within the targets for more GPU-hours: 0.2 to 0.4 where the targets count most."""
 
     pre_deployment_sweeping_mode: Sweeping = Sweeping.RAPID
     """How engines are measured first: not at all, by simulation, or on GPUs."""
