@@ -49,7 +49,7 @@ programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluste
 	@$(BIN)/python -m dynamo_ctl.localcluster fetch
 
 test: programs ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
-	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile)
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile --no-loadscope-reorder)
 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .

@@ -104,8 +104,12 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": [frontend(), worker("Worker")]}})
         await until_state(kube, key, "successful")
         assert await gone(kube, RESOURCE_CLAIM_TEMPLATES, template)
-        for each in (await kube.list(DEPLOYMENTS, namespace)).items:
-            assert "resourceClaims" not in each["spec"]["template"]["spec"]
+
+        async def none_shares() -> bool:
+            workloads = (await kube.list(DEPLOYMENTS, namespace)).items
+            return all("resourceClaims" not in each["spec"]["template"]["spec"] for each in workloads)
+
+        await eventually(none_shares, "the Deployment of the old generation is gone")
 
 
 async def test_a_cluster_may_be_set_not_to_share_gpus(
