@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.api.yaml_text import documents
 
-KubeObject = dict[str, Any]
 Cluster = Literal["full", "bare", "restricted"]
 
 CASES = Path(__file__).with_name("cases")

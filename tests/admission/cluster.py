@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -23,8 +24,6 @@ from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
 from dynamo_shared.kube.config import load
 
 from .case import TOPOLOGIES
-
-KubeObject = dict[str, Any]
 
 WITHIN = 60.0
 TOPOLOGY = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)

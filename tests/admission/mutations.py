@@ -12,6 +12,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.yaml_text import documents
 
@@ -19,7 +20,6 @@ from tests.benchmarks import reviews
 
 from .case import load
 
-KubeObject = dict[str, Any]
 Place = tuple[Any, Any]
 """A dict or list, and a key or index of it."""
 

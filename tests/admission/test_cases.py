@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_shared.api.crds.build import definition_of
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 
@@ -18,8 +19,6 @@ from tests.integration.admission import admission_platform
 from .case import CASES, Case, Cluster, load
 from .cluster import ApiServer, equip, until, withdraw
 from .conftest import NAMESPACE
-
-KubeObject = dict[str, Any]
 
 LOADED = load()
 RESTRICTED = {"NAMESPACE__RESTRICTED": NAMESPACE, "GPU__DISCOVERY_ENABLED": "false"}

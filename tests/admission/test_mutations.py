@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
@@ -26,8 +27,6 @@ from tests.integration.admission import Admission, admission_process, authoritie
 from .cluster import ApiServer, withdraw
 from .conftest import NAMESPACE
 from .mutations import mutated, seeds, text_of
-
-KubeObject = dict[str, Any]
 
 SEED = 4
 MUTATIONS = 1000

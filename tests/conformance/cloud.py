@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dynamo_shared.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists
-
-KubeObject = dict[str, Any]
 
 PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 CARDS = {"vpc.amazonaws.com/efa": "32"}

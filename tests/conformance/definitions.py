@@ -8,14 +8,12 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import yaml
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CLUSTER_ROLES, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
-
-KubeObject = dict[str, Any]
 
 #: Locks the modules by version and hash.
 GO_FOLDER = Path(__file__).parent / "go"

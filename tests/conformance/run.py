@@ -18,7 +18,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import structlog
 from dynamo_ctl import services, webhooks
@@ -28,14 +27,13 @@ from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime import load_settings, running
 
 from . import definitions, differences
-
-KubeObject = dict[str, Any]
 
 CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
 AT_ONCE = 8

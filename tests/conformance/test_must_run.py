@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     NAMESPACES,
@@ -27,8 +28,6 @@ from tests.conformance.cloud import add_network_cards, bind_claims
 from tests.integration.platform import eventually
 
 from .run import CONFORMANCE, cluster, create
-
-KubeObject = dict[str, Any]
 
 CASES = sorted((CONFORMANCE / "must-run").glob("*.json"))
 WITHIN = 90.0

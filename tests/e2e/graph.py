@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 from .images import MODEL_FOLDER
-
-KubeObject = dict[str, Any]
 
 MODEL_NAME = "tiny"
 #: Requests between pods over TCP, events over ZeroMQ: a graph that needs no NATS and no etcd.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import aiohttp
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeClient
@@ -15,8 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from . import graph
 from .node import Node
-
-KubeObject = dict[str, Any]
 
 ANSWERS_WITHIN = 20.0
 SYSTEM_PORT = 9090

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     POD_CLIQUE_SCALING_GROUPS,
@@ -17,8 +17,6 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import NotFound
-
-KubeObject = dict[str, Any]
 
 
 def _definition(resource: Resource) -> KubeObject:

@@ -11,12 +11,9 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
-
-KubeObject = dict[str, Any]
 
 HUGE = 10 << 20
 

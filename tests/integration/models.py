@@ -7,14 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS, PODS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 
 from .platform import eventually
-
-KubeObject = dict[str, Any]
 
 BASE = "Qwen/Qwen3-0.6B"
 HASH = base_model_hash(BASE)

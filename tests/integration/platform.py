@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -24,8 +25,6 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError, NotFound
 from dynamo_shared.runtime import Service, Settings, load_settings, running
 from dynamo_watcher.app import WatcherService
-
-KubeObject = dict[str, Any]
 
 CHILDREN: tuple[Resource, ...] = (
     DYNAMO_COMPONENT_DEPLOYMENTS,

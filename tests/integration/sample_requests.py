@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -27,7 +27,6 @@ from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, platform, settings
 
-KubeObject = dict[str, Any]
 SAMPLES = Path(__file__).parents[2] / ".." / "shared" / "planning" / "dgdr"
 pytestmark = [
     pytest.mark.timeout(600),

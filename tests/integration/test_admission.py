@@ -11,11 +11,10 @@ import pytest
 import yaml
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.programs import Programs
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube.errors import KubeError
-
-KubeObject = dict[str, Any]
 
 BETA, ALPHA = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))

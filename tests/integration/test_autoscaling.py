@@ -21,6 +21,7 @@ from dynamo_ctl.platform import install_definitions
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import AUTOSCALING
 from dynamo_shared.api.resources import (
@@ -43,7 +44,6 @@ from .metrics_api import Load, metrics_api
 from .platform import eventually, frontend, gone, graph, until_state, worker
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-KubeObject = dict[str, Any]
 Kubectl = Callable[..., Any]
 #: The real ones decide every 15 s, and wait 5 min before they go down.
 FAST = ("--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=1s")

@@ -11,6 +11,7 @@ import nats
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
     SNAPSHOT_ARTIFACT_VERSION,
@@ -36,8 +37,6 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 
 from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
-
-KubeObject = dict[str, Any]
 
 IDENTITY = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
 HASH = "96429b2725761a09"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import KubeClient
 
 from .admission import Admission
 
-KubeObject = dict[str, Any]
 GRAPHS = resources.DYNAMO_GRAPH_DEPLOYMENTS
 COMPONENTS = resources.DYNAMO_COMPONENT_DEPLOYMENTS
 ADAPTERS = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import KUBE_DISCOVERY_MODE
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -22,8 +22,6 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 
 from .platform import IMAGE, eventually, frontend, gone, graph, platform, settings, until_state, worker
-
-KubeObject = dict[str, Any]
 
 DRIVER = "gpu.nvidia.com"
 GPUS_A_NODE = 4

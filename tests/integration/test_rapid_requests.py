@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -21,8 +22,6 @@ from dynamo_watcher.app import WatcherService
 from .platform import eventually, platform, settings
 
 pytestmark = pytest.mark.timeout(300)
-
-KubeObject = dict[str, Any]
 
 
 def request(namespace: str, name: str, **spec: Any) -> KubeObject:

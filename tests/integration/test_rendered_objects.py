@@ -10,15 +10,13 @@ import importlib
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
 from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 from dynamo_shared.kube import KubeClient, coverage
-
-KubeObject = dict[str, Any]
 
 CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
 FILES = sorted((CONFORMANCE / "cases" / "deployments").glob("*-v1beta1-*.json"))

@@ -18,6 +18,7 @@ from dynamo_planner.profiling.results import (
 )
 from dynamo_planner.requests.controller import Requests
 from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -35,7 +36,6 @@ from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, gone, graph, platform, settings, until_state
 
-KubeObject = dict[str, Any]
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 
 

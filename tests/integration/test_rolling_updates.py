@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -22,8 +22,6 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import Change, Reflector
 
 from .platform import IMAGE, eventually, frontend, graph, platform, settings, until_state, worker
-
-KubeObject = dict[str, Any]
 
 STRATEGY = "nvidia.com/deployment-strategy"
 SURGE = "nvidia.com/deployment-rolling-update-max-surge"

@@ -12,6 +12,7 @@ from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -29,7 +30,6 @@ from dynamo_watcher.app import WatcherService
 from .platform import eventually, frontend, gone, graph, platform, settings, until_state, worker
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
-KubeObject = dict[str, Any]
 
 
 def parts() -> list[Service]:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,7 +21,6 @@ from dynamo_shared.kube import KubeClient
 from .platform import eventually
 from .test_requests import Played, candidate, conditions, create, planning, request, status_of, until_phase
 
-KubeObject = dict[str, Any]
 #: No node has it: the Job's pod waits, and the test plays the profiler.
 NOWHERE = {"profilingJob": {"template": {"spec": {"nodeSelector": {"no-such": "node"}}}}}
 RESULT = "kind: DynamoGraphDeployment\n"

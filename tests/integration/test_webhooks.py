@@ -34,8 +34,6 @@ from .admission import Admission, admission_platform, bare_control_plane
 from .platform import eventually
 from .test_admission import ALPHA, BETA, alpha, beta
 
-KubeObject = dict[str, Any]
-
 CRD = ObjectKey("", f"{BETA.plural}.{BETA.group}")
 CONFIGURATION = ObjectKey("", webhooks.CONFIGURATION)
 QUICK: dict[str, Any] = {"PLATFORM__ADMISSION__CHECK": "0.2s", "PLATFORM__ADMISSION__REFRESH": "0.2s"}

@@ -17,6 +17,7 @@ from dynamo_ctl.localcluster.prometheus import PrometheusServer, ScrapeJob
 from dynamo_planner.app import PlannerService
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service
@@ -25,7 +26,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 
 from .platform import graph, platform, settings, until_state
 
-KubeObject = dict[str, Any]
 ISL, OSL = 1000, 100
 GRAPH = "wave"
 MODEL = "tiny"

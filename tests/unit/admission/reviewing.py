@@ -6,8 +6,7 @@ from typing import Any
 
 from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
 from dynamo_shared.api.embedded import Checker
-
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 #: Knows no types of Kubernetes, so whatever is embedded passes.
 NO_TYPES = Checker.from_documents()

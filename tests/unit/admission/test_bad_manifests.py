@@ -8,18 +8,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dynamo_admission.review import Webhook, World, review, scale_advice
 from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation.check import REFUSING
 
 from tests.admission.case import FACTS, Case, load
-
-KubeObject = dict[str, Any]
 
 LOADED = load()
 NAMESPACE = "cases"

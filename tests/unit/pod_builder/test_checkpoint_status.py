@@ -28,10 +28,9 @@ from dynamo_pod_builder.status.checkpoint import (
     refused,
 )
 from dynamo_pod_builder.status.pods import Rank, Trouble
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DAEMON_SETS, DYNAMO_CHECKPOINTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
-
-KubeObject = dict[str, Any]
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HASH = "96429b2725761a09"

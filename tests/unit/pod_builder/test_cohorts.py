@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, has_ended
 from dynamo_pod_builder.events import Reporter
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import NotFound
-
-KubeObject = dict[str, Any]
 
 
 def pod(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
-
-KubeObject = dict[str, Any]
 
 CONFIG = render.RenderConfig(planner_cluster_role="planner-role", operator_version="1.2.0")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 ROOT = Path(__file__).parents[3]
 CONFORMANCE = ROOT.parent / "shared" / "conformance"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import render
 from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_type, legacy_types
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, OPERATOR_ORIGIN_VERSION, RESTART_AT
 from dynamo_shared.api.v1beta1 import parse_graph
@@ -18,8 +19,6 @@ from .building import CONFIG, component, component_children, graph, graph_childr
 from .recorded import CASES, canonical_module, load
 from .test_conformance import CONFIG as RECORDED_CONFIG
 from .test_conformance import NAMESPACE, graphs, is_refused, slug
-
-KubeObject = dict[str, Any]
 
 OLD = "0123abcd"
 

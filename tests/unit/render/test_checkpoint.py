@@ -18,10 +18,18 @@ from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import NEW_COMPONENT, CheckpointDefaults
 from dynamo_shared.api.manifest import load_manifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, parse_checkpoint
 from dynamo_shared.api.v1beta1 import CheckpointIdentity, parse_component
 
-from .building import CONFIG, KubeObject, component, component_deployments, graph, of_kind, variables
+from .building import (
+    CONFIG,
+    component,
+    component_deployments,
+    graph,
+    of_kind,
+    variables,
+)
 
 LLAMA = {"model": "meta-llama/Llama-2-7b-hf", "backendFramework": "vllm"}
 HASH = "96429b2725761a09"

@@ -11,11 +11,10 @@ from dynamo_pod_builder import render
 from dynamo_pod_builder.render.merge import PROBES, asks
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 
 from .recorded import CASES, MUST, canonical_module, differences, load, normalized
-
-KubeObject = dict[str, Any]
 
 NAMESPACE = "recorded-namespace"
 BETA = "nvidia.com/v1beta1"

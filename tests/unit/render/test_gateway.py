@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_graph
-
-KubeObject = dict[str, Any]
 
 CONFIG = render.RenderConfig(
     epp_cluster_role="epp",

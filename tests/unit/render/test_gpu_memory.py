@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
 
 from .building import (
     CONFIG,
@@ -18,8 +19,6 @@ from .building import (
     of_kind,
     variables,
 )
-
-KubeObject = dict[str, Any]
 
 CLAIMING = replace(CONFIG, device_claims=True, leader_worker_sets=True)
 GROVE = replace(CLAIMING, grove=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
 
 from .building import (
     CONFIG,
@@ -18,8 +17,6 @@ from .building import (
     of_kind,
     workloads,
 )
-
-KubeObject = dict[str, Any]
 
 FRONTEND, PLANNER = component("Frontend", "frontend"), component("Planner", "planner")
 VLLM = {"command": ["python3", "-m", "dynamo.vllm"]}

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
 from .building import CONFIG, component, component_deployments, graph
-
-KubeObject = dict[str, Any]
 
 
 def hash_of(obj: KubeObject, config: render.RenderConfig = CONFIG) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_graph
-
-KubeObject = dict[str, Any]
 
 CONFIG = render.RenderConfig(grove=True, kai_queues=frozenset({"dynamo", "team-a"}))
 QUEUE = "nvidia.com/kai-scheduler-queue"

@@ -11,9 +11,8 @@ from dynamo_pod_builder.render import placement, pod
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
 from dynamo_shared.api import gpus
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_component
-
-KubeObject = dict[str, Any]
 
 CONFIG = render.RenderConfig(leader_worker_sets=True, ssh_secret="mpi-keys", operator_version="1.2.0")
 ORIGIN = "nvidia.com/dynamo-operator-origin-version"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.pull_secrets import Malformed, PullSecrets, host_of, host_of_key, index
+from dynamo_shared.api.objects import KubeObject
 
 from . import building
 
@@ -145,7 +146,7 @@ def test_the_rest_of_a_malformed_secret_counts() -> None:
 SECRETS = PullSecrets({"docker.io": ("hub",), "nvcr.io": ("b-ngc", "a-ngc"), "quay.io": ("quay",)})
 
 
-def pod(single: building.KubeObject, secrets: PullSecrets = SECRETS) -> building.KubeObject:
+def pod(single: KubeObject, secrets: PullSecrets = SECRETS) -> KubeObject:
     (dcd,) = building.component_deployments(building.graph(single)).values()
     (deployment,) = building.of_kind(building.component_children(dcd, pull_secrets=secrets), "Deployment")
     return deployment["spec"]["template"]["spec"]

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import render
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
-
-KubeObject = dict[str, Any]
 
 BETA = "nvidia.com/v1beta1"
 CONFIG = render.RenderConfig(operator_version="1.2.0")

@@ -17,6 +17,7 @@ from dynamo_scaler.commands.telling import Teller
 from dynamo_scaler.commands.writing import Writer
 from dynamo_scaler.metrics import DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -31,7 +32,6 @@ from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound, Un
 from dynamo_shared.runtime.settings.scaler import Scaler
 from prometheus_client import CollectorRegistry
 
-KubeObject = dict[str, Any]
 START = 1_800_000_000.0
 
 

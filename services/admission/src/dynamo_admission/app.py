@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import structlog
 from dynamo_shared.api.adapted import is_of
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -28,7 +29,7 @@ from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
 from dynamo_admission.selftest import Listener, SelfTestFailed, self_test, shake_hands, trusting
 from dynamo_admission.tls import Certificates, open_certificates
-from dynamo_admission.wire import AdmissionRequest, KubeObject
+from dynamo_admission.wire import AdmissionRequest
 
 NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, Resource
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import Forbidden, KubeClient, NotFound
@@ -16,8 +16,6 @@ from dynamo_shared.kube.discovery import groups
 from dynamo_shared.runtime import Settings
 
 from dynamo_admission.review import World
-
-KubeObject = dict[str, Any]
 
 GROVE, INFERENCE = "grove.io", "inference.networking.k8s.io"
 CLUSTER_TOPOLOGIES = "clustertopologies"

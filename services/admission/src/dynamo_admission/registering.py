@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.registration import Registration, bundles_in, configurations, conversions, holds, is_ours, turned
-
-KubeObject = dict[str, Any]
 
 #: Of a CRD only the version is of interest, and not its 200 KB, as long as that has not changed.
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -23,8 +24,6 @@ from dynamo_shared.api.resources import (
 
 from dynamo_admission.kinds import CONVERTED, REVIEWED, SERVED
 from dynamo_admission.review import Webhook
-
-KubeObject = dict[str, Any]
 
 NAME = "dynamo-admission"
 CONVERT_PATH = "/convert"

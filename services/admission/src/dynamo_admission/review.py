@@ -16,12 +16,13 @@ from dynamo_shared.api.defaults import default
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.validation import Facts, validate
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.kinds import resource_of
-from dynamo_admission.wire import AdmissionRequest, KubeObject, Status
+from dynamo_admission.wire import AdmissionRequest, Status
 
 #: More do not help anybody, and a status has room for so much. Errors.
 LISTED_ERRORS = 50

@@ -11,17 +11,15 @@ import asyncio
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 from dynamo_admission.registration import CONVERT_PATH, Address, path_of
 from dynamo_admission.review import Webhook
 from dynamo_admission.wire import ADMISSION_API, ADMISSION_KIND, CONVERSION_API, CONVERSION_KIND
-
-KubeObject = dict[str, Any]
 
 #: Of each question. The API server waits as long (registration.TIMEOUT). Seconds.
 WITHIN = 10.0

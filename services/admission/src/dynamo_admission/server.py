@@ -19,6 +19,7 @@ import structlog
 from aiohttp import web
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, Asked
@@ -28,7 +29,6 @@ from dynamo_admission.wire import (
     AdmissionRequest,
     BadReview,
     ConversionRequest,
-    KubeObject,
     Status,
     admission_answer,
     conversion_answer,

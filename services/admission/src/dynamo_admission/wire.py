@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from msgspec import UNSET, Struct, UnsetType
-
-KubeObject = dict[str, Any]
 
 ADMISSION_API, ADMISSION_KIND = "admission.k8s.io/v1", "AdmissionReview"
 CONVERSION_API, CONVERSION_KIND = "apiextensions.k8s.io/v1", "ConversionReview"

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from dynamo_shared.api.conversion import KINDS, convert, kept_fields
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import Manifest, load_manifests
-from dynamo_shared.api.model import KubeObject, to_dict
+from dynamo_shared.api.model import to_dict
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import GROUP
 

@@ -6,8 +6,8 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import state, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 from dynamo_shared.bus.nats import NatsBus
@@ -19,7 +19,6 @@ from dynamo_ctl.listening import CONNECT_WITHIN, Where, stands
 from dynamo_ctl.printing import age, columns
 from dynamo_ctl.yamltext import to_yaml
 
-KubeObject = dict[str, Any]
 Print = Callable[[str], object]
 
 RESOURCES = {"workers": WORKERS, "models": MODELS}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import columns
 
-KubeObject = dict[str, Any]
 _X, _Y = "tokensPerSecondPerUser", "tokensPerSecondPerGPU"
 _X_TITLE, _Y_TITLE = "tokens/s of a request", "tokens/s of a GPU"
 _HEIGHT = 16

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, NotFound
 
@@ -18,7 +19,6 @@ from dynamo_ctl.printing import age, columns
 from dynamo_ctl.summary import component_line, graph_line
 from dynamo_ctl.yamltext import to_yaml
 
-KubeObject = dict[str, Any]
 Print = Callable[[str], object]
 
 RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}

@@ -6,12 +6,12 @@ Owner references are left out of what is returned: they need the uid of an owner
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from dynamo_pod_builder import render
 from dynamo_shared.api import v1alpha1
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import (
     DynamoComponentDeployment,
@@ -22,7 +22,6 @@ from dynamo_shared.api.v1beta1 import (
 
 from dynamo_ctl.converting import in_version
 
-KubeObject = dict[str, Any]
 _Rendered = (
     DynamoGraphDeployment
     | DynamoComponentDeployment

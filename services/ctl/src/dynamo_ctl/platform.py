@@ -7,10 +7,11 @@ import os
 import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
 from dynamo_shared.bus.streams import STATE
 from dynamo_shared.kube import KubeClient, NotFound
@@ -27,7 +28,6 @@ from dynamo_ctl.settings import with_cluster
 if TYPE_CHECKING:
     from rich.console import Console
 
-KubeObject = dict[str, Any]
 
 #: Under this name the reference installs them, too (operator behaviour, section 12).
 DEFINITIONS_MANAGER = "dynamo-crd-apply"

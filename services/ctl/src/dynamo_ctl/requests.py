@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dynamo_planner.requests.deploying import is_made_for, marked
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -22,7 +22,6 @@ from dynamo_ctl.errors import CtlError
 from dynamo_ctl.looking import Cluster
 from dynamo_ctl.yamltext import to_yaml
 
-KubeObject = dict[str, Any]
 Print = Callable[[str], object]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynamo_shared.api.registry import labels
 
-KubeObject = Mapping[str, Any]
+ReadOnlyObject = Mapping[str, Any]
 NONE = "-"
 
 
@@ -51,7 +51,7 @@ class ComponentLine:
         return f"{self.ready}/{self.wanted}"
 
 
-def condition(obj: KubeObject, type_: str) -> Mapping[str, Any]:
+def condition(obj: ReadOnlyObject, type_: str) -> Mapping[str, Any]:
     """The condition of a type; empty where the object has none."""
     for entry in (obj.get("status") or {}).get("conditions") or ():
         if entry.get("type") == type_:
@@ -60,12 +60,12 @@ def condition(obj: KubeObject, type_: str) -> Mapping[str, Any]:
     return {}
 
 
-def current(obj: KubeObject) -> bool:
+def current(obj: ReadOnlyObject) -> bool:
     """Whether the status is about the object as it is now."""
     return bool((obj.get("status") or {}).get("observedGeneration") == obj["metadata"].get("generation"))
 
 
-def graph_line(graph: KubeObject) -> GraphLine:
+def graph_line(graph: ReadOnlyObject) -> GraphLine:
     """A graph, read leniently: whatever is missing is shown as such."""
     metadata, spec, status = graph["metadata"], graph.get("spec") or {}, graph.get("status") or {}
     counts = status.get("components") or {}
@@ -82,7 +82,7 @@ def graph_line(graph: KubeObject) -> GraphLine:
     )
 
 
-def component_line(component: KubeObject) -> ComponentLine:
+def component_line(component: ReadOnlyObject) -> ComponentLine:
     """A component, read as leniently."""
     metadata, spec, status = component["metadata"], component.get("spec") or {}, component.get("status") or {}
     counts = status.get("component") or {}
@@ -100,7 +100,7 @@ def component_line(component: KubeObject) -> ComponentLine:
     )
 
 
-def is_successful(graph: KubeObject) -> bool:
+def is_successful(graph: ReadOnlyObject) -> bool:
     """Whether the graph, as it is now, is up."""
     return current(graph) and (graph.get("status") or {}).get("state") == "successful"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -24,8 +24,6 @@ from rich.tree import Tree
 
 from dynamo_ctl.demo.view import COLOURS
 from dynamo_ctl.summary import component_line, graph_line
-
-KubeObject = dict[str, Any]
 
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 #: What can be below a graph, in the order in which it is shown.

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.runtime import Result, ServiceContext
 from dynamo_shared.runtime.controller import Controller, Counts, now
@@ -22,8 +23,6 @@ from dynamo_model_discovery.models.status import ENDPOINTS_READY
 from dynamo_model_discovery.reconcilers.model import ModelReconciler
 from dynamo_model_discovery.routing import Concern, Task
 from dynamo_model_discovery.workers.discovery import WorkerDiscovery
-
-KubeObject = dict[str, Any]
 
 NAME = "model-discovery"
 READS: tuple[Resource, ...] = (DYNAMO_MODELS, ENDPOINT_SLICES, PODS)

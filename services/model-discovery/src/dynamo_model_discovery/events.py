@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.specifications.discovery import DYNAMO_MODEL, AdapterData, DynamoModelData
@@ -15,8 +16,6 @@ from dynamo_shared.kube.events import EventRecorder
 
 from dynamo_model_discovery.lora.standing import Standing
 from dynamo_model_discovery.models.status import ENDPOINTS_READY, NAMED, Verdict
-
-KubeObject = dict[str, Any]
 
 
 class Reporter:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_model_discovery.models.workers import base_model_of, index_value, matters
-
-KubeObject = dict[str, Any]
 
 BASE_MODEL_INDEX = "base-model"
 

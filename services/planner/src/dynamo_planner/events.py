@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.specifications.planning import REQUEST, RequestData
 from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
-
-KubeObject = dict[str, Any]
 
 
 class RequestReporter:

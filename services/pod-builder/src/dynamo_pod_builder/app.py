@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from typing import Any
 
 from dynamo_shared.api.conditions import PLANNING
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -51,8 +52,6 @@ from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
 from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
-
-KubeObject = dict[str, Any]
 
 NAME = "pod-builder"
 READS: tuple[Resource, ...] = (

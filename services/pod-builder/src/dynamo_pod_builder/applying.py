@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
 from dynamo_shared.api.resources import (
@@ -37,8 +38,6 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
-
-KubeObject = dict[str, Any]
 
 #: What Kubernetes lets nobody change once it is there: where it must differ, the object is made anew. Pods keep the claims
 #: that were made for them by a template.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DESTINATION_RULES,
@@ -30,8 +30,6 @@ from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_pod_builder.applying import controller_of
 from dynamo_pod_builder.status.workload import WORKLOADS
-
-KubeObject = dict[str, Any]
 
 #: What graphs and components own, the resources that are indexed by their controller's uid.
 OWNED: tuple[Resource, ...] = (

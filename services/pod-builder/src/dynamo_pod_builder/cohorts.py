@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS
 from dynamo_shared.bus.cache import ObjectCache
 
 from dynamo_pod_builder.pods import pods_of
-
-KubeObject = dict[str, Any]
 
 #: A pod whose containers have ended and are not started again.
 _ENDED = frozenset({"Failed", "Succeeded"})

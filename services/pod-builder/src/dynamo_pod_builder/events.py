@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.bus import EventPublisher, checkpoint_data, deployment_data
 from dynamo_shared.bus.specifications import CHECKPOINT, GRAPH_DEPLOYMENT
@@ -12,8 +12,6 @@ from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
 from dynamo_pod_builder.status.graph import ROUTINE
-
-KubeObject = dict[str, Any]
 
 
 class Reporter:

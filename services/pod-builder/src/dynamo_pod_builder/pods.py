@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import (
@@ -16,8 +16,6 @@ from dynamo_shared.api.resources import (
     PODS,
 )
 from dynamo_shared.bus.cache import ObjectCache
-
-KubeObject = dict[str, Any]
 
 #: Which label names the workload of each kind.
 _NAMED_BY = (

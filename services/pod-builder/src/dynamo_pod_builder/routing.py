@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
@@ -24,8 +25,6 @@ from dynamo_pod_builder.applying import controller_of
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import component_of
 from dynamo_pod_builder.status.pods import trouble_of
-
-KubeObject = dict[str, Any]
 
 
 class Concern(enum.StrEnum):

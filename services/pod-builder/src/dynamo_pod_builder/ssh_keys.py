@@ -11,18 +11,16 @@ import asyncio
 import base64
 import contextlib
 from dataclasses import dataclass
-from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SECRETS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 
 from dynamo_pod_builder.render import MANAGED_BY
-
-KubeObject = dict[str, Any]
 
 _BITS = 2048
 

@@ -10,9 +10,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
 from dynamo_shared.bus.cache import ObjectCache
@@ -21,8 +21,6 @@ from dynamo_shared.kube.errors import Forbidden, KubeError
 from dynamo_shared.kube.events import EventRecorder
 
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets, index
-
-KubeObject = dict[str, Any]
 
 #: How old the list of a namespace's secrets may become; the reference's interval (operator behaviour, section 10). Seconds.
 REFRESH = 60.0

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from typing import Any
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -30,8 +31,6 @@ from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
 from dynamo_scaler.routing import Concern, Pace, Task
-
-KubeObject = dict[str, Any]
 
 NAME = "scaler"
 READS: tuple[Resource, ...] = (

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.specifications import SCALING_ADAPTER, ScalingAdapterData
 from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
-
-KubeObject = dict[str, Any]
 
 
 class Reporter:

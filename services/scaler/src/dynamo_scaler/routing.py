@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -19,8 +20,6 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.runtime.patience import Patience
 
 from dynamo_scaler.adapters.pods import is_there
-
-KubeObject = dict[str, Any]
 
 #: Several adapters of a graph that change together become one write. Seconds.
 SETTLE = 0.02

@@ -7,9 +7,9 @@ read the same everywhere. Whoever renders a graph asks here, so that the rule is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 
 class Difference(NamedTuple):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from dynamo_shared.api.model import KubeObject
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
 

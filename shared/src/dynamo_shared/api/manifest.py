@@ -21,7 +21,8 @@ from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import KubeObject, Reading, drop_nulls
+from dynamo_shared.api.model import Reading, drop_nulls
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.api.v1alpha1 import moved as alpha_moved
 from dynamo_shared.api.v1beta1 import moved as beta_moved

@@ -25,8 +25,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.objects import KubeObject
 
-KubeObject = dict[str, Any]
 """A Kubernetes object, or a part of one, as JSON has it."""
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"

@@ -6,11 +6,9 @@ The reference's name and fields (operator behaviour, section 10), so that its op
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES
-
-KubeObject = dict[str, Any]
 
 NAME = "dynamo-operator-namespace-scope"
 

@@ -6,7 +6,8 @@ set of conformance tests.
 
 from __future__ import annotations
 
-from dynamo_shared.bus.cache import KubeObject, ObjectCache
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.errors import BusError, BusUnavailableError
 from dynamo_shared.bus.events import EventPublisher
 from dynamo_shared.bus.memory import MemoryBus

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import structlog
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus.versions import Version, is_newer, version_of
 
-KubeObject: TypeAlias = dict[str, Any]
 Objects: TypeAlias = list[KubeObject]
 IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str]]
 Listener: TypeAlias = Callable[[Resource, ObjectKey, KubeObject | None, KubeObject | None], None]

@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 import structlog
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import key_of
 from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
-from dynamo_shared.bus.cache import KubeObject
 from dynamo_shared.bus.errors import (
     BusClosedError,
     BusError,

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.bus.cache import KubeObject
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus.versions import Version, resource_version
 
 UID = "uid"

@@ -29,9 +29,9 @@ from functools import partial
 
 import structlog
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus import cloudevents, metrics, state, streams, subjects, tracing
-from dynamo_shared.bus.cache import KubeObject
 from dynamo_shared.bus.errors import (
     BusClosedError,
     BusError,

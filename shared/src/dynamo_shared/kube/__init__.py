@@ -5,6 +5,7 @@ Objects are plain dicts. Nothing here knows what the platform does with them.
 
 from __future__ import annotations
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.credentials import ConfigError
 from dynamo_shared.kube.errors import (
@@ -21,7 +22,7 @@ from dynamo_shared.kube.errors import (
     Unauthorized,
     Unavailable,
 )
-from dynamo_shared.kube.objects import KubeObject, ObjectList
+from dynamo_shared.kube.objects import ObjectList
 
 __all__ = [
     "AlreadyExists",

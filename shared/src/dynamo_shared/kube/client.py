@@ -16,10 +16,11 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
-from dynamo_shared.kube.objects import KubeObject, ObjectList
+from dynamo_shared.kube.objects import ObjectList
 from dynamo_shared.kube.transport import RequestObserver, Transport
 
 Propagation = Literal["Background", "Foreground", "Orphan"]

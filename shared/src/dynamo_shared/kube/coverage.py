@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from dynamo_shared.api import quantity
-from dynamo_shared.kube.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject
 
 # Below these keys, strings are amounts.
 _AMOUNTS = frozenset({"resources", "sizeLimit", "storage"})

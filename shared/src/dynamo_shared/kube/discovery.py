@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource, key_of
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
-from dynamo_shared.kube.objects import KubeObject
 
 _POLL_SECONDS = 0.1
 _ATTEMPTS = 10

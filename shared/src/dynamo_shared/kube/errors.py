@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_shared.kube.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject
 
 # Longest body that is quoted when the answer is not a Status (a proxy's HTML page, "404 page not found").
 _QUOTED_BODY = 300

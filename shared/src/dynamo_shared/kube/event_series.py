@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from dynamo_shared.kube.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject
 
 EventType = Literal["Normal", "Warning"]
 

@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.event_series import Admission, EventType, Identity, Series, clipped
-from dynamo_shared.kube.objects import KubeObject
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.known import Known, vanished
-from dynamo_shared.kube.objects import KubeObject
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.depth import bounded
 from dynamo_shared.kube.errors import Unavailable
-from dynamo_shared.kube.objects import KubeObject
 
 # etcd refuses objects above 1.5 MiB (3 MiB as JSON with managedFields); a line that is longer is no watch event.
 MAX_LINE_BYTES = 16 * 2**20

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
@@ -26,7 +27,6 @@ from dynamo_shared.runtime.service import ServiceContext
 from dynamo_shared.runtime.tracing import span
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
-KubeObject: TypeAlias = dict[str, Any]
 Counts: TypeAlias = Mapping[StrEnum, Counter[tuple[str, str]]]
 """By concern: how many objects there are of (namespace, state)."""
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
-
-KubeObject = dict[str, Any]
 
 #: How long a status that only tells of progress may wait for more of it. Seconds.
 SETTLE = 0.3

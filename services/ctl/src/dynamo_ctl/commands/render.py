@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.commands.parameters import Config
 from dynamo_ctl.errors import CtlError
@@ -41,7 +42,7 @@ def render(
     # A cluster would tell what it has; without one, it has all but Grove, which changes what every graph becomes.
     on_grove = grove or chosen.orchestrators.grove.enabled is True
     rules = render_config(chosen, lambda resource: on_grove or resource.group != POD_CLIQUE_SETS.group)
-    made: list[tuple[str, list[offline.KubeObject]]] = []
+    made: list[tuple[str, list[KubeObject]]] = []
     wrong: list[str] = []
     for file in texts.expand(files):
         source = texts.title(file)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.api.v1beta1 import to_dict
 from dynamo_shared.kube import AlreadyExists, KubeClient
@@ -27,8 +27,6 @@ from dynamo_ctl.demo.local import local_platform
 from dynamo_ctl.demo.waiting import until_successful
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.running import RunningPlatform, announced, claim
-
-KubeObject = dict[str, Any]
 
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
 from dynamo_shared.kube import KubeClient
 
 from dynamo_ctl.demo.view import View
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import condition, graph_line, is_successful
-
-KubeObject = dict[str, Any]
 
 LOOK_EVERY = 0.1
 #: `failed` may be passed through (a quota that is raised, an admission webhook that restarts); this long, it stays.

@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.v1alpha1.enums import ModelType
-
-KubeObject = dict[str, Any]
 
 SCHEMES = ("s3", "hf", "file")
 """Where Dynamo's workers load adapters from: an object store, Hugging Face, a path that the worker has mounted."""

@@ -10,9 +10,10 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import Result, WorkQueue
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
@@ -23,8 +24,6 @@ from dynamo_model_discovery.lora.api import Listing, WorkerApi
 from dynamo_model_discovery.lora.settling import settle
 from dynamo_model_discovery.lora.standing import Standing, pause
 from dynamo_model_discovery.models.workers import Worker
-
-KubeObject = dict[str, Any]
 
 #: Pause after the first failure. Seconds.
 FIRST_RETRY = 0.5

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api.conditions import condition
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_model_discovery.models.workers import Found, Worker
-
-KubeObject = dict[str, Any]
 
 ENDPOINTS_READY = "EndpointsReady"
 SERVICES_FOUND = "ServicesFound"

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
-
-KubeObject = dict[str, Any]
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """Label of a slice: the Service that it is of."""

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, GROUP, PODS, ObjectKey, key_of
 from dynamo_shared.bus.cache import ObjectCache
@@ -49,8 +49,6 @@ from dynamo_model_discovery.models.status import (
 )
 from dynamo_model_discovery.models.workers import Found, Worker, find_workers, index_value
 from dynamo_model_discovery.routing import BASE_MODEL_INDEX, served_by
-
-KubeObject = dict[str, Any]
 
 FINALIZER = f"{GROUP}/finalizer"
 """The reference's (operator behaviour, section 6): models that it has seen are deleted as ours are."""

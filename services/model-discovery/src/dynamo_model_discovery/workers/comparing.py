@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus.cache import KubeObject
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, as_object
 
 from dynamo_model_discovery.workers.serving import served

@@ -11,13 +11,13 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 
 from dynamo_model_discovery.workers.places import Place, place_of
 from dynamo_model_discovery.workers.records import Record, UnreadableError, endpoint, identity_of, model
 
-KubeObject = dict[str, Any]
 #: Records of one kind in one object. A process has a handful of endpoints, and a card for each adapter.
 MOST_RECORDS = 1000
 

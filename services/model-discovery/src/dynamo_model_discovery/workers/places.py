@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 from urllib.parse import urlsplit
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
-KubeObject = dict[str, Any]
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 

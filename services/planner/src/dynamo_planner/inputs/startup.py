@@ -10,11 +10,9 @@ from collections import deque
 from collections.abc import Iterable
 from datetime import datetime
 from statistics import median
-from typing import Any
 
 from dynamo_shared.api.conditions import find
-
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 REMEMBERED = 32
 """Starts; older ones may have had other images and models."""

@@ -11,13 +11,12 @@ from typing import Any
 
 from dynamo_shared.api import conditions, gpus
 from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
 from dynamo_planner.core.observing import Missing, Pool, PoolCounts
 from dynamo_planner.core.reference.limits import planned_pools
 from dynamo_planner.inputs.outcome import InputError, Unavailable
-
-KubeObject = dict[str, Any]
 
 _NAMES = {
     Pool.PREFILL: ("vllmprefillworker", "prefill"),

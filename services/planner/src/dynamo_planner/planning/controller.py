@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from dynamo_shared.api.conditions import PLANNING, condition, find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -38,8 +39,6 @@ from dynamo_planner.planning.pilot import Acted, Pilot
 from dynamo_planner.planning.plans import NotPlannable, Plan, profile_map_of, read_plan
 from dynamo_planner.planning.scaling import Scaling
 from dynamo_planner.planning.telling import PlanReporter, Told, plan_data
-
-KubeObject = dict[str, Any]
 
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
 #: How often the words of a condition may change while its reason stays the same. Seconds.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespace
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, PODS
 from dynamo_shared.bus import discovered
@@ -34,8 +35,6 @@ from dynamo_planner.inputs.runtime_feed import RuntimeFeed, watch_engines
 from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.inputs.workers import pool_counts
 from dynamo_planner.planning.plans import Plan
-
-KubeObject = dict[str, Any]
 
 TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
 #: Index of pods: `<namespace>/<graph>/<component>`.

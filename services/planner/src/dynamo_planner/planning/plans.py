@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 import yaml
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
 from pydantic import ValidationError
@@ -20,8 +20,6 @@ from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
 from dynamo_planner.planning.asking import config_map_of
 from dynamo_planner.profiling.generation.names import profile_data_name
-
-KubeObject = dict[str, Any]
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
 PROFILE_KEYS = ("prefill_raw_data.json", "decode_raw_data.json")

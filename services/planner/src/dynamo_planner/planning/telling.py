@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from dynamo_shared.api.contracts.planner import PlanningPolicy
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.bus.specifications.planning import PlanAlternative, PlanData
@@ -18,8 +19,6 @@ from dynamo_planner.core.observing import Observation
 from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
 from dynamo_planner.planning.pilot import Acted
 from dynamo_planner.planning.plans import Plan
-
-KubeObject = dict[str, Any]
 
 HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
-
-KubeObject: TypeAlias = dict[str, Any]
 
 Progress: TypeAlias = Callable[[ProfilingPhase, str], None]
 """Is told the phase and one sentence for people; must not block."""

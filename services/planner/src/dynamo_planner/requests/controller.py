@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -33,8 +34,6 @@ from dynamo_planner.requests.finding import HardwareFinder
 from dynamo_planner.requests.reconciler import RequestReconciler
 from dynamo_planner.requests.thorough import Budget, Candidates, Reader, Thorough, no_candidates_asked
 from dynamo_planner.requests.work import Profilings
-
-KubeObject = dict[str, Any]
 
 
 class Concern(StrEnum):

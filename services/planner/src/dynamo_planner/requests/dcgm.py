@@ -10,14 +10,13 @@ from typing import Any
 
 import aiohttp
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden
 from prometheus_client.parser import text_string_to_metric_families
 
 from dynamo_planner.requests.hardware import GpuNode
-
-KubeObject = dict[str, Any]
 
 SELECTORS = ("app=nvidia-dcgm-exporter", "app=dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
 TEMPLATE_VARIABLE = "DCGM_METRICS_ENDPOINT_TEMPLATE"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import (
@@ -24,8 +25,6 @@ from dynamo_shared.kube.errors import AlreadyExists, KubeError
 
 from dynamo_planner.events import RequestReporter
 from dynamo_planner.requests.status import DEPLOYMENT_READY, Draft
-
-KubeObject = dict[str, Any]
 
 _TAKEN = (
     "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1.request import GpuNodes, Hardware, HardwareStatus
-
-KubeObject = dict[str, Any]
 
 SPEC, NODE_LABELS, DCGM = "spec", "nodeLabels", "dcgm"
 

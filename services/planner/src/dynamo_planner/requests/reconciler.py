@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -41,8 +41,6 @@ from dynamo_planner.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERA
 from dynamo_planner.requests.thorough import Thorough
 from dynamo_planner.requests.validating import problems
 from dynamo_planner.requests.work import Profilings
-
-KubeObject = dict[str, Any]
 
 #: Dropped where another operator has put it: there is nothing to do before a request may go.
 FINALIZER = "nvidia.com/finalizer"

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 
 from dynamo_shared.api.model import to_dict
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import Figures, ParetoConfig, ProfilingResults
 
-from dynamo_planner.profiling.results import Candidate, KubeObject, ProfilingResult
+from dynamo_planner.profiling.results import Candidate, ProfilingResult
 
 #: Graphs of the Pareto front that a status holds: an object of Kubernetes has its limits.
 MAX_POINTS = 32

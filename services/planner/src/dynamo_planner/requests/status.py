@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api.conditions import condition, find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
-
-KubeObject = dict[str, Any]
 
 VALIDATION, PROFILING, SPEC_GENERATED = "Validation", "Profiling", "SpecGenerated"
 DEPLOYMENT_READY, SUCCEEDED = "DeploymentReady", "Succeeded"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation import Facts, validate
-
-KubeObject = dict[str, Any]
 
 #: The name of a request is a label of all that is made for it. Characters.
 MAX_NAME = 63

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
     LAST_APPLIED_GENERATION,
@@ -28,8 +29,6 @@ from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.status.workload import WORKLOADS
-
-KubeObject = dict[str, Any]
 
 _WORKLOAD_KINDS = frozenset(resource.kind for resource in WORKLOADS)
 #: How many pods there are, not what they are.

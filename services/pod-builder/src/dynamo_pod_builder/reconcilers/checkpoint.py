@@ -12,9 +12,9 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import CHECKPOINT_ID, JOB_NAME
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
@@ -48,8 +48,6 @@ from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.status import checkpoint as told
 from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, Course, Obstacle
 from dynamo_pod_builder.status.pods import look_again, troubles
-
-KubeObject = dict[str, Any]
 
 #: How soon the agent is looked at again that has not said how its work ended. Seconds.
 CONFIRM = 1.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
@@ -28,8 +28,6 @@ from dynamo_pod_builder.reconcilers.restoring import Checkpoints
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of
 from dynamo_pod_builder.status.pods import look_again, troubles
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
-
-KubeObject = dict[str, Any]
 
 #: A refusal may be somebody's policy or quota, which can change without our hearing of it. Seconds.
 RETRY_REFUSED = 60.0

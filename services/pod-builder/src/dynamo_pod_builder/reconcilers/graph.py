@@ -12,6 +12,7 @@ from typing import Any
 from dynamo_shared.api import resources
 from dynamo_shared.api.conditions import Condition, find
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -46,8 +47,6 @@ from dynamo_pod_builder.status.pods import troubles
 from dynamo_pod_builder.status.topology import AVAILABLE as TOPOLOGY
 from dynamo_pod_builder.status.topology import is_constrained, topology_condition
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
-
-KubeObject = dict[str, Any]
 
 #: What pods are made by: those of a Deployment whose account is missing are refused, and retried only slowly, and claims that
 #: are made by the template of before ask for GPUs as before.

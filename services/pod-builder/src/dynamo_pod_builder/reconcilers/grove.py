@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     POD_CLIQUE_SCALING_GROUPS,
@@ -21,8 +21,6 @@ from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.status.graph import Generation
 from dynamo_pod_builder.status.pods import look_again, troubles
-
-KubeObject = dict[str, Any]
 
 
 def generations(cache: ObjectCache, pod_clique_set: KubeObject, now: datetime) -> dict[str, list[Generation]]:

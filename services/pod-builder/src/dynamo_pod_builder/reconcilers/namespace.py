@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
@@ -13,8 +13,6 @@ from dynamo_shared.runtime import Result
 from dynamo_pod_builder import render
 from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_pod_builder.children import SHARED
-
-KubeObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import RestartPhase, RestartStrategyType
 
 from dynamo_pod_builder.status.workload import readiness
-
-KubeObject = dict[str, Any]
 
 _ENDED = frozenset({RestartPhase.COMPLETED.value, RestartPhase.SUPERSEDED.value, RestartPhase.FAILED.value})
 

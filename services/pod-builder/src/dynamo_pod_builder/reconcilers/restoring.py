@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import CHECKPOINT_SOURCE, JOB_NAME
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
@@ -43,8 +43,6 @@ from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.routing import Concern, Task
 from dynamo_pod_builder.status.checkpoint import is_ready
 from dynamo_pod_builder.status.pods import trouble_of
-
-KubeObject = dict[str, Any]
 
 _IDENTITY = "identity"
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from dynamo_shared.api.conditions import timestamp
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
@@ -21,8 +22,6 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_pod_builder.render.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, margins, replace_all, step
 from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
-
-KubeObject = dict[str, Any]
 
 IN_PROGRESS, COMPLETED = "InProgress", "Completed"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_shared.api import adapted, resources
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -27,8 +27,6 @@ from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.applying import Applier, controller_of
 from dynamo_pod_builder.children import children, workload_of
-
-KubeObject = dict[str, Any]
 
 
 def of_graph(cache: ObjectCache, graph: KubeObject) -> KubeObject:

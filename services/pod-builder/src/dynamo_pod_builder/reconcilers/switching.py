@@ -8,10 +8,10 @@ components leave alone what the graph has: the two never fight.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -28,8 +28,6 @@ from dynamo_pod_builder.applying import controller_of
 from dynamo_pod_builder.children import children
 from dynamo_pod_builder.status.graph import Generation
 from dynamo_pod_builder.status.workload import readiness
-
-KubeObject = dict[str, Any]
 
 #: What has the same name on both ways, and another owner.
 _CHANGING_HANDS = (SERVICES, INGRESSES, VIRTUAL_SERVICES)

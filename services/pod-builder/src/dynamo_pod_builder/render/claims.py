@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dynamo_shared.api import gpus
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES
 from dynamo_shared.api.v1beta1 import ComponentSpec
 
@@ -14,8 +14,6 @@ from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.sharing import memory_service
 from dynamo_pod_builder.render.template import main_container
-
-KubeObject = dict[str, Any]
 
 #: Names of the one request within a claim; the reference's, by which drivers and tools may refer to it.
 _OF_POD, _OF_RANK = "gpus", "gpu"

@@ -10,11 +10,10 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
-
-KubeObject = dict[str, Any]
 
 SHELL = ["/bin/sh", "-c"]
 _PYTHON = re.compile(r"(.*/)?python[0-9.]*")

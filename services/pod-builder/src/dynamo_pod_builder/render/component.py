@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
@@ -21,8 +20,6 @@ from dynamo_pod_builder.render.leader_worker_set import leader_worker_set
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import discovery_access
 from dynamo_pod_builder.render.service import component_service, model_service, needs_service
-
-KubeObject = dict[str, Any]
 
 
 def component_children(

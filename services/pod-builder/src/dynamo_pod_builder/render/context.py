@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoComponentDeploymentSpec
@@ -18,8 +18,6 @@ from dynamo_pod_builder.render.placement import ALONE, Placement
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
 from dynamo_pod_builder.render.v1alpha1 import NOTHING, OfComponent, of_component
-
-KubeObject = dict[str, Any]
 
 MAIN = "main"
 WORKERS = (ComponentType.WORKER, ComponentType.PREFILL, ComponentType.DECODE)

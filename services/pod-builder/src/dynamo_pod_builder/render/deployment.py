@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE, DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DEPLOYMENTS
@@ -19,8 +19,6 @@ from dynamo_pod_builder.render.metadata import (
     restore_annotations,
 )
 from dynamo_pod_builder.render.pod import pod_spec
-
-KubeObject = dict[str, Any]
 
 RECREATE = "Recreate"
 _DEFAULT_MARGIN = "25%"

@@ -5,8 +5,7 @@ Within a pod they are containers beside each other, made from the main one; betw
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render.backends.base import Backend
@@ -15,8 +14,6 @@ from dynamo_pod_builder.render.env import var, with_vars, without_vars
 from dynamo_pod_builder.render.gpu_memory import LOCK_FILE, SOCKETS_WITHIN_POD
 from dynamo_pod_builder.render.merge import PROBES
 from dynamo_pod_builder.render.sharing import ENGINES_WITHIN_POD, engine_name, fails_over_within_pod
-
-KubeObject = dict[str, Any]
 
 _LOCK = f"{SOCKETS_WITHIN_POD}/{LOCK_FILE}"
 #: What says of the whole pod what here each engine decides for itself.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoGraphDeployment
@@ -12,8 +11,6 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
 from dynamo_pod_builder.render.metadata import object_metadata
-
-KubeObject = dict[str, Any]
 
 
 def gateway_children(graph: DynamoGraphDeployment, config: RenderConfig, owner: KubeObject) -> list[KubeObject]:

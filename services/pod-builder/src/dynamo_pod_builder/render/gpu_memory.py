@@ -7,8 +7,7 @@ and 4.6).
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, labels
 
 from dynamo_pod_builder.render import claims, names
@@ -16,8 +15,6 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import from_field, var, with_vars, without_vars
 from dynamo_pod_builder.render.placement import Role
 from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
-
-KubeObject = dict[str, Any]
 
 #: Where the containers of a pod find the sockets of the service, and the lock of engines that fail over.
 SOCKETS_WITHIN_POD = "/gms-intrapod-control"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
@@ -29,8 +28,6 @@ from dynamo_pod_builder.render.scaling_adapter import scaling_adapters
 from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
 from dynamo_pod_builder.render.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
 from dynamo_pod_builder.render.volume_claims import volume_claims
-
-KubeObject = dict[str, Any]
 
 
 def graph_children(

@@ -11,9 +11,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
-
-KubeObject = dict[str, Any]
 
 #: Fields of a component that say how many pods there are, not what they are.
 _SCALE = ("replicas", "scalingAdapter")

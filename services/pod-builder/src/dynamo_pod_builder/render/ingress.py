@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import ports
 from dynamo_shared.api.resources import INGRESSES, VIRTUAL_SERVICES
 from dynamo_shared.api.v1beta1 import ComponentType
@@ -13,8 +13,6 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import IngressDefaults
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import object_labels, object_metadata
-
-KubeObject = dict[str, Any]
 
 DEFAULT_SUFFIX = "local"
 

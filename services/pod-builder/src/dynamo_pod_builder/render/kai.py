@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable
-
-KubeObject = dict[str, Any]
 
 SCHEDULER = "kai-scheduler"
 DEFAULT_QUEUE = "dynamo"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import LEADER_WORKER_SETS
 
@@ -13,8 +13,6 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
 from dynamo_pod_builder.render.placement import Placement
 from dynamo_pod_builder.render.pod import pod_spec
-
-KubeObject = dict[str, Any]
 
 
 def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:

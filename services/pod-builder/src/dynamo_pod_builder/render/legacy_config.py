@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.context import MAIN
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.template import main_container
-
-KubeObject = dict[str, Any]
 
 _GPU = "nvidia.com/gpu"
 _PATH = f"podTemplate.spec.containers[{MAIN}].env[{env.DYN_DEPLOYMENT_CONFIG}]"

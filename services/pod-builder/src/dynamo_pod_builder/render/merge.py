@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 PROBE_HANDLERS = ("httpGet", "exec", "tcpSocket", "grpc")

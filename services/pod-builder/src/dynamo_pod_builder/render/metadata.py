@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import BASE_MODEL, ENABLE_METRICS, OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-
-KubeObject = dict[str, Any]
 
 #: Value of managed-by labels; the reference's, since dashboards and users select by it.
 MANAGED_BY = OPERATOR

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.api.v1beta1 import ObjectMeta
-
-KubeObject = dict[str, Any]
 
 
 def controller_reference(resource: Resource, owner: ObjectMeta) -> KubeObject:

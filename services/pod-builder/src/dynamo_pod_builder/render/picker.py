@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.resources import CONFIG_MAPS, INFERENCE_POOLS
 from dynamo_shared.api.v1beta1 import ComponentType
@@ -12,8 +13,6 @@ from dynamo_shared.api.v1beta1 import ComponentType
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.containers.epp import CONFIG_FILE
 from dynamo_pod_builder.render.metadata import object_metadata
-
-KubeObject = dict[str, Any]
 
 API_VERSION = "inference.networking.x-k8s.io/v1alpha1"
 KIND = "EndpointPickerConfig"

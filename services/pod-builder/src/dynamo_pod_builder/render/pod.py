@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
+
 from dynamo_pod_builder.render import failover, gpu_memory, names, pull_secrets, volumes
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.checkpoint.restore import start_from
@@ -13,8 +15,6 @@ from dynamo_pod_builder.render.context import MAIN, PodContext
 from dynamo_pod_builder.render.env import merge_env, standard
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.merge import PROBES, asks, merge, merge_container
-
-KubeObject = dict[str, Any]
 
 #: Group that owns mounted volumes, so that images which do not run as root can write their caches.
 FS_GROUP = 1000

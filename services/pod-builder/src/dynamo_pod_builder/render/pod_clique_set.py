@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DISCOVERY_BACKEND
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
@@ -22,8 +22,6 @@ from dynamo_pod_builder.render.placement import Role
 from dynamo_pod_builder.render.pod import pod_spec
 from dynamo_pod_builder.render.service import clique_service, model_service, needs_service
 from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_has_pods, memory_service
-
-KubeObject = dict[str, Any]
 
 _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 

@@ -16,9 +16,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import DISABLE_IMAGE_PULL_SECRET_DISCOVERY
-
-KubeObject = dict[str, Any]
 
 DOCKER_HUB = "docker.io"
 #: Other names of Docker Hub: what `docker login` writes into its file, and where the images really are.

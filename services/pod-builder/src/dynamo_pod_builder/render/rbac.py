@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_metadata
-
-KubeObject = dict[str, Any]
 
 _READ = ["get", "list", "watch"]
 #: Pods register themselves as DynamoWorkerMetadata, and find others through EndpointSlices.

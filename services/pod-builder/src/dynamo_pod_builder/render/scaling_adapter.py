@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
@@ -11,8 +10,6 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import DEFAULT_NAMESPACE
 from dynamo_pod_builder.render.metadata import object_metadata
-
-KubeObject = dict[str, Any]
 
 
 def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import BASE_MODEL
 from dynamo_shared.api.resources import SERVICES
@@ -14,8 +14,6 @@ from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
 from dynamo_pod_builder.render.placement import Role
-
-KubeObject = dict[str, Any]
 
 
 def needs_service(context: PodContext) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import (
     DISCOVERY_BACKEND,
     ENABLE_METRICS,
@@ -17,8 +17,6 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import MAIN
 from dynamo_pod_builder.render.env import merge_env
-
-KubeObject = dict[str, Any]
 
 #: Annotations of a graph that its components' pods are made by.
 PROPAGATED = (

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoGraphDeployment, to_dict
-
-KubeObject = dict[str, Any]
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
 #: Fields of a service that are acted on and have no place in v1beta1.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
 
 from dynamo_pod_builder.render.metadata import object_metadata
-
-KubeObject = dict[str, Any]
 
 
 def volume_claims(graph: str, namespace: str, wishes: Iterable[KubeObject], owner: KubeObject) -> list[KubeObject]:

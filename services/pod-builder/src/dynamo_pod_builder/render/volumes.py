@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dynamo_shared.api import quantity
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.backends import Backend
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
-
-KubeObject = dict[str, Any]
 
 SHARED_MEMORY = "shared-memory"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a file of ours

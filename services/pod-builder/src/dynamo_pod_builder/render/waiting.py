@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from importlib import resources as files
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CONFIG_MAPS
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.placement import Group
-
-KubeObject = dict[str, Any]
 
 FILE = "wait-for-leader.py"
 _VOLUME = "wait-leader-script"

@@ -6,17 +6,15 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from dynamo_shared.api.conditions import Condition, condition, find, timestamp
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import PVC
 from dynamo_pod_builder.status.pods import Rank, Trouble, told
-
-KubeObject = dict[str, Any]
 
 PENDING, CREATING, READY, FAILED = "Pending", "Creating", "Ready", "Failed"
 JOB_CREATED, JOB_COMPLETED = "JobCreated", "JobCompleted"

@@ -25,8 +25,7 @@ from enum import IntEnum
 from typing import Any
 
 from dynamo_shared.api.conditions import find
-
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 #: How long volumes, network and devices of a pod may take: attaching a network volume is usually a minute. Seconds.
 START_WITHIN = 180.0

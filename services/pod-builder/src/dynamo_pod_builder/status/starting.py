@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.status.pods import Trouble, quoted
-
-KubeObject = dict[str, Any]
 
 VOLUME = "VolumeNotMounted"
 #: By the reason of an Event, that of the trouble; in the order of what says most. Others of the kubelet's are no cause.

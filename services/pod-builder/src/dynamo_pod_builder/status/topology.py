@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api.conditions import Condition, condition, find
-
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 AVAILABLE = "TopologyLevelsAvailable"
 #: Grove tells the opposite.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     LEADER_WORKER_SETS,
@@ -19,8 +19,6 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_pod_builder.status.pods import Trouble, told
-
-KubeObject = dict[str, Any]
 
 #: Of component deployments; what Grove makes belongs to whole graphs.
 WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)

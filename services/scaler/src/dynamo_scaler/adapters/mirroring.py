@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from dynamo_shared.api.adapted import Difference
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_scaler.adapters.status import GRAPH_CHANGED, SEVERAL_WRITERS, Verdict
 from dynamo_scaler.adapters.writers import OURS
-
-KubeObject = dict[str, Any]
 
 
 def patch(graph: KubeObject, differences: Iterable[Difference]) -> list[KubeObject]:

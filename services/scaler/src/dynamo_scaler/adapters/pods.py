@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dynamo_shared.api.gpus import DEFAULT_NODES
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.bus import ObjectCache
-
-KubeObject = dict[str, Any]
 
 BY_COMPONENT = "component"
 _METADATA = frozenset(

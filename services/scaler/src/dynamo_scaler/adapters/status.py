@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from dynamo_shared.api.conditions import Condition, condition, find, timestamp
-
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 SYNCED, CONFLICT, AUTOSCALING = "Synced", "Conflict", "Autoscaling"
 ONE_WRITER, RESOLVED = "OneWriter", "Resolved"

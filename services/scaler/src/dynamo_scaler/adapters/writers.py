@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-KubeObject = dict[str, Any]
+from dynamo_shared.api.objects import KubeObject
 
 FIELD_MANAGER = "dynamo-scaler"
 #: Who writes a graph's replicas for us, or did: `manager` is the reference operator.

@@ -6,11 +6,11 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from dynamo_shared.api import resources
 from dynamo_shared.api.contracts import ComponentAutoscaling
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, Resource, key_of
 from dynamo_shared.bus import ObjectCache
@@ -22,8 +22,6 @@ from dynamo_scaler.adapters.status import Verdict
 from dynamo_scaler.autoscaling.rendering import autoscaler, described
 from dynamo_scaler.autoscaling.wishes import Unclear, wish_of
 from dynamo_scaler.events import Reporter
-
-KubeObject = dict[str, Any]
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 #: A refusal may be somebody's policy, and a name may become free, without our hearing of it. Seconds.

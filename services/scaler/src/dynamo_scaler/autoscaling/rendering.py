@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dynamo_shared.api.contracts import ComponentAutoscaling
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -12,8 +11,6 @@ from dynamo_shared.api.resources import (
     SCALED_OBJECTS,
     Resource,
 )
-
-KubeObject = dict[str, Any]
 
 #: Where no metric is given (defaults of the reference, seed 004).
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}

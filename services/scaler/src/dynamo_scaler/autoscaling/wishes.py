@@ -7,11 +7,10 @@ from typing import Any
 from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_errors
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import AUTOSCALING, PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.yaml_text import documents
-
-KubeObject = dict[str, Any]
 
 CONTRACT = "dynamo-autoscaling"
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version

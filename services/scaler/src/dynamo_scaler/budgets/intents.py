@@ -11,15 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.bus.specifications.base import Count
 
 from dynamo_scaler.budgets.pools import Pool, PoolKey
-
-KubeObject = dict[str, Any]
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

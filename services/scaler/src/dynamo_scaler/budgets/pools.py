@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dynamo_shared.api import adapted, gpus
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, key_of
-
-KubeObject = dict[str, Any]
 
 
 class PoolKey(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.bus.commands import CommandRefusedError
 
@@ -18,8 +18,6 @@ from dynamo_scaler.commands.picture import Picture
 from dynamo_scaler.commands.records import Record
 from dynamo_scaler.commands.targets import resolve
 from dynamo_scaler.commands.writing import Writer
-
-KubeObject = dict[str, Any]
 
 NOT_FOUND, NOT_MANAGED, STALE_GENERATION = "NotFound", "NotManaged", "StaleGeneration"
 SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"

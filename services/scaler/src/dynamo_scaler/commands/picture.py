@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -33,7 +33,6 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
-KubeObject = dict[str, Any]
 #: Index of graphs that intents are remembered of.
 _INTENTS = "intents"
 

@@ -7,13 +7,11 @@ components rest between two scalings whatever restarts in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_SCALED
 from dynamo_shared.bus.specifications.base import Count
-
-KubeObject = dict[str, Any]
 
 #: Earlier commands that are remembered: a command is delivered five times at most, and others may come between.
 _EARLIER = 7

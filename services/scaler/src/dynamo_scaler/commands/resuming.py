@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.kube.errors import KubeError
@@ -27,8 +27,6 @@ from dynamo_scaler.commands.targets import UNKNOWN
 from dynamo_scaler.commands.telling import REFUSED, News
 from dynamo_scaler.commands.writing import StaleError
 from dynamo_scaler.safety.verdict import Verdict
-
-KubeObject = dict[str, Any]
 
 EXPIRED = "Expired"
 #: How often intents are looked at, for what ends with time alone (a cooldown, a life time). Seconds.

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
@@ -30,8 +29,6 @@ from dynamo_scaler.commands.telling import ADVISED, HELD, REFUSED, SCALED, News,
 from dynamo_scaler.commands.writing import StaleError, Write, Writer, in_order
 from dynamo_scaler.safety.policy import InvalidPolicyError
 from dynamo_scaler.safety.verdict import Verdict
-
-KubeObject = dict[str, Any]
 
 INVALID_POLICY, WRITE_REFUSED = "InvalidPolicy", "WriteRefused"
 DRY_RUN, ADVISORY, WAITS = "DryRun", "Advisory", "Held"

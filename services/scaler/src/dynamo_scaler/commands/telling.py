@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures, ScaledComponent, ScalingDecision
@@ -16,8 +17,6 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_scaler.commands.asking import Ask
 from dynamo_scaler.metrics import DecisionMetrics
 from dynamo_scaler.safety.verdict import Verdict
-
-KubeObject = dict[str, Any]
 
 SCALED, HELD, REFUSED, ADVISED = "scale-applied", "scale-held", "scale-refused", "scale-advised"
 #: Reasons of Kubernetes Events, and whether they are news or trouble.

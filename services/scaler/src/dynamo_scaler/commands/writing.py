@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -23,7 +24,6 @@ from dynamo_scaler.budgets.pools import Pool
 from dynamo_scaler.commands import records
 from dynamo_scaler.commands.records import Record
 
-KubeObject = dict[str, Any]
 Intents = Mapping[str, Intent | None]
 """By component, what is to be remembered; None: nothing any more. Components left out stay as they are."""
 

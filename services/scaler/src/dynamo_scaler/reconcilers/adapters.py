@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from dynamo_shared.api import adapted
 from dynamo_shared.api.adapted import Difference
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -29,8 +29,6 @@ from dynamo_scaler.adapters.writers import NOBODY, Turns, of_adapter, of_compone
 from dynamo_scaler.autoscaling.owning import Autoscalers
 from dynamo_scaler.events import Reporter
 from dynamo_scaler.metrics import AdapterMetrics
-
-KubeObject = dict[str, Any]
 
 BY_GRAPH = "graph"
 #: A refusal may be somebody's policy or quota, which can change without our hearing of it. Seconds.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dynamo_shared.api import conditions
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_scaler.adapters.pods import is_there
-
-KubeObject = dict[str, Any]
 
 ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
 #: Phases in which the pods of a graph are being exchanged, or are about to be.

@@ -7,12 +7,11 @@ from typing import Any
 
 from dynamo_shared.api.contracts.scaling_policy import ANY
 from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_POLICY
 from dynamo_shared.api.yaml_text import documents
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 from pydantic import ValidationError
-
-KubeObject = dict[str, Any]
 
 #: An annotation holds at most 256 KiB with all others; a policy needs nowhere near.
 _LONGEST = 16_384

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS, ObjectKey, Resource
 from dynamo_shared.bus import Bus, ObjectCache, StateReader
 
@@ -12,7 +12,6 @@ from dynamo_model_discovery.workers import metadata
 from dynamo_model_discovery.workers.assembling import KUBERNETES, Found
 from dynamo_model_discovery.workers.places import Place, by_address
 
-KubeObject = dict[str, Any]
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
 #: Of a pod's status; the rest of it and its spec would be most of what is held.
 _POD_STATUS = ("phase", "podIP", "podIPs", "containerStatuses", "initContainerStatuses")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.objects import KubeObject
+
 from dynamo_planner.profiling.generation.counting import gpus_of
 from dynamo_planner.profiling.generation.graph import graph_of, nodes_of
 from dynamo_planner.profiling.generation.linting import lint
@@ -10,7 +12,7 @@ from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.generation.planning import config_maps_of, endpoints_kept
 from dynamo_planner.profiling.picking import Choice
 from dynamo_planner.profiling.points import Layout
-from dynamo_planner.profiling.results import Candidate, KubeObject, Note
+from dynamo_planner.profiling.results import Candidate, Note
 
 
 def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Note, ...]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.objects import KubeObject
+
 from dynamo_planner.profiling.generation.graph import GPU
-from dynamo_planner.profiling.results import KubeObject
 
 
 def gpus_of(graph: KubeObject) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 
 from dynamo_planner.profiling.generation.context import longest
@@ -12,7 +13,6 @@ from dynamo_planner.profiling.generation.names import graph_name, planner_config
 from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.generation.storage import model_path, mount_model
 from dynamo_planner.profiling.points import Engine, Layout
-from dynamo_planner.profiling.results import KubeObject
 
 GPU = "nvidia.com/gpu"
 GPU_PRODUCT = "nvidia.com/gpu.product"

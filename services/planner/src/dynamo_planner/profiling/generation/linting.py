@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation.check import validate
 from dynamo_shared.api.validation.facts import Facts
 
-from dynamo_planner.profiling.results import KubeObject, ProfilingFailed
+from dynamo_planner.profiling.results import ProfilingFailed
 
 _SHOWN = 5
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_planner.profiling.generation.linting import refuse
-from dynamo_planner.profiling.results import KubeObject, Note, ProfilingFailed
+from dynamo_planner.profiling.results import Note, ProfilingFailed
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 UNKNOWN = "OverrideIgnored"

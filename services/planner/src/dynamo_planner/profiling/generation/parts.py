@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from dynamo_shared.runtime.settings.planner import Planner
 
 from dynamo_planner.profiling.models import Model
 from dynamo_planner.profiling.objective import Objective
-from dynamo_planner.profiling.results import KubeObject
 
 Curves = dict[str, dict[str, list[float]]]
 """arrays by file of the profile"""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from dynamo_shared.api.contracts.planner import PlannerConfig, Sweeping, Target
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import REQUEST_NAME, REQUEST_NAMESPACE
 
 from dynamo_planner.profiling.generation.names import planner_config_name, profile_data_name
 from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.objective import AGG
 from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Layout
-from dynamo_planner.profiling.results import KubeObject
 
 CONFIG_KEY = "planner_config.json"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
-
-from dynamo_planner.profiling.results import KubeObject
 
 VOLUME = "model-cache"
 

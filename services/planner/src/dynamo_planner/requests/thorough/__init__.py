@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import structlog
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey, of
@@ -23,7 +24,6 @@ from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
-KubeObject = dict[str, Any]
 Look: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
 """How far profiling is, and what came of it as soon as that is known."""
 

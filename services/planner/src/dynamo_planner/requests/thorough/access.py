@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 
 from dynamo_planner.requests.thorough import names
-
-KubeObject = dict[str, Any]
 
 #: It makes candidates as graphs, reads how their pods do, and the relay writes one ConfigMap.
 RULES: tuple[KubeObject, ...] = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from typing import Any
 
 from dynamo_shared.api.model import to_dict
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, env, labels
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import JOBS
@@ -15,8 +15,6 @@ from dynamo_planner.profiling.results import ProfilingRequest
 from dynamo_planner.requests.deploying import owner_of
 from dynamo_planner.requests.thorough import names
 from dynamo_planner.requests.thorough.overrides import merge_job
-
-KubeObject = dict[str, Any]
 
 PROFILER_APP = "dynamo-profiler"
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 
 from dynamo_planner.profiling.results import ProfilingFailed
 from dynamo_planner.requests.thorough import names
-
-KubeObject = dict[str, Any]
 
 #: Of what a profiler wrote last, in a status. Characters.
 TAIL = 1500

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
 from dynamo_planner.requests.thorough import names
-
-KubeObject = dict[str, Any]
 
 _OF_JOB = ("backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "completions", "parallelism", "suspend")
 _OF_POD = (

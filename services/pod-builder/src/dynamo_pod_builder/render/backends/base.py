@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.context import PodContext
-
-KubeObject = dict[str, Any]
 
 
 class Backend:

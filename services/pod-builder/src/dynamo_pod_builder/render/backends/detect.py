@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
-
-KubeObject = dict[str, Any]
 
 # `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. In steps instead of one expression: its
 # nested repetitions would take cubic time on a long script.

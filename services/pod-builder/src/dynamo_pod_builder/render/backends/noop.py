@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.backends.base import Backend
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
-
-KubeObject = dict[str, Any]
 
 
 class Noop(Backend):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import ports
 
 from dynamo_pod_builder.render import commandline
 from dynamo_pod_builder.render.backends.base import Backend, without_probes
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.placement import Role
-
-KubeObject = dict[str, Any]
 
 
 class Sglang(Backend):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dynamo_shared.api import gpus
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render import commandline
@@ -15,8 +15,6 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.placement import Group, Role
-
-KubeObject = dict[str, Any]
 
 _KEYS = "/ssh-pk"
 _HOME = "$HOME/.ssh"

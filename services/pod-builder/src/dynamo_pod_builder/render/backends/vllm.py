@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from dynamo_shared.api import gpus, semver
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION, VLLM_DISTRIBUTED_EXECUTOR_BACKEND
 
@@ -21,8 +21,6 @@ from dynamo_pod_builder.render.env import from_field, var, with_vars
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.placement import Group, Role
 from dynamo_pod_builder.render.sharing import fails_over_within_pod
-
-KubeObject = dict[str, Any]
 
 #: Graphs that were made by this version or later use vLLM's own processes, earlier ones Ray.
 MULTIPROCESSING_SINCE = "1.0.0"

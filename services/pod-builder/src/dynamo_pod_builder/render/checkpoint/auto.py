@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS
@@ -26,8 +27,6 @@ from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod import pod_spec
 from dynamo_pod_builder.render.volumes import SHARED_MEMORY
-
-KubeObject = dict[str, Any]
 
 
 def checkpoint_of(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_TARGET_CONTAINERS
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS
@@ -35,8 +35,6 @@ from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import discovery_access
 from dynamo_pod_builder.render.volumes import share_memory
-
-KubeObject = dict[str, Any]
 
 #: How long a Job stays after its end, for people to look at. Seconds.
 KEPT = 300

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, labels
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.env import var
-
-KubeObject = dict[str, Any]
 
 
 def _file(path: str, field: str) -> KubeObject:

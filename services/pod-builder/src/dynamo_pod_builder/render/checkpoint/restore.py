@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.mounts import confine, connect
 from dynamo_pod_builder.render.checkpoint.target import Restore
-
-KubeObject = dict[str, Any]
 
 #: How often a start may be asked for: the largest number that Kubernetes takes, as only the agent ends the wait.
 _ALWAYS = 2**31 - 1

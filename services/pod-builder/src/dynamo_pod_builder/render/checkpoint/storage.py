@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
 
@@ -12,8 +12,6 @@ from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import CheckpointDefaults
 from dynamo_pod_builder.render.metadata import object_metadata
-
-KubeObject = dict[str, Any]
 
 
 def storage_of(defaults: CheckpointDefaults, agents: Iterable[KubeObject]) -> Storage | None:

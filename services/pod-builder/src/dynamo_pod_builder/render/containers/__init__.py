@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.containers import common, epp, frontend, planner, worker
 from dynamo_pod_builder.render.context import PodContext
-
-KubeObject = dict[str, Any]
 
 
 class Defaults(NamedTuple):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import INFERENCE_POOLS
 
@@ -12,8 +11,6 @@ from dynamo_pod_builder.render.containers import common
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import RenderError
-
-KubeObject = dict[str, Any]
 
 CONFIG_FILE = "epp-config-dynamo.yaml"
 _CONFIG_DIRECTORY = "/etc/epp"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 
 from dynamo_pod_builder.render import names, probes
 from dynamo_pod_builder.render.containers import common
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.env import var
-
-KubeObject = dict[str, Any]
 
 
 def container(context: PodContext) -> KubeObject:
