@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from dynamo_planner.profiling.generation.candidates import unmeasured
-from dynamo_planner.profiling.generation.images import runtime_image
 from dynamo_planner.profiling.generation.names import MAX_TOGETHER, graph_name
 from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.models import Known, Model, known_model
 from dynamo_planner.profiling.objective import objective_of
 from dynamo_planner.profiling.points import Engine, Layout
 from dynamo_planner.profiling.results import Candidate, ProfilingFailed
+from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.manifest import load_manifest
 from dynamo_shared.runtime.settings.planner import Rapid
 from hypothesis import given

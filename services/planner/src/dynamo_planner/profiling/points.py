@@ -5,40 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_shared.api.engines.engine import Engine
+
+__all__ = ["DECODE", "DECODE_SHARE", "PREFILL", "PREFILL_SHARE", "WORKER", "Engine", "Layout", "Point", "point_from"]
+
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
 
 #: Shares of its own rate that a pool keeps beside the other: prompts come in bursts, batches are not always full
 #: (planner notes, b.3).
 PREFILL_SHARE, DECODE_SHARE = 0.90, 0.92
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """How one engine is spread over GPUs, and how much it takes at once."""
-
-    tp: int = 1
-    pp: int = 1
-    dp: int = 1
-    moe_tp: int = 1
-    moe_ep: int = 1
-    batch_size: int | None = None
-    """requests at once in each data-parallel rank; None: as the engine decides"""
-    eight_bit_cache: bool = False
-    """whether its KV cache is in FP8: twice the sequences fit, where the engine is told so"""
-    gpus: int = 1
-    """of one replica"""
-    requests_per_second: float | None = None
-    """of one replica"""
-
-    @property
-    def label(self) -> str:
-        """Its parallelism; engines of one label differ in batch sizes only."""
-        return f"tp{self.tp}pp{self.pp}dp{self.dp}etp{self.moe_tp}ep{self.moe_ep}"
-
-    @property
-    def experts(self) -> bool:
-        """Whether it spreads experts of a mixture in some way."""
-        return self.moe_tp > 1 or self.moe_ep > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

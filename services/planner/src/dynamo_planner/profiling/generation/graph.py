@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
+from dynamo_shared.api.engines.command import Wanted
+from dynamo_shared.api.engines.images import runtime_image
+from dynamo_shared.api.engines.storage import model_path, mount_model
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 
 from dynamo_planner.profiling.generation.context import longest
-from dynamo_planner.profiling.generation.engines import BACKENDS, Command, Role, mocker
-from dynamo_planner.profiling.generation.engines.command import Wanted
-from dynamo_planner.profiling.generation.images import runtime_image
 from dynamo_planner.profiling.generation.names import graph_name, planner_config_name, profile_data_name
 from dynamo_planner.profiling.generation.parts import Parts
-from dynamo_planner.profiling.generation.storage import model_path, mount_model
 from dynamo_planner.profiling.points import Engine, Layout
 
 GPU = "nvidia.com/gpu"

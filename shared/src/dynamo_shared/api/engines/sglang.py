@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
+from dynamo_shared.api.engines.command import Command, Role, Wanted, rounded_up
 
 #: Port at which prefill workers agree on transfers with decode workers.
 _BOOTSTRAP_PORT = "12345"

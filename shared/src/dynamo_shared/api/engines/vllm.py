@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
+from dynamo_shared.api.engines.command import Command, Role, Wanted, rounded_up
 
 _TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 #: Tokens of a KV block: vLLM's default, and what kernels of latent attention (FlashMLA) are made for.

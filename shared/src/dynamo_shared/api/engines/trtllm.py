@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted, rounded_up
+from dynamo_shared.api.engines.command import Command, Role, Wanted, rounded_up
 
 _BLOCK = 32
 #: Share of free memory that its KV cache takes; the runtime's default.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dynamo_planner.profiling.generation.engines import mocker, sglang, trtllm, vllm
-from dynamo_planner.profiling.generation.engines.command import Command, Role
+from dynamo_shared.api.engines import mocker, sglang, trtllm, vllm
+from dynamo_shared.api.engines.command import Command, Role
 
 BACKENDS = {"vllm": vllm.command, "sglang": sglang.command, "trtllm": trtllm.command}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_planner.profiling.generation.engines.command import Command, Role, Wanted
+from dynamo_shared.api.engines.command import Command, Role, Wanted
 
 BLOCK = 64
 """Tokens of a KV block."""

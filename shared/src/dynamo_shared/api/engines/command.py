@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dynamo_planner.profiling.points import Engine
+from dynamo_shared.api.engines.engine import Engine
 
 
 class Role(StrEnum):
