@@ -28,11 +28,16 @@ _HEADER = "# Generated from dynamo_shared.api by `python -m dynamo_shared.api.ge
 
 def outputs(root: Path) -> dict[Path, str]:
     """Every generated file below the root of a checkout, with what should be in it."""
-    crds = root / "shared" / "src" / "dynamo_shared" / "api" / "crds"
+    # The package brings them along for `dynamoctl crds`; a chart can only read files of its own folder.
+    folders = (
+        root / "shared" / "src" / "dynamo_shared" / "api" / "crds",
+        root / "helm" / "dynamo-crds" / "definitions",
+    )
     texts = {
-        crds / file_name(definition): _HEADER
+        folder / file_name(definition): _HEADER
         + yaml.dump(build(definition), Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
         for definition in DEFINITIONS
+        for folder in folders
     }
     rules = {root / "docs" / "validation.md": documentation.text()}
     return texts | reference.outputs(root) | rules
@@ -40,7 +45,11 @@ def outputs(root: Path) -> dict[Path, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; the exit code."""
-    folders = (("docs/reference/kinds", "*.md"), ("proto/schemas/contracts", "*.json"))
+    folders = (
+        ("docs/reference/kinds", "*.md"),
+        ("proto/schemas/contracts", "*.json"),
+        ("helm/dynamo-crds/definitions", "*.yaml"),
+    )
     return generating.run("dynamo_shared.api.generate", __doc__, outputs, arguments, folders=folders)
 
 

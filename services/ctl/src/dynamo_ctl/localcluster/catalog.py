@@ -17,6 +17,7 @@ CERT_MANAGER_VERSION = "1.20.2"
 COREDNS_VERSION = "1.12.4"
 PAUSE_VERSION = "1.0.0"
 PROMETHEUS_VERSION = "2.42.0"
+HELM_VERSION = "3.19.5"
 
 GO_MINIMUM: Version = (1, 25, 0)
 """What go/*/go.mod ask for; Kubernetes 1.35 does not compile with less."""
@@ -87,6 +88,16 @@ def _kubernetes_ldflags() -> str:
             ("gitTreeState", "clean"),
         ):
             flags.append(f"-X {package}.{name}={value}")
+    return " ".join(flags)
+
+
+def _helm_ldflags() -> str:
+    # Without these it renders and lints for Kubernetes 1.20, which charts refuse.
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    flags = ["-s", "-w", f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"]
+    for package in ("chartutil", "lint/rules"):
+        for name, value in (("Major", major), ("Minor", minor)):
+            flags.append(f"-X helm.sh/helm/v3/pkg/{package}.k8sVersion{name}={value}")
     return " ".join(flags)
 
 
@@ -172,11 +183,22 @@ PROMETHEUS = Program(
     optional=True,
 )
 
+HELM = Program(
+    "helm",
+    HELM_VERSION,
+    # Charts may use `mustToYaml` and the like of 3.17; Helm 4 applies with another field manager.
+    at_least=(3, 17, 0),
+    below=(4, 0, 0),
+    version_arguments=("version", "--short"),
+    go=GoPackage("helm", "helm.sh/helm/v3/cmd/helm", _helm_ldflags()),
+    optional=True,
+)
+
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
         *(ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER),
-        *(CERT_MANAGER, PROMETHEUS),
+        *(CERT_MANAGER, PROMETHEUS, HELM),
         *(KUBELET, KUBE_PROXY, COREDNS, PAUSE),
     )
 }

@@ -66,6 +66,9 @@ def release_of(program: Program, system: str, machine: str) -> Release | None:
         base = f"https://github.com/prometheus/prometheus/releases/download/v{version}"
         stem = f"prometheus-{version}.{system}-{machine}"
         return Release(f"{base}/{stem}.tar.gz", f"{base}/sha256sums.txt", f"{stem}/prometheus")
+    if name == "helm":
+        url = f"https://get.helm.sh/helm-v{version}-{system}-{machine}.tar.gz"
+        return Release(url, f"{url}.sha256sum", f"{system}-{machine}/helm")
     if name == "kwok":
         repository = "kubernetes-sigs/kwok"
         return Release(
