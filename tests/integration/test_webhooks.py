@@ -132,20 +132,25 @@ async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, k
         assert (await kube.get(BETA, ObjectKey("default", "after-the-restart")))["spec"]["components"]
 
 
-async def test_a_namespace_that_another_platform_holds_is_not_judged(plane, kube):
-    held = "held"
-    await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": held}})
-    lease = {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
-        "metadata": {"name": "dynamo-operator-namespace-scope", "namespace": held},
-        "spec": {"leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"},
-    }
-    await kube.create(LEASES, lease)
+async def test_a_trusted_namespace_that_another_platform_holds_is_not_judged(plane, kube):
+    held, untrusted = "held", "untrusted"
+    for name in (held, untrusted):
+        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": "dynamo-operator-namespace-scope", "namespace": name},
+            # Never renewed, as the reference creates it.
+            "spec": {"leaseDurationSeconds": 3600},
+        }
+        await kube.create(LEASES, lease)
     wrong = beta(held, "wrong")
     wrong["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["imag"] = "x"
-    async with admission_platform(plane, **QUICK):
+    async with admission_platform(plane, NAMESPACE__SCOPE__TRUSTED_NAMESPACES=held, **QUICK):
         assert await kube.create(BETA, wrong, dry_run=True)
+        elsewhere = {**wrong, "metadata": {**wrong["metadata"], "namespace": untrusted}}
+        with pytest.raises(KubeError, match="imag: no such field"):
+            await kube.create(BETA, elsewhere, dry_run=True)
         await kube.delete(LEASES, ObjectKey(held, "dynamo-operator-namespace-scope"))
 
         async def refused() -> bool:

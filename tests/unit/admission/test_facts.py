@@ -67,10 +67,19 @@ async def test_the_cluster_is_asked_for_what_it_serves():
             "leases": [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z"), lease("other")],
         },
     )
-    world = await look(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
+    trusting = settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="team,other")
+    world = await look(first_world(trusting, {}), cluster, trusting, NOW)  # type: ignore[arg-type]
     assert (world.facts.grove, world.facts.inference_pools) == (True, True)
     assert world.facts.topologies == {"here": ("zone",)}
     assert world.held == {"team"}
+
+
+async def test_a_lease_switches_no_webhook_off_unless_the_configuration_trusts_its_namespace():
+    leases = [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z")]
+    for trusted in (settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="other-*"), settings()):
+        cluster = Cluster({}, {"leases": leases})
+        world = await look(first_world(trusted, {}), cluster, trusted, NOW)  # type: ignore[arg-type]
+        assert world.held == frozenset()
 
 
 async def test_what_cannot_be_known_is_left_open():

@@ -26,6 +26,20 @@ def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
         # As the reference makes it: the first renewal comes only later.
         (lease("2025-12-31T23:59:50Z", leaseDurationSeconds=30), True),
         (lease(leaseDurationSeconds=30, acquireTime="2025-12-31T23:59:50Z"), True),
+        # A clock that is a little ahead.
+        (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:04:59Z"), True),
+        # What a tenant may store to hold his namespace until further notice, or to stop whoever reads it.
+        (lease(leaseDurationSeconds=30, renewTime="9999-12-31T23:59:59.000000Z"), False),
+        (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:06:00Z"), False),
+        (lease(leaseDurationSeconds=2**31 - 1, renewTime="2025-12-31T22:59:00Z"), False),
+        (lease(leaseDurationSeconds=2**31 - 1, renewTime="2025-12-31T23:59:00Z"), True),
+        (lease(leaseDurationSeconds=-30, renewTime="2026-01-01T00:00:00Z"), False),
+        (lease(leaseDurationSeconds=30, renewTime="0001-01-01T00:00:00+01:00"), False),
+        (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00"), False),
+        (lease(leaseDurationSeconds=10**400, renewTime="junk"), False),
+        ({"metadata": "x", "spec": {}}, False),
+        ({"metadata": {}, "spec": []}, False),
+        ({}, False),
     ],
 )
 def test_a_lease_is_live_for_so_long_after_it_was_renewed_or_made(found, live) -> None:
@@ -37,3 +51,10 @@ def test_a_lease_of_ours_is_live_at_once_and_for_as_long_as_it_says() -> None:
     assert made["spec"]["holderIdentity"] == "namespace-restricted-operator-1.2.0"
     assert namespace_scope.is_live(made, NOW + timedelta(seconds=29))
     assert not namespace_scope.is_live(made, NOW + timedelta(seconds=31))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "trusted"), [((), False), (("team",), True), (("te*", "x"), True), (("teams", "TEAM"), False)]
+)
+def test_the_configuration_says_where_a_lease_switches_off_webhooks(patterns, trusted) -> None:
+    assert namespace_scope.is_trusted("team", patterns) is trusted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -44,7 +44,8 @@ async def look(world: World, kube: KubeClient, settings: Settings, now: datetime
         inference_pools=INFERENCE in served,
         topologies=await _topologies(kube, served[GROVE]) if GROVE in served else None,
     )
-    held = await _held(kube, now) if facts.cluster_wide else frozenset()
+    trusted = settings.namespace.scope.trusted_namespaces
+    held = await _held(kube, trusted, now) if facts.cluster_wide and trusted else frozenset()
     return replace(world, facts=facts, held=held)
 
 
@@ -71,6 +72,8 @@ async def _topologies(kube: KubeClient, versions: list[str]) -> Mapping[str, tup
     return {item["metadata"]["name"]: domains(item) for item in found}
 
 
-async def _held(kube: KubeClient, now: datetime) -> frozenset[str]:
+async def _held(kube: KubeClient, trusted: Sequence[str], now: datetime) -> frozenset[str]:
+    """Namespaces that another platform holds, among those in which the configuration trusts a Lease."""
     leases = await kube.list(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}")
-    return frozenset(lease["metadata"]["namespace"] for lease in leases if namespace_scope.is_live(lease, now))
+    live = (lease["metadata"]["namespace"] for lease in leases if namespace_scope.is_live(lease, now))
+    return frozenset(namespace for namespace in live if namespace_scope.is_trusted(namespace, trusted))

@@ -1,14 +1,20 @@
-"""Who looks after a namespace: the lease by which a platform that serves one namespace is known to those that serve all.
+"""Which platform serves a namespace: the lease that a platform of one namespace holds for those that serve all.
 
 The reference's name and fields (operator behaviour, section 10), so that its operators and ours respect each other.
+
+The lease is the word of whoever may write Leases in that namespace; the ClusterRole `edit` is enough. So it only ever
+costs that namespace: the services leave it alone. It does not switch off a webhook: see the settings' `trustedNamespaces`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES
+from dynamo_shared.api.untrusted import times
 
 NAME = "dynamo-operator-namespace-scope"
 
@@ -29,13 +35,17 @@ def lease(namespace: str, version: str, duration: float, now: datetime) -> KubeO
 
 
 def is_live(found: KubeObject, now: datetime) -> bool:
-    """Whether somebody holds a lease: it was renewed, or made, not too long ago.
+    """Whether a platform holds a lease: it was renewed, or created, not too long ago. Any content is answered.
 
-    One that was never renewed counts from when it was made: the reference makes it so, and renews it only 10 s later.
+    One that was never renewed counts from its creation: the reference creates it so, and renews it only 10 s later.
     """
-    spec = found.get("spec") or {}
-    seconds = spec.get("leaseDurationSeconds")
-    since = spec.get("renewTime") or spec.get("acquireTime") or found["metadata"].get("creationTimestamp")
-    if not (seconds and since):
+    metadata, spec = found.get("metadata"), found.get("spec")
+    if not isinstance(metadata, dict) or not isinstance(spec, dict):
         return False
-    return datetime.fromisoformat(since) + timedelta(seconds=seconds) > now
+    since = spec.get("renewTime") or spec.get("acquireTime") or metadata.get("creationTimestamp")
+    return times.is_current(since, spec.get("leaseDurationSeconds"), now)
+
+
+def is_trusted(namespace: str, patterns: Sequence[str]) -> bool:
+    """Whether the configuration lets this namespace's lease switch off webhooks, too. Patterns such as `team-*`."""
+    return any(fnmatchcase(namespace, pattern) for pattern in patterns)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from dynamo_shared.api.conditions import Condition, condition, find, timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS
+from dynamo_shared.api.untrusted import times
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.job import Taking
@@ -101,11 +102,10 @@ def last_words(pods: Sequence[KubeObject]) -> str:
 
 def is_held(lease: KubeObject | None, now: datetime) -> bool:
     """Whether a Lease still counts: its holder works on the checkpoint. False where there is none, or it says too little."""
-    spec = (lease or {}).get("spec", {})
-    renewed, duration = spec.get("renewTime"), spec.get("leaseDurationSeconds")
-    if not (spec.get("holderIdentity") and renewed and duration):
+    spec = (lease or {}).get("spec") or {}
+    if not spec.get("holderIdentity"):
         return False
-    return datetime.fromisoformat(renewed) + timedelta(seconds=duration) > now
+    return times.is_current(spec.get("renewTime"), spec.get("leaseDurationSeconds"), now)
 
 
 def is_settled(checkpoint: KubeObject, job: str) -> bool:

@@ -88,6 +88,12 @@ class NamespaceScope(Section):
 
     lease_duration: Duration = Field(30.0, description="How long it counts without renewal.")
     lease_renew_interval: Duration = Field(10.0, description="How often it is renewed.")
+    trusted_namespaces: tuple[str, ...] = Field(
+        (),
+        description="Namespaces, as names or patterns such as team-*, in which another operator's lease switches off "
+        "this platform's webhooks, too. In all others the webhooks check every object: who may write Leases in a "
+        "namespace could store unchecked objects there otherwise.",
+    )
 
     @model_validator(mode="after")
     def _renewed_in_time(self) -> Self:
