@@ -5,7 +5,7 @@ PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.dynamo-setup
-MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/ctl
+MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_ctl.generate
 N ?= 100
@@ -54,7 +54,7 @@ test: programs ## All tests, three files at a time: unit, contract, and integrat
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/ctl/src tests
+	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/dynadmin/src services/ctl/src tests
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml

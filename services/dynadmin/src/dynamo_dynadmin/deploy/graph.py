@@ -1,0 +1,345 @@
+"""Mode `graph`: a DynamoGraphDeployment whose engines are as the intent describes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
+from dynamo_shared.api.engines.command import Wanted
+from dynamo_shared.api.engines.engine import Engine
+from dynamo_shared.api.engines.images import runtime_image
+from dynamo_shared.api.engines.options import flags
+from dynamo_shared.api.engines.storage import VOLUME, model_path
+from dynamo_shared.api.gpus import NVIDIA_GPU
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.labels import GPU_PRODUCT
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+
+from dynamo_dynadmin.deploy.draft import Draft
+from dynamo_dynadmin.deploy.intent import Backend, DeployIntent, ServingMode
+
+if TYPE_CHECKING:
+    from dynamo_dynadmin.deploy.translation import Platform
+
+FRONTEND = "Frontend"
+#: Component (name and type) of each role, as profiling names them.
+COMPONENTS = {Role.PREFILL: ("prefill", "prefill"), Role.DECODE: ("decode", "decode"), Role.AGG: ("worker", "worker")}
+#: Read by the frontend of the Dynamo runtime.
+ROUTER_MODE = "DYN_ROUTER_MODE"
+#: Batches of prompts are sized for prompts of this length where the workload names none. Tokens.
+TYPICAL_PROMPT = 4000
+
+
+def draft_of(intent: DeployIntent, namespace: str, platform: Platform) -> Draft:
+    """The graph. What the intent says of objectives has no place in it."""
+    backend = _backend(intent)
+    metadata: KubeObject = {"name": intent.name, "namespace": namespace}
+    spec: KubeObject = {"backendFramework": backend}
+    draft = Draft(
+        {
+            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            "metadata": metadata,
+            "spec": spec,
+        }
+    )
+    draft.came_from("metadata.name", "name")
+    draft.came_from("spec.backendFramework", "backend")
+    if intent.backend in (None, Backend.AUTO):
+        draft.refuse("backend", why=f"mode graph needs an engine: one of {', '.join(BACKENDS)}; auto is for objectives")
+    for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
+        if given:
+            # On the graph for who looks for it, and in its spec for what it becomes.
+            metadata[key], spec[key] = dict(given), dict(given)
+            draft.came_from(f"metadata.{key}", key)
+            draft.came_from(f"spec.{key}", key)
+    if topology := intent.placement.topology:
+        spec["topologyConstraint"] = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
+        draft.came_from("spec.topologyConstraint", "placement", "topology")
+    spec["components"] = []
+    writer = _Writer(intent, platform, backend, draft)
+    writer.frontend()
+    for role in _roles(intent):
+        writer.worker(role)
+    writer.report()
+    return draft
+
+
+def _backend(intent: DeployIntent) -> str:
+    """One that exists, so that a graph without one is still looked at for other mistakes."""
+    return intent.backend.value if intent.backend not in (None, Backend.AUTO) else Backend.VLLM.value
+
+
+def _roles(intent: DeployIntent) -> tuple[Role, ...]:
+    disaggregated = intent.serving.mode is ServingMode.DISAGGREGATED
+    return (Role.PREFILL, Role.DECODE) if disaggregated else (Role.AGG,)
+
+
+class _Writer:
+    def __init__(self, intent: DeployIntent, platform: Platform, backend: str, draft: Draft) -> None:
+        self._intent = intent
+        self._platform = platform
+        self._backend = backend
+        self._draft = draft
+        self._components: list[KubeObject] = draft.manifest["spec"]["components"]
+        self._image = intent.images.runtime or runtime_image(
+            backend, None, repository=platform.image_repository, version=platform.version
+        )
+        self._unknown_options: set[str] = set()
+        cache = intent.model.cache
+        self._spec = DynamoGraphDeploymentRequestSpec.model_validate(
+            {
+                "model": intent.model.name,
+                "modelCache": cache
+                and {"pvcName": cache.claim, "pvcModelPath": cache.path, "pvcMountPath": cache.mount_path},
+            }
+        )
+
+    def frontend(self) -> None:
+        """The frontend, with the router's mode."""
+        path, pod, container = self._component(FRONTEND, "frontend", "frontend")
+        if router := self._intent.serving.router:
+            container["env"] = [{"name": ROUTER_MODE, "value": router.value}]
+            self._draft.came_from(f"{path}.podTemplate.spec.containers[0].env[0]", "serving", "router")
+        self._everywhere(path, pod)
+
+    def worker(self, role: Role) -> None:
+        """An engine with its arguments, GPUs, volumes and secrets."""
+        intent, draft = self._intent, self._draft
+        name, kind = COMPONENTS[role]
+        path, pod, container = self._component(name, kind, name)
+        component = self._components[-1]
+        engine, nodes = self._engine(path, component)
+        main = f"{path}.podTemplate.spec.containers[0]"
+        command = self._command(role, engine)
+        container["command"], container["args"] = list(command.command), list(command.args)
+        if command.working_dir:
+            container["workingDir"] = command.working_dir
+        draft.came_from(f"{main}.args", "engine", "args")
+        for option, value in self._options().items():
+            made = flags(self._backend, option, value)
+            if made is None:
+                self._unknown_options.add(option)
+            else:
+                container["args"] += made
+        container["args"] += intent.engine.args
+        if intent.engine.env:
+            container["env"] = [{"name": key, "value": value} for key, value in sorted(intent.engine.env.items())]
+            for index, key in enumerate(sorted(intent.engine.env)):
+                draft.came_from(f"{main}.env[{index}]", "engine", "env", key)
+        self._resources(main, container, engine.gpus // nodes)
+        self._storage(path, pod, container, component)
+        self._everywhere(path, pod)
+        if product := intent.hardware.gpu_product:
+            pod["nodeSelector"] = {**pod.get("nodeSelector", {}), GPU_PRODUCT: product}
+            draft.came_from(f"{path}.podTemplate.spec.nodeSelector", "hardware", "gpuProduct")
+        if intent.serving.autoscaling:
+            component["scalingAdapter"] = {}
+            draft.came_from(f"{path}.scalingAdapter", "serving", "autoscaling")
+        if intent.hardware.shared_memory is not None:
+            component["sharedMemorySize"] = intent.hardware.shared_memory
+            draft.came_from(f"{path}.sharedMemorySize", "hardware", "sharedMemory")
+        self._reference(path, component)
+
+    def report(self) -> None:
+        """Fields that only an objective has a place for, and those that do not fit the serving mode."""
+        intent, draft = self._intent, self._draft
+        draft.default("spec.components", [each["name"] for each in self._components], "components of the serving mode")
+        if intent.images.runtime is None:
+            draft.default("image", self._image, "the platform's image of the backend")
+        for group, fields in (
+            ("hardware", ("gpu_sku", "total_gpus", "vram_mib", "interconnect", "rdma")),
+            ("workload", ("isl", "osl", "concurrency", "request_rate")),
+            ("objective", ("ttft_ms", "itl_ms", "e2e_ms", "optimize_for", "search", "auto_apply")),
+        ):
+            section = getattr(intent, group)
+            for field in fields:
+                if getattr(section, field) is None:
+                    continue
+                alias = type(section).model_fields[field].alias or field
+                if (group, field) == ("workload", "isl") and intent.engine.max_batch_size:
+                    continue  # batches of prompts are sized by it
+                draft.cannot_express(group, alias, why="a graph has no objective; use mode objective")
+        if intent.planner is not None:
+            draft.cannot_express("planner", why="a planner needs an objective; use mode objective, or a PlannerConfig")
+        for option in sorted(self._unknown_options):
+            group, alias = _place_of(option)
+            draft.cannot_express(group, alias, why=f"{self._backend} has no argument for it; use engine.args")
+        counts, present = intent.serving.replicas, {"frontend", *(COMPONENTS[role][0] for role in _roles(intent))}
+        for name in ("worker", "prefill", "decode"):
+            if counts is not None and getattr(counts, name) is not None and name not in present:
+                other = "disaggregated" if name != "worker" else "aggregated"
+                draft.cannot_express("serving", "replicas", name, why=f"only graphs with serving.mode {other} have it")
+
+    def _component(self, name: str, kind: str, count: str) -> tuple[str, KubeObject, KubeObject]:
+        """Adds a component; its path, pod spec and main container."""
+        path = f"spec.components[{len(self._components)}]"
+        counts = self._intent.serving.replicas
+        replicas = getattr(counts, count) if counts is not None else None
+        if replicas is None:
+            replicas = 1
+            self._draft.default(f"{path}.replicas", 1, f"serving.replicas.{count} is not given")
+        self._draft.came_from(f"{path}.replicas", "serving", "replicas", count)
+        container: KubeObject = {"name": "main", "image": self._image}
+        self._draft.came_from(f"{path}.podTemplate.spec.containers[0].image", "images", "runtime")
+        pod: KubeObject = {"containers": [container]}
+        self._components.append({"name": name, "type": kind, "replicas": replicas, "podTemplate": {"spec": pod}})
+        return path, pod, container
+
+    def _engine(self, path: str, component: KubeObject) -> tuple[Engine, int]:
+        """The engine and how many nodes it spans: as few as hold its GPUs in equal shares."""
+        sizes, hardware, draft = self._intent.parallelism, self._intent.hardware, self._draft
+        pipeline, data = sizes.pipeline or 1, sizes.data or 1
+        asked = hardware.gpus_per_replica
+        if sizes.tensor is not None:
+            tensor = sizes.tensor
+            total = tensor * pipeline * data
+            if asked is not None and asked != total:
+                why = f"{asked} GPUs are not tensor {tensor} x pipeline {pipeline} x data {data} = {total}"
+                self._refuse_once("hardware", "gpusPerReplica", why=why)
+        else:
+            total = asked or pipeline * data
+            tensor = total // (pipeline * data)
+            if tensor * pipeline * data != total or tensor < 1:
+                why = f"{total} GPUs cannot be divided by pipeline {pipeline} x data {data}"
+                self._refuse_once("hardware", "gpusPerReplica", why=why)
+                tensor, total = 1, pipeline * data
+            if asked is None:
+                draft.default(f"{path}.podTemplate.spec.containers[0].resources", f"{total} GPU", "one engine's sizes")
+        nodes = 1
+        if hardware.gpus_per_node is not None:
+            nodes = -(-total // hardware.gpus_per_node)
+            while total % nodes:
+                nodes += 1
+        if nodes > 1:
+            component["multinode"] = {"nodeCount": nodes}
+            draft.came_from(f"{path}.multinode", "hardware", "gpusPerNode")
+        return (
+            Engine(
+                tp=tensor,
+                pp=pipeline,
+                dp=data,
+                moe_ep=sizes.expert or 1,
+                batch_size=self._intent.engine.max_batch_size,
+                gpus=total,
+            ),
+            nodes,
+        )
+
+    def _refuse_once(self, *source: str, why: str) -> None:
+        if all(each.detail != why for each in self._draft.problems):
+            self._draft.refuse(*source, why=why)
+
+    def _command(self, role: Role, engine: Engine) -> Command:
+        wanted = Wanted(
+            role=role,
+            engine=engine,
+            model=self._intent.model.served_name or self._intent.model.name,
+            path=model_path(self._spec),
+            isl=self._intent.workload.isl or TYPICAL_PROMPT,
+        )
+        if self._intent.mocker:
+            return mocker.command(wanted, profile_folder=None, kv_tokens=None)
+        return BACKENDS[self._backend](wanted)
+
+    def _options(self) -> dict[str, object]:
+        """Options that the intent names, by their name in the table of flags."""
+        engine = self._intent.engine
+        named = {
+            "context_length": engine.context_length,
+            "dtype": engine.dtype,
+            "quantization": engine.quantization,
+            "prefix_cache": engine.prefix_cache,
+            "trust_remote_code": engine.trust_remote_code,
+            "revision": self._intent.model.revision,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+    def _resources(self, main: str, container: KubeObject, gpus: int) -> None:
+        hardware, limits = self._intent.hardware, {}
+        requests = {name: given for name, given in (("cpu", hardware.cpu), ("memory", hardware.memory)) if given}
+        if hardware.memory:
+            limits["memory"] = hardware.memory
+        if not self._intent.mocker:
+            limits[NVIDIA_GPU] = str(gpus)
+        container["resources"] = {
+            **({"requests": requests} if requests else {}),
+            **({"limits": limits} if limits else {}),
+        }
+        if not container["resources"]:
+            del container["resources"]
+        for kind in ("requests", "limits"):
+            for name in ("cpu", "memory"):
+                self._draft.came_from(f"{main}.resources.{kind}.{name}", "hardware", name)
+        self._draft.came_from(f"{main}.resources", "hardware", "gpusPerReplica")
+
+    def _storage(self, path: str, pod: KubeObject, container: KubeObject, component: KubeObject) -> None:
+        intent, draft = self._intent, self._draft
+        if cache := intent.model.cache:
+            pod["volumes"] = [{"name": VOLUME, "persistentVolumeClaim": {"claimName": cache.claim}}]
+            container["volumeMounts"] = [{"name": VOLUME, "mountPath": cache.mount_path}]
+            if not cache.path:
+                # A volume without a path is Hugging Face's cache, as downloads into it leave it.
+                container.setdefault("env", []).append({"name": "HF_HOME", "value": cache.mount_path})
+            draft.came_from(f"{path}.podTemplate.spec.volumes", "model", "cache", "claim")
+            draft.came_from(f"{path}.podTemplate.spec.containers[0].volumeMounts", "model", "cache", "mountPath")
+        if kernels := intent.compilation_cache:
+            component["compilationCache"] = {
+                "pvcName": kernels.claim,
+                **({"mountPath": kernels.mount_path} if kernels.mount_path else {}),
+            }
+            draft.came_from(f"{path}.compilationCache.pvcName", "compilationCache", "claim")
+            draft.came_from(f"{path}.compilationCache", "compilationCache", "mountPath")
+        secret = intent.model.token_secret or self._platform.model_secret
+        sources: list[KubeObject] = [{"secretRef": {"name": each}} for each in intent.engine.env_secrets]
+        if secret:
+            # Models that need no token start without the default one.
+            reference: KubeObject = (
+                {"name": secret} if intent.model.token_secret else {"name": secret, "optional": True}
+            )
+            sources.append({"secretRef": reference})
+            if not intent.model.token_secret:
+                draft.default(
+                    f"{path}.podTemplate.spec.containers[0].envFrom", secret, "the platform's Secret of models"
+                )
+        if sources:
+            container["envFrom"] = sources
+            for index in range(len(intent.engine.env_secrets)):
+                source = ("engine", "envSecrets", index)
+                draft.came_from(f"{path}.podTemplate.spec.containers[0].envFrom[{index}]", *source)
+            draft.came_from(f"{path}.podTemplate.spec.containers[0].envFrom", "model", "tokenSecret")
+
+    def _everywhere(self, path: str, pod: KubeObject) -> None:
+        """What pods of all components have."""
+        intent, spec = self._intent, f"{path}.podTemplate.spec"
+        placement = intent.placement
+        for field, value, source in (
+            ("imagePullSecrets", [{"name": each} for each in intent.images.pull_secrets], ("images", "pullSecrets")),
+            ("nodeSelector", dict(placement.node_selector), ("placement", "nodeSelector")),
+            ("tolerations", [dict(each) for each in placement.tolerations], ("placement", "tolerations")),
+            ("priorityClassName", placement.priority_class, ("placement", "priorityClass")),
+            ("schedulerName", placement.scheduler, ("placement", "scheduler")),
+        ):
+            if value:
+                pod[field] = value
+                self._draft.came_from(f"{spec}.{field}", *source)
+                if isinstance(value, list):
+                    for index in range(len(value)):
+                        self._draft.came_from(f"{spec}.{field}[{index}]", *source, index)
+
+    def _reference(self, path: str, component: KubeObject) -> None:
+        """What DynamoModels find the component by."""
+        model = self._intent.model
+        component["modelRef"] = {
+            "name": model.served_name or model.name,
+            **({"revision": model.revision} if model.revision else {}),
+        }
+        self._draft.came_from(f"{path}.modelRef", "model", "name")
+
+
+def _place_of(option: str) -> tuple[str, str]:
+    if option == "revision":
+        return "model", "revision"
+    head, *rest = option.split("_")
+    return "engine", head + "".join(each.title() for each in rest)

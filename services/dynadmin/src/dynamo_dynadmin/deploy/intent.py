@@ -1,0 +1,310 @@
+"""The intent: what a user wants deployed, in the words of the form and of `dynamoctl deploy`.
+
+Groups nest, so that a JSON pointer names a field of the form. Secrets are named, never given.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from dynamo_shared.api.field_errors import field_errors
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from dynamo_dynadmin.deploy.problems import InvalidIntent, Problem, pointer
+
+#: A name of Kubernetes that may stand in a name of DNS.
+Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+Text = Annotated[str, Field(min_length=1, max_length=1024)]
+Replicas = Annotated[int, Field(ge=0, le=1000)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Size = Annotated[int, Field(ge=1, le=1024)]
+Milliseconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Labels = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
+Objects = Annotated[list[dict[str, Any]], Field(max_length=64)]
+
+
+class Section(BaseModel):
+    """A group of fields: camelCase on the wire; unknown fields are mistakes, and types are not guessed."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
+
+
+class Mode(StrEnum):
+    """Whether a graph is described, or an objective that a graph is looked for."""
+
+    GRAPH = "graph"
+    OBJECTIVE = "objective"
+
+
+class Backend(StrEnum):
+    """Inference engine; `auto` leaves the choice to profiling."""
+
+    AUTO = "auto"
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    TRTLLM = "trtllm"
+
+
+class RouterMode(StrEnum):
+    """How a frontend chooses a worker."""
+
+    ROUND_ROBIN = "round-robin"
+    RANDOM = "random"
+    KV = "kv"
+    DIRECT = "direct"
+
+
+class ServingMode(StrEnum):
+    """Whether prompts and answers are computed by the same workers."""
+
+    AGGREGATED = "aggregated"
+    DISAGGREGATED = "disaggregated"
+
+
+class Tuning(StrEnum):
+    """What to favour where no times are given."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+
+
+class Search(StrEnum):
+    """`rapid` simulates, `thorough` measures on the cluster."""
+
+    RAPID = "rapid"
+    THOROUGH = "thorough"
+
+
+class ModelCache(Section):
+    """A PersistentVolumeClaim that holds the model, or that downloads go into."""
+
+    claim: ObjectName
+    """Claim in the same namespace."""
+    path: Text | None = None
+    """Path of the model in the volume; without it the volume is Hugging Face's cache."""
+    mount_path: Annotated[str, Field(pattern=r"^/", max_length=1024)] = "/opt/model-cache"
+    """Path at which pods mount the volume."""
+
+
+class Model(Section):
+    """What to serve."""
+
+    name: Text
+    """Name on Hugging Face, or a path in the containers."""
+    revision: Text | None = None
+    """Revision, such as a commit or a tag."""
+    served_name: Text | None = None
+    """Name that requests call it by; else its name."""
+    cache: ModelCache | None = None
+    """Volume with the model."""
+    token_secret: ObjectName | None = None
+    """Secret with HF_TOKEN, by its name; else the platform's default, which may be missing."""
+
+
+class Images(Section):
+    """Where containers come from."""
+
+    runtime: Text | None = None
+    """Image of the engine's runtime; else the platform's for the backend."""
+    pull_secrets: Annotated[list[ObjectName], Field(max_length=16)] = []
+    """Secrets with registry credentials, by name."""
+
+
+class ReplicaCounts(Section):
+    """Replicas of components."""
+
+    frontend: Replicas | None = None
+    """Frontends."""
+    worker: Replicas | None = None
+    """Workers of an aggregated graph."""
+    prefill: Replicas | None = None
+    """Prefill workers of a disaggregated graph."""
+    decode: Replicas | None = None
+    """Decode workers of a disaggregated graph."""
+
+
+class Serving(Section):
+    """How components share the work."""
+
+    mode: ServingMode | None = None
+    """`aggregated` (default of a graph) or `disaggregated`."""
+    replicas: ReplicaCounts | None = None
+    """Replicas by component."""
+    router: RouterMode | None = None
+    """How frontends choose workers; else as the runtime does."""
+    autoscaling: bool | None = None
+    """Whether workers get a scaling adapter, for autoscalers and planners."""
+
+
+class Parallelism(Section):
+    """How one engine is spread over GPUs."""
+
+    tensor: Size | None = None
+    """Tensor parallel size; else the GPUs of one replica, divided by the other sizes."""
+    pipeline: Size | None = None
+    """Pipeline parallel size."""
+    data: Size | None = None
+    """Data parallel size."""
+    expert: Size | None = None
+    """Expert parallel size of a mixture of experts."""
+
+
+class Hardware(Section):
+    """GPUs, and what else a replica needs."""
+
+    gpu_sku: Text | None = None
+    """Kind of GPU, such as h100_sxm (objective)."""
+    gpu_product: Text | None = None
+    """Label nvidia.com/gpu.product of the nodes to run on (graph)."""
+    gpus_per_replica: Size | None = None
+    """GPUs of one worker replica (graph); 1 by default."""
+    gpus_per_node: Size | None = None
+    """GPUs of one node; a replica with more spans several nodes."""
+    total_gpus: Positive | None = None
+    """GPUs that the graph may use (objective)."""
+    vram_mib: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
+    """Memory of one GPU, MiB (objective)."""
+    interconnect: Text | None = None
+    """nvlink or pcie (objective)."""
+    rdma: bool | None = None
+    """Whether nodes reach each other by RDMA (objective)."""
+    cpu: Text | None = None
+    """CPUs of a worker's container, as a quantity."""
+    memory: Text | None = None
+    """Memory of a worker's container, as a quantity."""
+    shared_memory: Text | None = None
+    """Size of /dev/shm, as a quantity; 8Gi by default, 0 for none."""
+
+
+class Workload(Section):
+    """Traffic to plan for (objective)."""
+
+    isl: Positive | None = None
+    """Tokens of a typical prompt."""
+    osl: Positive | None = None
+    """Tokens of a typical answer."""
+    concurrency: Rate | None = None
+    """Requests at once."""
+    request_rate: Rate | None = None
+    """Requests a second."""
+
+
+class Objective(Section):
+    """Times that users should get (objective)."""
+
+    ttft_ms: Milliseconds | None = None
+    """Time to the first token."""
+    itl_ms: Milliseconds | None = None
+    """Time between tokens."""
+    e2e_ms: Milliseconds | None = Field(default=None, alias="e2eMs")
+    """Time to the whole answer; stands in place of the other two."""
+    optimize_for: Tuning | None = None
+    """What to favour where no times are given."""
+    search: Search | None = None
+    """`rapid` by default."""
+    auto_apply: bool | None = None
+    """Whether the graph that is found is deployed at once; true by default."""
+
+
+class EngineOptions(Section):
+    """Flags of engines that all backends have in some form, and others as they are."""
+
+    context_length: Positive | None = None
+    """Tokens of a sequence at most."""
+    max_batch_size: Positive | None = None
+    """Sequences at once."""
+    dtype: Text | None = None
+    """Format of weights, such as bfloat16."""
+    quantization: Text | None = None
+    """Method of quantization, such as fp8."""
+    prefix_cache: bool | None = None
+    """Whether prefixes of prompts are reused."""
+    trust_remote_code: bool | None = None
+    """Whether code that comes with the model is run."""
+    args: Annotated[list[Annotated[str, Field(max_length=65536)]], Field(max_length=256)] = []
+    """Further arguments, appended as they are."""
+    env: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=256)] = {}
+    """Environment variables. Secrets do not belong here: name them in `envSecrets`."""
+    env_secrets: Annotated[list[ObjectName], Field(max_length=16)] = []
+    """Secrets whose keys become environment variables, by name."""
+
+
+class Topology(Section):
+    """Keeps pods close together."""
+
+    name: ObjectName
+    """ClusterTopology."""
+    domain: Name
+    """Domain that pods share, such as rack."""
+
+
+class Placement(Section):
+    """Where pods run."""
+
+    node_selector: Labels = {}
+    """Labels that nodes must have."""
+    tolerations: Objects = []
+    """Tolerations, as Kubernetes writes them."""
+    priority_class: ObjectName | None = None
+    """PriorityClass of the pods."""
+    scheduler: Name | None = None
+    """Scheduler of the pods."""
+    topology: Topology | None = None
+    """Topology constraint of the graph."""
+
+
+class CompilationCache(Section):
+    """Volume that keeps compiled kernels."""
+
+    claim: ObjectName
+    """Claim in the same namespace."""
+    mount_path: Annotated[str, Field(pattern=r"^/", max_length=1024)] | None = None
+    """Where it is mounted; vLLM has a default."""
+
+
+class DeployIntent(Section):
+    """What a user wants deployed."""
+
+    mode: Mode
+    """`graph`: as described. `objective`: profiling finds the graph that keeps the times."""
+    name: Name
+    """Name of the graph or of the request."""
+    labels: Labels = {}
+    """Labels of the object, and of what it becomes."""
+    annotations: Labels = {}
+    """Annotations of the object, and of what it becomes."""
+    model: Model
+    backend: Backend | None = None
+    """Inference engine; `auto` by default, which needs mode `objective`."""
+    images: Images = Images()
+    serving: Serving = Serving()
+    parallelism: Parallelism = Parallelism()
+    hardware: Hardware = Hardware()
+    workload: Workload = Workload()
+    objective: Objective = Objective()
+    engine: EngineOptions = EngineOptions()
+    placement: Placement = Placement()
+    compilation_cache: CompilationCache | None = None
+    planner: dict[str, Any] | None = None
+    """PlannerConfig of a planner that follows traffic (objective)."""
+    mocker: bool | None = None
+    """Simulated engines, which need no GPU."""
+
+
+def read_intent(sent: Any) -> DeployIntent:
+    """The intent of what a caller sent; InvalidIntent with every error, as pointers into it."""
+    try:
+        return DeployIntent.model_validate(sent)
+    except ValidationError as error:
+        schema = DeployIntent.model_json_schema()
+        messages = [each.message for each in field_errors(error, schema)]
+        places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
+        raise InvalidIntent(
+            [Problem(place, message) for place, message in zip(places, messages, strict=True)]
+        ) from None

@@ -1,0 +1,195 @@
+"""Mode `objective`: a DynamoGraphDeploymentRequest, from which profiling finds the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS
+
+from dynamo_dynadmin.deploy.draft import Draft
+from dynamo_dynadmin.deploy.intent import DeployIntent, Section
+
+if TYPE_CHECKING:
+    from dynamo_dynadmin.deploy.translation import Platform
+
+_CHOSEN = "profiling chooses it; use mode graph, or deploy a point that profiling found and change that"
+_LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"
+
+#: Fields of the request, by the fields of the intent that they are: path below spec, then group and field.
+_DIRECT: tuple[tuple[str, str, str], ...] = (
+    ("hardware.gpuSku", "hardware", "gpu_sku"),
+    ("hardware.totalGpus", "hardware", "total_gpus"),
+    ("hardware.numGpusPerNode", "hardware", "gpus_per_node"),
+    ("hardware.vramMb", "hardware", "vram_mib"),
+    ("hardware.interconnect", "hardware", "interconnect"),
+    ("hardware.rdma", "hardware", "rdma"),
+    ("workload.isl", "workload", "isl"),
+    ("workload.osl", "workload", "osl"),
+    ("workload.concurrency", "workload", "concurrency"),
+    ("workload.requestRate", "workload", "request_rate"),
+    ("sla.ttft", "objective", "ttft_ms"),
+    ("sla.itl", "objective", "itl_ms"),
+    ("sla.e2eLatency", "objective", "e2e_ms"),
+    ("sla.optimizationType", "objective", "optimize_for"),
+    ("searchStrategy", "objective", "search"),
+    ("autoApply", "objective", "auto_apply"),
+)
+#: Fields that a request has no place for, with the reason.
+_NOWHERE: tuple[tuple[str, str, str], ...] = (
+    *(("hardware", each, _CHOSEN) for each in ("gpu_product", "gpus_per_replica")),
+    *(("hardware", each, _LATER) for each in ("cpu", "memory", "shared_memory")),
+    *(("serving", each, _CHOSEN) for each in ("mode", "router", "autoscaling")),
+    *(("parallelism", each, _CHOSEN) for each in ("tensor", "pipeline", "data", "expert")),
+    *(
+        ("engine", each, _LATER)
+        for each in (
+            "context_length",
+            "max_batch_size",
+            "dtype",
+            "quantization",
+            "prefix_cache",
+            "trust_remote_code",
+            "args",
+            "env_secrets",
+        )
+    ),
+    *(("placement", each, _LATER) for each in ("node_selector", "priority_class", "scheduler")),
+    ("model", "revision", "a request names a model without its revision"),
+    ("model", "served_name", "the graph that is found serves the model under its own name"),
+    ("model", "token_secret", "graphs that profiling writes name the platform's Secret (platform.planner.modelSecret)"),
+)
+#: Defaults that the request's schema has, for who wants to know what will be planned for.
+_DEFAULTS = {
+    "backend": ("auto", "profiling compares all backends"),
+    "workload.isl": (4000, "typical prompt"),
+    "workload.osl": (1000, "typical answer"),
+    "searchStrategy": ("rapid", "simulated"),
+    "autoApply": (True, "the graph is deployed as soon as it is found"),
+}
+
+
+def draft_of(intent: DeployIntent, namespace: str, platform: Platform) -> Draft:
+    """The request. What describes a single engine has no place in it."""
+    del platform
+    metadata: KubeObject = {"name": intent.name, "namespace": namespace}
+    spec: KubeObject = {"model": intent.model.name}
+    draft = Draft(
+        {
+            "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.api_version,
+            "kind": DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind,
+            "metadata": metadata,
+            "spec": spec,
+        }
+    )
+    draft.came_from("metadata.name", "name")
+    draft.came_from("spec.model", "model", "name")
+    if intent.backend is not None:
+        spec["backend"] = intent.backend.value
+        draft.came_from("spec.backend", "backend")
+    if intent.images.runtime is not None:
+        spec["image"] = intent.images.runtime
+        draft.came_from("spec.image", "images", "runtime")
+        draft.warnings.append(
+            "images.runtime is the image of the profiling job; images of engines are derived from it, with its tag"
+        )
+    _direct(intent, spec, draft)
+    if cache := intent.model.cache:
+        spec["modelCache"] = {
+            "pvcName": cache.claim,
+            **({"pvcModelPath": cache.path} if cache.path else {}),
+            "pvcMountPath": cache.mount_path,
+        }
+        draft.came_from("spec.modelCache", "model", "cache")
+    _features(intent, spec, draft)
+    _overrides(intent, metadata, spec, draft)
+    _report(intent, draft)
+    for path, (value, why) in _DEFAULTS.items():
+        if not _given(spec, path):
+            draft.default(f"spec.{path}", value, why)
+    return draft
+
+
+def _direct(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
+    for path, group, field in _DIRECT:
+        section = getattr(intent, group)
+        value = getattr(section, field)
+        if value is None:
+            continue
+        parent, _, last = path.rpartition(".")
+        target = spec.setdefault(parent, {}) if parent else spec
+        target[last] = value if isinstance(value, (bool, int, float)) else str(value)
+        draft.came_from(f"spec.{path}", group, _alias(section, field))
+
+
+def _features(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
+    if intent.planner is not None:
+        spec.setdefault("features", {})["planner"] = dict(intent.planner)
+        draft.came_from("spec.features.planner", "planner")
+    if intent.mocker is not None:
+        spec.setdefault("features", {})["mocker"] = {"enabled": intent.mocker}
+        draft.came_from("spec.features.mocker", "mocker")
+
+
+def _overrides(intent: DeployIntent, metadata: KubeObject, spec: KubeObject, draft: Draft) -> None:
+    """What can only be said of the graph that is found, and of the job that finds it."""
+    graph: KubeObject = {}
+    for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
+        if given:
+            metadata[key] = dict(given)
+            draft.came_from(f"metadata.{key}", key)
+            graph.setdefault("spec", {})[key] = dict(given)
+            graph.setdefault("metadata", {})[key] = dict(given)
+            draft.came_from(f"spec.overrides.dgd.spec.{key}", key)
+    if intent.engine.env:
+        variables = [{"name": key, "value": value} for key, value in sorted(intent.engine.env.items())]
+        graph.setdefault("spec", {})["env"] = variables
+        draft.came_from("spec.overrides.dgd.spec.env", "engine", "env")
+    if topology := intent.placement.topology:
+        constraint = {"clusterTopologyName": topology.name, "packDomain": topology.domain}
+        graph.setdefault("spec", {})["topologyConstraint"] = constraint
+        draft.came_from("spec.overrides.dgd.spec.topologyConstraint", "placement", "topology")
+    if graph:
+        spec["overrides"] = {
+            "dgd": {
+                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                **graph,
+            }
+        }
+    # Profiling gives engines what its job has of these.
+    pod: KubeObject = {}
+    if intent.placement.tolerations:
+        pod["tolerations"] = [dict(each) for each in intent.placement.tolerations]
+        draft.came_from("spec.overrides.profilingJob.template.spec.tolerations", "placement", "tolerations")
+    if intent.images.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": each} for each in intent.images.pull_secrets]
+        draft.came_from("spec.overrides.profilingJob.template.spec.imagePullSecrets", "images", "pullSecrets")
+    if pod:
+        spec.setdefault("overrides", {})["profilingJob"] = {"template": {"spec": pod}}
+
+
+def _report(intent: DeployIntent, draft: Draft) -> None:
+    for group, field, why in _NOWHERE:
+        section = getattr(intent, group)
+        if getattr(section, field) not in (None, [], {}):
+            draft.cannot_express(group, _alias(section, field), why=why)
+    if (counts := intent.serving.replicas) is not None:
+        for field in type(counts).model_fields:
+            if getattr(counts, field) is not None:
+                draft.cannot_express("serving", "replicas", field, why=_CHOSEN)
+    if intent.compilation_cache is not None:
+        draft.cannot_express("compilationCache", why=_LATER)
+
+
+def _alias(section: Section, field: str) -> str:
+    return type(section).model_fields[field].alias or field
+
+
+def _given(spec: KubeObject, path: str) -> bool:
+    value: Any = spec
+    for part in path.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return False
+        value = value[part]
+    return True
