@@ -50,7 +50,7 @@ class Followed:
             on_health=lambda ok, message: self.health.append((ok, message)),
             clock=lambda: float(next(clock)),
             sleep=self._sleep,
-            uniform=lambda low, high: (low + high) / 2,
+            randomness=lambda: 0.5,
             **options,
         )
 

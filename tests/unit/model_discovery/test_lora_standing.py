@@ -11,7 +11,7 @@ from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
 from dynamo_model_discovery.lora.settling import settle
-from dynamo_model_discovery.lora.standing import Standing, pause
+from dynamo_model_discovery.lora.standing import Standing
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from hypothesis import given
@@ -159,17 +159,6 @@ def test_news_is_told_once():
     assert not state.failed("HTTP 500")
     assert state.failed("no answer")
     assert state.failures == 3
-
-
-@given(st.integers(1, 1000), st.floats(0, 1))
-def test_pauses_grow_and_end(failures: int, jitter: float):
-    waited = pause(failures, first=0.5, longest=30.0, jitter=jitter)
-    assert 0.25 <= waited <= 30.0
-    assert (
-        waited
-        <= pause(failures, first=0.5, longest=30.0, jitter=1.0)
-        <= pause(failures + 1, first=0.5, longest=30.0, jitter=1.0)
-    )
 
 
 _WISHES = st.sampled_from([*ADAPTERS, None])

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import Change, Reflector
@@ -37,9 +38,7 @@ async def merged(client: KubeClient, resources: Mapping[str, Resource], namespac
                 raise item
             yield item
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(*tasks)
 
 
 async def _follow(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import NODES
 from dynamo_shared.bus import Health as BusHealth
 from dynamo_shared.leases import Leadership
@@ -63,9 +64,7 @@ class _Watcher:
         try:
             await asyncio.wait([feeding, losing], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (feeding, losing, holding):
-                task.cancel()
-            await asyncio.gather(feeding, losing, holding, return_exceptions=True)
+            await ended(feeding, losing, holding)
         if not feeding.cancelled():
             feeding.result()
 

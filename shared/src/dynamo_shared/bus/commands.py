@@ -25,6 +25,7 @@ import msgspec
 import structlog
 from opentelemetry import trace
 
+from dynamo_shared.aio import ended
 from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
 from dynamo_shared.bus.errors import BusUnavailableError, MessageTooLargeError, StreamNotFoundError
 from dynamo_shared.bus.events import EventPublisher
@@ -257,8 +258,7 @@ class CommandConsumer:
             self._answer("completed", message, command.id, self._result(message, reason, text, delivery.deliveries))
             await delivery.ack()
         finally:
-            beat.cancel()
-            await asyncio.gather(beat, return_exceptions=True)
+            await ended(beat)
 
     async def _keep(self, delivery: Delivery) -> None:
         """A handler may take longer than the ack wait."""

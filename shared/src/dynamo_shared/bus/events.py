@@ -8,7 +8,6 @@ never overtaken by later ones of the same object.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from dynamo_shared.aio import Backoff
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import key_of
 from dynamo_shared.bus import cloudevents, metrics, streams, subjects, tracing
@@ -138,22 +138,22 @@ class EventPublisher:
         """Sends what is queued, with or without `run`, for so many seconds at most. Says whether all has left."""
         with suppress(TimeoutError, BusClosedError):
             async with asyncio.timeout(timeout):
-                pause = FIRST_RETRY
+                backoff = Backoff(FIRST_RETRY, LAST_RETRY)
                 while self._outbox:
-                    pause = await self._step(pause)
+                    await self._step(backoff)
         return not self._outbox
 
     async def run(self) -> None:
         """Sends what is queued, for ever; on cancellation what is still queued stays so, for `flush`."""
-        pause = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._outbox:
-                pause = await self._step(pause)
+                await self._step(backoff)
 
-    async def _step(self, pause: float) -> float:
-        """Sends once; returns how long to wait after the next failure."""
+    async def _step(self, backoff: Backoff) -> None:
+        """Sends once, and waits where that failed."""
         async with self._sending:
             try:
                 await self._send_batch(self._batch())
@@ -164,10 +164,9 @@ class EventPublisher:
                 log.debug("events wait", waiting=len(self._outbox), error=str(error))
                 await self._bus.wait_connected()
             else:
-                return FIRST_RETRY
-            # Jitter: replicas that lost the same server do not come back at the same moment.
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
-            return min(pause * 2, LAST_RETRY)
+                backoff.reset()
+                return
+            await asyncio.sleep(backoff.next())
 
     def _batch(self) -> list[_Outgoing]:
         """The oldest events, no two about the same object: a retry cannot reorder one object's events."""

@@ -18,7 +18,6 @@ object the first and the last are published. Over all subjects `window` publishe
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -29,6 +28,7 @@ from functools import partial
 
 import structlog
 
+from dynamo_shared.aio import Backoff, ended
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.bus import cloudevents, metrics, state, streams, subjects, tracing
@@ -106,7 +106,7 @@ class StatePublisher:
         self._progress = asyncio.Event()
         self._incarnation = ""
         self._round = 0
-        self._pause = FIRST_RETRY
+        self._backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         self.lost = asyncio.Event()
         """Set when STATE has lost messages. Whoever sees it calls `start_over` and puts every object again."""
 
@@ -218,8 +218,7 @@ class StatePublisher:
                     await self._repair()
                 await self._send_ready()
         finally:
-            audit.cancel()
-            await asyncio.gather(audit, return_exceptions=True)
+            await ended(audit)
 
     async def audit(self) -> None:
         """Looks whether STATE holds at least what it must; BusUnavailableError where the bus does not answer."""
@@ -282,7 +281,7 @@ class StatePublisher:
     def _answered(self, outgoing: _Outgoing, future: asyncio.Future[Ack]) -> None:
         error = BusUnavailableError("cancelled") if future.cancelled() else future.exception()
         if error is None:
-            self._pause = FIRST_RETRY
+            self._backoff.reset()
             sequence = future.result().sequence
             deleted = outgoing.change is Change.DELETED
             self._ledger.set(outgoing.resource.id, outgoing.subject, Known(sequence, outgoing.version, deleted))
@@ -358,8 +357,7 @@ class StatePublisher:
         """Waits until the bus can be reached again and the stream is there."""
         metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "unavailable").inc()
         log.debug("publishing to STATE waits", error=str(error), backlog=self.backlog)
-        await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311
-        self._pause = min(self._pause * 2, LAST_RETRY)
+        await asyncio.sleep(self._backoff.next())
         await self._with_patience(self._adopt_stream)
 
     async def _adopt_stream(self) -> None:
@@ -400,7 +398,7 @@ class StatePublisher:
 
     async def _with_patience(self, work: Callable[[], Awaitable[object]]) -> None:
         """Does something as often as it takes until the bus answers."""
-        pause = FIRST_RETRY
+        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             try:
                 await work()
@@ -411,5 +409,4 @@ class StatePublisher:
                 await self._bus.wait_connected()
             else:
                 return
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
-            pause = min(pause * 2, LAST_RETRY)
+            await asyncio.sleep(backoff.next())

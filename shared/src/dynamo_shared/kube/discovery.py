@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource, key_of
 from dynamo_shared.kube import errors
@@ -110,7 +110,7 @@ async def _apply(client: KubeClient, manifest: KubeObject, deadline: float, slee
             # With causes it is a field of another manager, which no repetition wins.
             if error.causes or time.monotonic() >= deadline:
                 raise
-        await sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, no secret
+        await sleep(spread(_POLL_SECONDS, most=1.5))
 
 
 async def wait_established(
@@ -135,7 +135,7 @@ async def wait_established(
         if time.monotonic() >= deadline:
             left = "; ".join(f"{name}: {lacking}" for name, lacking in sorted(waiting.items()))
             raise errors.Unavailable(0, "NotEstablished", f"after {timeout:g} s: {left}")
-        await sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, no secret
+        await sleep(spread(_POLL_SECONDS, most=1.5))
 
 
 async def _lacking(client: KubeClient, name: str) -> str:

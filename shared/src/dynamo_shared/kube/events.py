@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
 import time
 import uuid
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+from dynamo_shared.aio import ended, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
 from dynamo_shared.kube import errors
@@ -109,8 +109,7 @@ class EventRecorder:
         except TimeoutError:
             logger.warning("%d Events were not written before the end", self._queue.qsize())
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await ended(task)
 
     async def _write_all(self) -> None:
         while True:
@@ -134,7 +133,7 @@ class EventRecorder:
             except errors.KubeError as error:
                 if error.retriable and attempt < _ATTEMPTS:
                     wait = max(error.retry_after or 0.0, min(_MAX_WAIT_SECONDS, 0.5 * 2**attempt))
-                    await self._sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, no secret
+                    await self._sleep(spread(wait, most=1.5))
                     continue
                 self.dropped += 1
                 if series.written_at is None or isinstance(error, errors.NotFound):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Literal
@@ -26,6 +25,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from dynamo_shared.aio import Randomness, delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
@@ -98,7 +98,7 @@ class Reflector:
         on_health: Callable[[bool, str], None] | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        uniform: Callable[[float, float], float] = random.uniform,
+        randomness: Randomness | None = None,
     ) -> None:
         self._client = client
         self.resource = resource
@@ -110,7 +110,7 @@ class Reflector:
         self._on_health = on_health or (lambda _ok, _message: None)
         self._clock = clock
         self._sleep = sleep
-        self._uniform = uniform
+        self._randomness = randomness
         self._known = Known()
         self._version = ""
         self._failures = 0
@@ -217,7 +217,8 @@ class Reflector:
 
     async def _watch(self) -> AsyncIterator[Change]:
         """Changes after the known resourceVersion, until the watch ends."""
-        seconds = int(self._uniform(*WATCH_SECONDS))
+        shortest, longest = WATCH_SECONDS
+        seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))
         query = self._query(
             {
                 "watch": "true",
@@ -307,7 +308,7 @@ class Reflector:
         first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
         if isinstance(error, errors.NotFound | errors.Forbidden | errors.Unauthorized):
             first, longest = _ABSENT_WAIT_SECONDS
-        seconds = min(longest, first * 2 ** min(self._failures, 16)) * self._uniform(0.5, 1.5)
+        seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5)
         if not (self._optional and isinstance(error, errors.NotFound)):
             self._unwell(error)
         await self._sleep(max(seconds, error.retry_after or 0.0))

@@ -7,7 +7,6 @@ bodies are bytes, and tracing costs nothing unless a recording span is current.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 from yarl import URL
 
+from dynamo_shared.aio import Randomness, delay
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
 
@@ -71,7 +71,7 @@ class Transport:
         timeout: float,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         observer: RequestObserver | None = None,
-        jitter: Callable[[], float] = random.random,
+        jitter: Randomness | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._connection = connection
@@ -261,12 +261,9 @@ class Transport:
         """Seconds to wait before the next attempt; None where there is none. Half of the back-off is jitter."""
         if attempt >= ATTEMPTS or error.status not in (0, 429, 503) or error.reason == "LoginFailed":
             return None
-        backoff = min(_MAX_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1))
-        spread: float = backoff * (0.5 + self._jitter())
-        if error.retry_after is not None:
-            # All who were refused together must not come back together.
-            return error.retry_after + spread
-        return spread
+        # All who were refused together must not come back together.
+        pause = delay(attempt, _FIRST_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS, self._jitter, most=1.5)
+        return pause + (error.retry_after or 0.0)
 
     def _new_session(self, connections: int) -> aiohttp.ClientSession:
         tls = self._connection.tls

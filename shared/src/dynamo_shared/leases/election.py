@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import NamedTuple
 
 import structlog
 
+from dynamo_shared.aio import spread
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.registry import LOOK_EVERY, RETRY_PAUSE
 from dynamo_shared.leases.session import Session
@@ -94,7 +94,7 @@ class Election:
                     self._lease.check()
                 except EtcdError as error:
                     log.debug("election not read", election=self._name, error=str(error))
-                    wait = RETRY_PAUSE * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+                    wait = spread(RETRY_PAUSE)
                 await self._wakes.wait(wait)
 
     async def _look(self) -> float:

@@ -8,7 +8,6 @@ compacted, and now and then. Values that are longer than any of use are kept as 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import structlog
 from etcd3 import etcdrpc
 
+from dynamo_shared.aio import Backoff
 from dynamo_shared.leases.channel import Channel, EtcdOptions
 from dynamo_shared.leases.client import end_of
 from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdUnavailableError
@@ -77,21 +77,20 @@ class PrefixFollower:
     async def run(self) -> None:
         """Follow until cancelled."""
         channel = Channel(self._options)
-        pause = RECONNECT_PAUSE
+        backoff = Backoff(RECONNECT_PAUSE, LONGEST_PAUSE)
         try:
             while True:
                 try:
                     revision, content = await self._read(channel)
                     self._replace(content)
-                    pause = RECONNECT_PAUSE
+                    backoff.reset()
                     # From the revision after the reading, so that nothing in between is missed.
                     await self._watch(channel, revision + 1)
                 except CompactedError:
                     continue
                 except EtcdError as error:
                     self._troubled(str(error))
-                    await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
-                    pause = min(pause * 2, LONGEST_PAUSE)
+                    await asyncio.sleep(backoff.next())
         finally:
             await channel.close()
 

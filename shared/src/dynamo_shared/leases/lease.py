@@ -8,12 +8,12 @@ paused.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
 
+from dynamo_shared.aio import Backoff
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.term import Term, lease_clock
@@ -98,15 +98,14 @@ class Lease:
             log.info("the lease was not given back and will expire", error=str(error))
 
     async def _acquire(self) -> Term:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while True:
             sent = self._clock()
             try:
                 grant = await self._client.grant(self._ttl)
             except EtcdError as error:
                 self._note(str(error))
-                await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
-                pause = min(LAST_PAUSE, pause * 2)
+                await asyncio.sleep(backoff.next())
                 continue
             self._note("")
             term = Term.granted(grant.lease, grant.ttl, sent)
@@ -116,7 +115,7 @@ class Lease:
 
     async def _keep(self, lease: int) -> None:
         """Renew until the lease is lost."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         wait = self._term.keepalive_every if self._term is not None else 0.0
         while (term := self._term) is not None and (left := term.deadline - self._clock()) > 0:
             await self._pause(min(wait, left))
@@ -129,14 +128,15 @@ class Lease:
                 ttl = 0.0
             except EtcdError as error:
                 self._note(str(error))
-                wait = pause * (0.5 + random.random() / 2)  # noqa: S311
-                pause = min(term.keepalive_every / 2, pause * 2)
+                backoff.last = term.keepalive_every / 2
+                wait = backoff.next()
                 continue
             self._note("")
             if ttl <= 0:
                 return
             self._term = term = term.renewed(ttl, sent)
-            pause, wait = FIRST_PAUSE, term.keepalive_every
+            backoff.reset()
+            wait = term.keepalive_every
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -7,12 +7,11 @@ it is deleted only after the work on it has ended, and only if it is still the o
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
 
 import structlog
 
+from dynamo_shared.aio import all_of, spread
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
@@ -27,8 +26,6 @@ from dynamo_shared.leases.view import PrefixView, Wakes
 DRAIN_WITHIN = 30.0
 #: Pause while an etcd without data lets old leases run out, in seconds.
 SETTLING_PAUSE = 0.5
-
-T = TypeVar("T")
 
 log = structlog.get_logger("dynamo.leases")
 
@@ -90,7 +87,7 @@ class Partitions:
                     self._lease.check()
                 except EtcdError as error:
                     log.debug("partitions not read", service=self._service, error=str(error))
-                    wait = RETRY_PAUSE * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+                    wait = spread(RETRY_PAUSE)
                 await self._wakes.wait(wait)
 
     async def _look(self, tasks: asyncio.TaskGroup) -> float:
@@ -109,7 +106,7 @@ class Partitions:
             _tell(self._gain)
         if decision.drain:
             tasks.create_task(self._drain(decision.drain))
-        done = await _all_of(
+        done = await all_of(
             [self._release(partition, claim) for partition, claim in decision.release]
             + [self._claim(partition, lease) for partition in decision.claim]
         )
@@ -139,7 +136,7 @@ class Partitions:
 
         try:
             async with asyncio.timeout(DRAIN_WITHIN):
-                await _all_of([drainer(concerns) for drainer in self._drainers])
+                await all_of([drainer(concerns) for drainer in self._drainers])
         except Exception as error:
             log.warning("work under way is cut off", service=self._service, error=str(error) or type(error).__name__)
             _tell(self._loss)
@@ -154,15 +151,6 @@ class Partitions:
                 log.warning("partitions lost with the lease", service=self._service, count=len(dropped))
                 _tell(self._loss)
         self._wakes.set()
-
-
-async def _all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
-    """Await all; the first error is raised after all have ended."""
-    results = await asyncio.gather(*awaitables, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
 
 
 def _tell(listeners: list[Callable[[], None]]) -> None:

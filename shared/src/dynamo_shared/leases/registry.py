@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
 
+from dynamo_shared.aio import spread
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.session import Session
 from dynamo_shared.leases.view import PrefixView, Wakes
@@ -56,7 +56,7 @@ class Registry:
                     self._lease.check()
                 except EtcdError as error:
                     log.debug("registry not read", error=str(error))
-                    await asyncio.sleep(RETRY_PAUSE * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+                    await asyncio.sleep(spread(RETRY_PAUSE))
                     continue
                 await self._wakes.wait(LOOK_EVERY)
 

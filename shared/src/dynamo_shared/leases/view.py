@@ -7,12 +7,12 @@ compaction and a period lead to one more reading of the prefix. It holds a few d
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
 
+from dynamo_shared.aio import spread
 from dynamo_shared.leases.client import EtcdClient, Snapshot
 from dynamo_shared.leases.errors import CompactedError, EtcdError
 
@@ -59,7 +59,7 @@ class PrefixView:
                 except EtcdError as error:
                     log.debug("watch broken", prefix=self.prefix, error=str(error))
                 self._hint()
-                await asyncio.sleep(RECONNECT_PAUSE * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
+                await asyncio.sleep(spread(RECONNECT_PAUSE))
 
     async def _tick(self) -> None:
         while True:

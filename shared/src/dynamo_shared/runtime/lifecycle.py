@@ -7,9 +7,7 @@ A service that fails is started again after a pause that grows; the others do no
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import REGISTRY
 
+from dynamo_shared.aio import Backoff, supervised
 from dynamo_shared.runtime import connections, endpoints
 from dynamo_shared.runtime.health import Health, State
 from dynamo_shared.runtime.leasing import leasing
@@ -117,25 +116,33 @@ async def run_services(services: Sequence[Service], settings: Settings, *, stop:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Restarts:
+    """Reports services that end with an error; a service reports its own health once it works again."""
+
+    context: ServiceContext
+
+    def failed(self, part: str, error: Exception) -> None:
+        log.error("service failed", service=part, exc_info=error)
+        self.context.metrics.service_restarts.labels(part).inc()
+        self.context.health.set(part, State.FAILED, str(error) or type(error).__name__)
+
+    def recovered(self, part: str) -> None:
+        pass
+
+
 async def _keep(service: Service, context: ServiceContext) -> None:
-    """Run a service, again and again."""
-    restarts = context.metrics.service_restarts.labels(service.name)
-    pause = FIRST_RESTART
-    while True:
-        started = time.monotonic()
-        try:
-            with structlog.contextvars.bound_contextvars(service=service.name):
-                await service.run(context)
-            trouble = "it ended by itself"
-        except Exception as error:
-            trouble = str(error)
-            log.exception("service failed", service=service.name)
-        restarts.inc()
-        context.health.set(service.name, State.FAILED, trouble)
-        if time.monotonic() - started > WELL_AFTER:
-            pause = FIRST_RESTART
-        await asyncio.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - jitter, not a secret
-        pause = min(LAST_RESTART, pause * 2)
+    """Run a service until cancelled; start it again whenever it fails."""
+    restarts = _Restarts(context)
+    context.metrics.service_restarts.labels(service.name)
+    with structlog.contextvars.bound_contextvars(service=service.name):
+        await supervised(
+            service.name,
+            lambda: service.run(context),
+            restarts,
+            backoff=Backoff(FIRST_RESTART, LAST_RESTART),
+            well_after=WELL_AFTER,
+        )
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

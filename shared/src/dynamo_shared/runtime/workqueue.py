@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
@@ -19,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 
+from dynamo_shared.aio import Randomness, delay, ended
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime.metrics import QueueMetrics
 from dynamo_shared.runtime.ratelimit import RateLimit
@@ -57,7 +57,7 @@ class WorkQueue(Generic[K]):
         *,
         metrics: QueueMetrics,
         clock: Callable[[], float] = time.monotonic,
-        jitter: Callable[[], float] = random.random,
+        jitter: Randomness | None = None,
         urgent: Callable[[K], bool] = lambda _: False,
     ) -> None:
         self._metrics = metrics
@@ -120,11 +120,11 @@ class WorkQueue(Generic[K]):
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Ask for another look after a failure; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(failures - 1, 30)) * (0.5 + self._jitter() / 2)
-        delay = max(delay, at_least) + self._retries.take()
+        pause = delay(failures, FIRST_RETRY, LAST_RETRY, self._jitter)
+        pause = max(pause, at_least) + self._retries.take()
         self._metrics.retried()
-        self.add(key, delay)
-        return delay
+        self.add(key, pause)
+        return pause
 
     def forget(self, key: K) -> None:
         """The key's work succeeded: its next failure is a first one again."""
@@ -220,9 +220,7 @@ class WorkQueue(Generic[K]):
             await asyncio.wait(tasks, timeout=finish_within)
             raise
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(*tasks)
 
     async def _work(self, handler: Callable[[K], Awaitable[Result]], *, urgent: bool) -> None:
         task = asyncio.current_task()
@@ -249,8 +247,8 @@ class WorkQueue(Generic[K]):
             result = await handler(key)
         except KubeError as error:
             # The API server's word, not our mistake: it is away, or somebody was faster.
-            delay = self.retry(key, at_least=error.retry_after or 0.0)
-            log.info("again later", reason=error.reason, error=str(error), delay=round(delay, 3))
+            pause = self.retry(key, at_least=error.retry_after or 0.0)
+            log.info("again later", reason=error.reason, error=str(error), delay=round(pause, 3))
             return
         except Exception:
             log.exception("failed, again later", delay=round(self.retry(key), 3))

@@ -7,12 +7,12 @@ workers which hang can hold. Nothing here waits for Kubernetes, and no reconcile
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import structlog
+from dynamo_shared.aio import Randomness, delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import Result, WorkQueue
@@ -22,7 +22,7 @@ from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
 from dynamo_model_discovery.lora.settling import settle
-from dynamo_model_discovery.lora.standing import Standing, pause
+from dynamo_model_discovery.lora.standing import Standing
 from dynamo_model_discovery.models.workers import Worker
 
 #: Pause after the first failure. Seconds.
@@ -83,7 +83,7 @@ class AdapterKeeper:
         may: Callable[[ObjectKey], bool],
         changed: Callable[[ObjectKey], None],
         clock: Callable[[], float],
-        jitter: Callable[[], float] = random.random,
+        jitter: Randomness | None = None,
     ) -> None:
         self._api = api
         self._settings = settings
@@ -268,12 +268,14 @@ class AdapterKeeper:
         """When this worker is looked at next."""
         again, standing.again = standing.again, False
         if standing.failures:
-            jitter, longest = self._jitter(), self._settings.longest_retry
-            self._add(place, standing, pause(standing.failures, first=FIRST_RETRY, longest=longest, jitter=jitter))
+            longest = self._settings.longest_retry
+            self._add(place, standing, delay(standing.failures, FIRST_RETRY, longest, self._jitter))
         elif again or standing.version != standing.settled_version:
             self._add(place, standing)
         elif standing.adapter is not None:
-            self._add(place, standing, self._settings.probe_interval * (0.75 + self._jitter() / 2))
+            self._add(
+                place, standing, spread(self._settings.probe_interval, least=0.75, most=1.25, randomness=self._jitter)
+            )
         elif place.model in self._owed:
             self._forget(place)
 

@@ -102,8 +102,3 @@ class Standing:
         """A try ended well, for the wish of that version."""
         self.failure, self.failures = "", 0
         self.settled_version = version
-
-
-def pause(failures: int, *, first: float, longest: float, jitter: float) -> float:
-    """Seconds until the next try after so many failures in a row: doubled each time, and spread by `jitter` (0 to 1)."""
-    return float(min(longest, first * 2.0 ** min(failures - 1, 30)) * (0.5 + jitter / 2))

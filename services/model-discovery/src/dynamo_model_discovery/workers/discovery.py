@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import structlog
+from dynamo_shared.aio import while_held
 from dynamo_shared.bus.protocol import Health as BusHealth
 from dynamo_shared.runtime import ServiceContext, State
 
@@ -44,16 +45,7 @@ class WorkerDiscovery:
             while True:
                 health.set(NAME, State.OK, "standing by")
                 await self._leadership.wait_elected()
-                telling = asyncio.create_task(_Active(self._context, metrics).run(), name=NAME)
-                losing = asyncio.create_task(self._leadership.wait_lost(), name="leadership")
-                try:
-                    await asyncio.wait([telling, losing], return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for task in (telling, losing):
-                        task.cancel()
-                    await asyncio.gather(telling, losing, return_exceptions=True)
-                if not telling.cancelled():
-                    telling.result()
+                await while_held(self._leadership, _Active(self._context, metrics).run())
         finally:
             metrics.close()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from weakref import WeakValueDictionary
 
 import structlog
+from dynamo_shared.aio import spread
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_planner.metrics import ProfilingMetrics
@@ -98,4 +98,4 @@ class Simulations:
             try:
                 return await self.pool.run(job, tell)
             except PoolBusy:
-                await asyncio.sleep(_AGAIN * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret
+                await asyncio.sleep(spread(_AGAIN, most=1.5))

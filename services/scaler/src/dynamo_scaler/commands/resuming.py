@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.bus.commands import CommandRefusedError
@@ -64,7 +64,7 @@ class Resuming:
                 await asyncio.sleep(min(TICK, REST * (time.monotonic() - started)))
             except KubeError as error:
                 log.warning("held scalings wait", error=str(error))
-                await asyncio.sleep(TICK * random.uniform(1.0, 3.0))  # noqa: S311 - jitter, no secret
+                await asyncio.sleep(spread(TICK, least=1.0, most=3.0))
 
     async def look(self) -> None:
         """Carry out what may be, and forget what is over. KubeError where the API server is away, or refused some of it."""

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Ownership
 
@@ -50,8 +51,7 @@ class Turn:
             try:
                 await asyncio.wait({task, looking}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                looking.cancel()
-                await asyncio.gather(looking, return_exceptions=True)
+                await ended(looking)
             self._changed.clear()
         if task.done() and not task.cancelled():
             task.result()
@@ -76,5 +76,4 @@ class Turn:
     async def _end(self) -> None:
         task, self._task = self._task, None
         if task is not None and not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await ended(task)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import structlog
 from nats.aio.msg import Msg
 
+from dynamo_shared.aio import Backoff
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
@@ -80,7 +80,7 @@ class NatsConsumer:
         return self
 
     async def __anext__(self) -> NatsDelivery:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while not self._closed:
             try:
                 if self._puller is None:
@@ -95,14 +95,13 @@ class NatsConsumer:
                 await self._drop()
             except StreamNotFoundError:
                 await self._declare_quietly()
-                await asyncio.sleep(pause)
+                await asyncio.sleep(backoff.next())
             except BusClosedError:
                 break
             except BusError as error:
                 if not isinstance(error, BusUnavailableError):
                     log.warning("cannot consume", consumer=self._spec.name, error=str(error))
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
-                pause = min(pause * 2, LAST_PAUSE)
+                await asyncio.sleep(backoff.next())
         raise StopAsyncIteration
 
     async def establish(self) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 
 import structlog
 
+from dynamo_shared.aio import Backoff, ended
 from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
 from dynamo_shared.bus.nats.options import NatsOptions
@@ -78,8 +79,7 @@ class Keeper:
         """Ends the session and the trying."""
         self._closed = True
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await ended(self._task)
         if self._session is not None:
             self._session.fail_waiting(BusClosedError("the bus is closed"))
             await self._session.close()
@@ -91,7 +91,7 @@ class Keeper:
         servers = list(self._options.servers)
         # Clients that start together must not all choose the first server.
         random.shuffle(servers)
-        attempt, pause, first = 0, FIRST_PAUSE, True
+        attempt, backoff, first = 0, Backoff(FIRST_PAUSE, LAST_PAUSE), True
         while True:
             try:
                 session = await Session.open(self._options, servers[attempt % len(servers)])
@@ -101,12 +101,12 @@ class Keeper:
                 self.trouble = str(error)
                 attempt += 1
                 if attempt % len(servers) == 0:
-                    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
-                    pause = min(pause * 2, LAST_PAUSE)
+                    await asyncio.sleep(backoff.next())
                 continue
             if not first and self._counted:
                 metrics.RECONNECTS.inc()
-            first, pause = False, FIRST_PAUSE
+            first = False
+            backoff.reset()
             self._session, self.trouble = session, ""
             self._connected.set()
             self._count(1)

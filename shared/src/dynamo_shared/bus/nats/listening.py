@@ -16,6 +16,7 @@ import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from dynamo_shared.aio import ended
 from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.options import NatsOptions
@@ -73,8 +74,7 @@ class NatsListener:
     ) -> None:
         """Ends the connection."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await ended(self._task)
         await self._keeper.close()
 
     @property

@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 
+from dynamo_shared.aio import ended
 from dynamo_shared.bus.errors import (
     BusError,
     BusUnavailableError,
@@ -175,8 +176,7 @@ class Session:
         """Ends the session; whoever waits for an acknowledgement is told."""
         self.end()
         if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.gather(self._sweeper, return_exceptions=True)
+            await ended(self._sweeper)
         self.fail_waiting(BusUnavailableError("the connection to NATS was lost"))
         await _close(self.client)
 

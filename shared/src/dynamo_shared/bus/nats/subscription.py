@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 from nats.aio.msg import Msg
 
+from dynamo_shared.aio import Backoff
 from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import management
@@ -65,7 +65,7 @@ class NatsSubscription:
         return self
 
     async def __anext__(self) -> Item:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
         while not self._closed:
             if self._signs:
                 return self._signs.popleft()
@@ -80,14 +80,13 @@ class NatsSubscription:
                 await self._drop()
             except StreamNotFoundError:
                 await self._declare_quietly()
-                await asyncio.sleep(pause)
+                await asyncio.sleep(backoff.next())
             except BusClosedError:
                 break
             except BusError as error:
                 if not isinstance(error, BusUnavailableError):
                     log.warning("cannot read the stream", stream=self._stream.name, error=str(error))
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
-                pause = min(pause * 2, LAST_PAUSE)
+                await asyncio.sleep(backoff.next())
         raise StopAsyncIteration
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep, answer_from
@@ -199,9 +200,7 @@ class Pool:
                 watch.result()
             return work.result()
         finally:
-            for task in (watch, work):
-                task.cancel()
-            await asyncio.gather(watch, work, return_exceptions=True)
+            await ended(watch, work)
 
     async def _watch(self, worker: _Worker) -> None:
         limit = self._settings.memory_mib * _MIB
@@ -246,8 +245,7 @@ class Pool:
 async def _ended(worker: _Worker) -> None:
     await worker.process.wait()
     if worker.listener is not None:
-        worker.listener.cancel()
-        await asyncio.gather(worker.listener, return_exceptions=True)
+        await ended(worker.listener)
     if worker.process.stdin is not None:
         worker.process.stdin.close()
 

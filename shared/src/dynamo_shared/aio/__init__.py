@@ -1,0 +1,22 @@
+"""What all asynchronous code here stands on: back-off, jitter, tasks that run together, and tasks that are restarted.
+
+The lowest layer: it imports nothing of the project.
+"""
+
+from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
+from dynamo_shared.aio.supervision import FailureReporter, supervised
+from dynamo_shared.aio.together import Held, all_of, either, ended, while_held
+
+__all__ = [
+    "Backoff",
+    "FailureReporter",
+    "Held",
+    "Randomness",
+    "all_of",
+    "delay",
+    "either",
+    "ended",
+    "spread",
+    "supervised",
+    "while_held",
+]

@@ -1,0 +1,59 @@
+"""Tasks side by side: each is owned by the function that began it, and has ended when that function returns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Iterable
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Held(Protocol):
+    """Something that this process holds, and may lose."""
+
+    async def wait_lost(self) -> None:
+        """Return as soon as it is lost."""
+        ...
+
+
+async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+    """Await all, and return their results in order; the first error is raised after all have ended."""
+    results = await asyncio.gather(*awaitables, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def either(*works: Coroutine[Any, Any, T]) -> T:
+    """Run all until the first ends, cancel the others, and return its result or raise its error.
+
+    Of several that end at once, the one named first counts.
+    """
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        first = next(task for task in tasks if task.done())
+    finally:
+        await ended(*tasks)
+    return first.result()
+
+
+async def while_held(held: Held, work: Coroutine[Any, Any, None]) -> None:
+    """Run work until it ends or what it depends on is lost. Raises what the work raises, also when it is cut off."""
+    task = asyncio.ensure_future(work)
+    losing = asyncio.ensure_future(held.wait_lost())
+    try:
+        await asyncio.wait((task, losing), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await ended(task, losing)
+    if not task.cancelled():
+        task.result()
+
+
+async def ended(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and return when they have ended; their errors stay with them."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

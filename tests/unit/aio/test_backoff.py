@@ -1,0 +1,43 @@
+"""Waits double up to a limit, are spread at random, and start over after a success."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_shared.aio import Backoff, delay, spread
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("failures", "chance", "seconds"),
+    [(1, 1.0, 1.0), (1, 0.0, 0.5), (2, 1.0, 2.0), (4, 1.0, 8.0), (5, 1.0, 10.0), (5, 0.5, 7.5), (10_000, 1.0, 10.0)],
+)
+def test_a_wait_doubles_up_to_the_last(failures: int, chance: float, seconds: float):
+    assert delay(failures, 1.0, 10.0, lambda: chance) == seconds
+
+
+@given(st.integers(-3, 10**9), st.floats(0.001, 10), st.floats(0.001, 100), st.floats(0, 1))
+def test_a_wait_is_never_longer_than_the_last_nor_shorter_than_half_of_the_first(
+    failures: int, first: float, last: float, chance: float
+):
+    waited = delay(failures, first, last, lambda: chance)
+    assert min(first, last) / 2 <= waited <= last
+    assert waited <= delay(failures + 1, first, last, lambda: 1.0)
+
+
+@pytest.mark.parametrize(("chance", "seconds"), [(0.0, 1.6), (0.5, 1.8), (1.0, 2.0)])
+def test_what_is_spread_lies_between_its_bounds(chance: float, seconds: float):
+    assert spread(2.0, least=0.8, randomness=lambda: chance) == pytest.approx(seconds)
+
+
+def test_a_success_starts_over():
+    backoff = Backoff(1.0, 60.0, lambda: 1.0)
+    assert [backoff.next(), backoff.next(), backoff.next()] == [1.0, 2.0, 4.0]
+    assert backoff.failures == 3
+    backoff.reset()
+    assert (backoff.failures, backoff.next()) == (0, 1.0)
+
+
+def test_the_source_of_randomness_is_used_where_none_is_given(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dynamo_shared.aio.backoff.random.random", lambda: 0.5)
+    assert spread(4.0) == 3.0

@@ -1,0 +1,131 @@
+"""A part that fails is reported and begun again; its supervisor ends by cancellation only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from dynamo_shared.aio import Backoff, supervised
+
+
+class Reporter:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.well = asyncio.Event()
+
+    def failed(self, part: str, error: Exception) -> None:
+        self.heard.append(f"{part}: {type(error).__name__}: {error}")
+
+    def recovered(self, part: str) -> None:
+        self.heard.append(f"{part} works again")
+        self.well.set()
+
+
+def once_well(*troubles: Callable[[], Awaitable[None]]) -> tuple[Callable[[], Awaitable[None]], asyncio.Event]:
+    """Work that has each trouble once, and then runs; and an event that says so."""
+    left, running = list(troubles), asyncio.Event()
+
+    async def work() -> None:
+        if left:
+            await left.pop(0)()
+            return
+        running.set()
+        await asyncio.Event().wait()
+
+    return work, running
+
+
+async def overflow() -> None:
+    raise OverflowError("date value out of range")
+
+
+async def leave() -> None:
+    """Return."""
+
+
+async def give_up() -> None:
+    raise asyncio.CancelledError
+
+
+async def cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (overflow, "part: OverflowError: date value out of range"),
+        (leave, "part: EndedByItselfError: it ended by itself"),
+        (give_up, "part: EndedByItselfError: it was cancelled from inside"),
+    ],
+)
+async def test_what_ends_is_reported_and_begun_again(trouble: Callable[[], Awaitable[None]], said: str):
+    reporter = Reporter()
+    work, running = once_well(trouble, trouble)
+    task = asyncio.create_task(supervised("part", work, reporter, backoff=Backoff(0.0, 0.0)))
+    await running.wait()
+    assert reporter.heard == [said, said]
+    await cancel(task)
+
+
+async def test_a_part_that_cannot_even_begin_is_reported():
+    reporter, calls, running = Reporter(), iter([True, False]), asyncio.Event()
+
+    def work() -> Awaitable[object]:
+        if next(calls):
+            raise ValueError("no such file")
+        running.set()
+        return asyncio.Event().wait()
+
+    task = asyncio.create_task(supervised("part", work, reporter, backoff=Backoff(0.0, 0.0)))
+    await running.wait()
+    assert reporter.heard == ["part: ValueError: no such file"]
+    await cancel(task)
+
+
+async def test_it_has_recovered_once_it_has_run_for_a_while():
+    reporter, backoff = Reporter(), Backoff(0.0, 0.0)
+    work, _ = once_well(overflow, overflow)
+    task = asyncio.create_task(supervised("part", work, reporter, backoff=backoff, well_after=0.01))
+    await reporter.well.wait()
+    assert reporter.heard[-1] == "part works again"
+    assert backoff.failures == 0
+    await cancel(task)
+
+
+async def test_the_pauses_grow():
+    asked: list[int] = []
+
+    class Counting(Backoff):
+        def next(self) -> float:
+            super().next()
+            asked.append(self.failures)
+            return 0.0
+
+    work, running = once_well(overflow, overflow, overflow)
+    task = asyncio.create_task(supervised("part", work, Reporter(), backoff=Counting(1.0, 60.0)))
+    await running.wait()
+    assert asked == [1, 2, 3]
+    await cancel(task)
+
+
+async def test_cancellation_waits_until_the_part_has_ended():
+    running, over = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            running.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            over.set()
+
+    reporter = Reporter()
+    task = asyncio.create_task(supervised("part", work, reporter))
+    await running.wait()
+    await cancel(task)
+    assert over.is_set()
+    assert reporter.heard == []

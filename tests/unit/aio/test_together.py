@@ -1,0 +1,123 @@
+"""Tasks side by side have ended when the function that began them returns, whichever way it does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from dynamo_shared.aio import all_of, either, while_held
+
+
+class Endless:
+    """Work that waits until cancelled, and remembers that it was."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = asyncio.Event(), False
+
+    async def run(self) -> None:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.over = True
+
+
+class Claim:
+    def __init__(self) -> None:
+        self.lost = asyncio.Event()
+
+    async def wait_lost(self) -> None:
+        await self.lost.wait()
+
+
+async def value(result: int) -> int:
+    return result
+
+
+async def fail(text: str) -> int:
+    raise ValueError(text)
+
+
+async def test_all_results_come_in_order():
+    assert await all_of([value(1), value(2)]) == [1, 2]
+
+
+async def test_the_first_error_is_raised_after_all_have_ended():
+    late = asyncio.Event()
+
+    async def last() -> int:
+        await asyncio.sleep(0)
+        late.set()
+        raise ValueError("second")
+
+    with pytest.raises(ValueError, match="first"):
+        await all_of([fail("first"), last()])
+    assert late.is_set()
+
+
+async def test_the_first_to_end_counts_and_the_other_is_cancelled():
+    endless = Endless()
+
+    async def first() -> None:
+        await endless.begun.wait()
+
+    await either(first(), endless.run())
+    assert endless.over
+
+
+async def test_an_error_of_the_first_to_end_is_raised():
+    endless = Endless()
+
+    async def first() -> None:
+        await endless.begun.wait()
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await either(endless.run(), first())
+    assert endless.over
+
+
+async def test_cancelling_ends_both():
+    one, other = Endless(), Endless()
+    task = asyncio.ensure_future(either(one.run(), other.run()))
+    await one.begun.wait()
+    await other.begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert one.over
+    assert other.over
+
+
+async def test_work_ends_when_what_it_depends_on_is_lost():
+    claim, endless = Claim(), Endless()
+    task = asyncio.ensure_future(while_held(claim, endless.run()))
+    await endless.begun.wait()
+    claim.lost.set()
+    await task
+    assert endless.over
+
+
+async def test_an_error_of_the_work_is_raised():
+    async def work() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await while_held(Claim(), work())
+
+
+async def test_an_error_while_it_is_cut_off_is_raised():
+    claim, begun = Claim(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("cannot end")
+
+    task = asyncio.ensure_future(while_held(claim, work()))
+    await begun.wait()
+    claim.lost.set()
+    with pytest.raises(ValueError, match="cannot end"):
+        await task
