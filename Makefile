@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests clean
+.PHONY: help setup programs demo test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -48,7 +48,10 @@ demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live,
 programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluster; the first time may take minutes.
 	@$(BIN)/python -m dynamo_ctl.localcluster fetch
 
-test: programs ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
+test-runtime: $(STAMP) ## Have NVIDIA's Dynamo runtime, which some tests run against, in an environment of its own.
+	@$(BIN)/python -m tests.dynamo_runtime --optional
+
+test: programs test-runtime ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile --no-loadscope-reorder)
 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.

@@ -1,23 +1,35 @@
-"""`python -m tests.dynamo_runtime [MODEL_DIRECTORY]`: makes the environment, and a tiny model where one is asked for."""
+"""`python -m tests.dynamo_runtime [MODEL_DIRECTORY]`: makes the environment, and a tiny model where one is asked for.
+
+With `--optional`, a machine that cannot have it is told so, and that is no failure: the tests that take it are skipped.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from pathlib import Path
+
+from dynamo_ctl.localcluster.progress import LineProgress
 
 from .environment import RuntimeUnavailableError, obtain
 from .models import tiny_model
 
 
-async def _main() -> None:
-    environment = await obtain()
-    print(environment.root)
-    if len(sys.argv) > 1:
-        print(await tiny_model(environment, Path(sys.argv[1])))
+async def _main(model: Path | None) -> None:
+    environment = await obtain(progress=LineProgress())
+    print(f"Dynamo runtime: {environment.root}")
+    if model is not None:
+        print(await tiny_model(environment, model))
 
 
+parser = argparse.ArgumentParser(prog="python -m tests.dynamo_runtime", description=__doc__)
+parser.add_argument("model", nargs="?", type=Path, help="write a tiny model into this folder, too")
+parser.add_argument("--optional", action="store_true", help="succeed where the runtime cannot be had")
+arguments = parser.parse_args()
 try:
-    asyncio.run(_main())
+    asyncio.run(_main(arguments.model))
 except RuntimeUnavailableError as error:
-    sys.exit(str(error))
+    if not arguments.optional:
+        sys.exit(str(error))
+    print(f"Dynamo runtime: left out, as are the tests that take it: {error}", file=sys.stderr)

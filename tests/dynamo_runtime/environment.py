@@ -11,11 +11,15 @@ import hashlib
 import os
 import shutil
 import sys
+import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo_ctl.localcluster.cache import default_cache_root
 from dynamo_ctl.localcluster.locks import turn
+from dynamo_ctl.localcluster.progress import Progress, SilentProgress
 
 #: What is installed: `make lock-dynamo-runtime` writes it. An image for the runtime's pods is made from it, too.
 REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "dynamo-runtime.txt"
@@ -23,6 +27,9 @@ INSTALLS_WITHIN = 540.0
 """Seconds: the runtime's wheel alone is 75 MB."""
 
 _COMPLETE = ".complete"
+_COUNTED_EVERY = 1.0
+"""Seconds between two looks at how many packages are installed."""
+_QUOTED_LINES = 8
 
 
 class RuntimeUnavailableError(Exception):
@@ -46,6 +53,11 @@ class RuntimeEnvironment:
         version = sys.version_info
         return self.root / "lib" / f"python{version.major}.{version.minor}" / "site-packages"
 
+    @property
+    def complete(self) -> bool:
+        """Whether all of it is installed."""
+        return (self.root / _COMPLETE).exists()
+
 
 def environment_of(requirements: Path = REQUIREMENTS, cache: Path | None = None) -> RuntimeEnvironment:
     """Where these requirements stand, or will stand: other requirements or another Python are another folder."""
@@ -55,36 +67,80 @@ def environment_of(requirements: Path = REQUIREMENTS, cache: Path | None = None)
     return RuntimeEnvironment(root / "dynamo-runtime" / f"py{version.major}{version.minor}-{digest}")
 
 
-async def obtain(requirements: Path = REQUIREMENTS, cache: Path | None = None) -> RuntimeEnvironment:
+async def obtain(
+    requirements: Path = REQUIREMENTS, cache: Path | None = None, progress: Progress | None = None
+) -> RuntimeEnvironment:
     """The environment, complete. Raises RuntimeUnavailableError, for instance without a network.
 
     Any number of processes may ask at once, one of them makes it.
     """
+    progress = progress if progress is not None else SilentProgress()
     environment = environment_of(requirements, cache)
-    complete = environment.root / _COMPLETE
-    async with turn(environment.root.with_suffix(".lock")):
-        if not complete.exists():
+    step = "installing the Dynamo runtime"
+    async with turn(environment.root.with_suffix(".lock"), lambda: progress.started(f"{step}: another process does")):
+        if not environment.complete:
+            begun = time.monotonic()
+            progress.started(step)
             # What a killed process left; an environment cannot be moved, so it is made where it stays.
             shutil.rmtree(environment.root, ignore_errors=True)
             await _run("make an environment", sys.executable, "-m", "venv", "--without-pip", str(environment.root))
-            await _run(
-                f"install {requirements.name}", sys.executable, "-m", "pip", "--python", str(environment.python), "install",
-                "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(requirements),
-            )  # fmt: skip
-            complete.touch()
+            await _install(environment, requirements, progress, step)
+            (environment.root / _COMPLETE).touch()
+            progress.finished(step, time.monotonic() - begun)
     return environment
 
 
-async def _run(what: str, *command: str) -> None:
+async def _install(environment: RuntimeEnvironment, requirements: Path, progress: Progress, step: str) -> None:
+    packages, collected = _pinned(requirements), 0
+
+    def on_line(line: str) -> None:
+        nonlocal packages, collected
+        # What another platform needs is locked, too.
+        packages -= line.startswith("Ignoring ")
+        if line.startswith("Collecting "):
+            collected += 1
+            progress.advanced(step, collected, packages, "packages downloaded")
+
+    async def count() -> None:
+        # pip is silent while it installs.
+        while True:
+            await asyncio.sleep(_COUNTED_EVERY)
+            if installed := len([*environment.site_packages.glob("*.dist-info")]):
+                progress.advanced(step, installed, packages, "packages installed")
+
+    counting = asyncio.create_task(count())
+    try:
+        await _run(
+            f"install {requirements.name}",
+            *(sys.executable, "-m", "pip", "--python", str(environment.python), "install", "--progress-bar", "off"),
+            *("--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(requirements)),
+            on_line=on_line,
+        )
+    finally:
+        counting.cancel()
+
+
+def _pinned(requirements: Path) -> int:
+    return sum("==" in line and not line.startswith(" ") for line in requirements.read_text().splitlines())
+
+
+async def _run(what: str, *command: str, on_line: Callable[[str], None] = lambda _: None) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
     environ |= {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         env=environ,
     )  # fmt: skip
+    if process.stdout is None:
+        raise AssertionError("a pipe was asked for")
+    last: deque[str] = deque(maxlen=_QUOTED_LINES)
     try:
         async with asyncio.timeout(INSTALLS_WITHIN):
-            output, _ = await process.communicate()
+            async for raw in process.stdout:
+                line = raw.decode(errors="replace").rstrip()
+                last.append(line)
+                on_line(line)
+            await process.wait()
     except TimeoutError:
         raise RuntimeUnavailableError(
             f"could not {what}: not done after {INSTALLS_WITHIN:.0f} s. Is the package index slow or away?"
@@ -94,7 +150,7 @@ async def _run(what: str, *command: str) -> None:
             process.kill()
             await process.wait()
     if process.returncode:
-        tail = "\n".join(output.decode(errors="replace").splitlines()[-8:])
+        tail = "\n".join(last)
         raise RuntimeUnavailableError(
             f"could not {what}: {' '.join(command[1:4])} ended with {process.returncode}:\n{tail}\n"
             "The real Dynamo runtime comes from the package index that pip is told of: allow access to it (PIP_INDEX_URL), "

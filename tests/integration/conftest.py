@@ -16,6 +16,8 @@ from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import NAMESPACES, ObjectKey
 from dynamo_shared.kube import KubeClient
 
+from tests.dynamo_runtime.environment import RuntimeEnvironment, environment_of
+
 from .admission import Admission, admission_platform, bare_control_plane
 
 _numbers = itertools.count(1)
@@ -25,6 +27,15 @@ _numbers = itertools.count(1)
 def programs() -> Programs:
     """Where server programs come from; obtaining them the first time takes minutes."""
     return Programs()
+
+
+@pytest.fixture(scope="session")
+def dynamo_runtime() -> RuntimeEnvironment:
+    """The environment of the real Dynamo runtime. `make test` installs it before: it takes longer than a test may."""
+    environment = environment_of()
+    if not environment.complete:
+        pytest.skip("the Dynamo runtime is not installed: `make test-runtime` does so, or says why it cannot")
+    return environment
 
 
 @pytest.fixture(scope="session")

@@ -17,18 +17,10 @@ from dynamo_model_discovery.lora.standing import Standing
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 
-from tests.dynamo_runtime.environment import RuntimeEnvironment, RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.environment import RuntimeEnvironment
 
 SCRIPT = Path(__file__).parents[1] / "dynamo_runtime" / "lora_worker.py"
 NAMES = ("support", "org/support", "a b%2Fc", "100%", "ünï", "a?b#c", "..a", "a/../b")
-
-
-@pytest.fixture(scope="module")
-async def runtime() -> RuntimeEnvironment:
-    try:
-        return await obtain()
-    except RuntimeUnavailableError as error:
-        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
 
 
 @pytest.fixture
@@ -37,7 +29,7 @@ async def api() -> AsyncIterator[HttpWorkerApi]:
         yield client
 
 
-async def start(runtime: RuntimeEnvironment, logs: Path, *, enabled: bool) -> tuple[ManagedProcess, str]:
+async def start(dynamo_runtime: RuntimeEnvironment, logs: Path, *, enabled: bool) -> tuple[ManagedProcess, str]:
     port = free_port()
     http = LocalHttp(port)
     environ = {
@@ -53,14 +45,14 @@ async def start(runtime: RuntimeEnvironment, logs: Path, *, enabled: bool) -> tu
         status, _ = await http.request("GET", "/v1/loras")
         return status == (200 if enabled else 404)
 
-    command = [str(runtime.python), str(SCRIPT)]
+    command = [str(dynamo_runtime.python), str(SCRIPT)]
     process = ManagedProcess("lora", command, logs / "lora.log", ready, ready_within=60.0, environ=environ)
     await process.start()
     return process, f"http://127.0.0.1:{port}"
 
 
-async def test_adapters_come_and_go(runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
-    process, url = await start(runtime, tmp_path, enabled=True)
+async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
+    process, url = await start(dynamo_runtime, tmp_path, enabled=True)
     try:
         standings = [
             Standing(ObjectKey("prod", "m"), Worker("pod", "uid", url), Adapter(name, "s3://bucket/a"))
@@ -83,8 +75,8 @@ async def test_adapters_come_and_go(runtime: RuntimeEnvironment, api: HttpWorker
         await process.stop()
 
 
-async def test_a_worker_without_lora_says_so(runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
-    process, url = await start(runtime, tmp_path, enabled=False)
+async def test_a_worker_without_lora_says_so(dynamo_runtime: RuntimeEnvironment, api: HttpWorkerApi, tmp_path: Path):
+    process, url = await start(dynamo_runtime, tmp_path, enabled=False)
     try:
         with pytest.raises(LoraError, match="is DYN_LORA_ENABLED=true set on it"):
             await api.listing(url)

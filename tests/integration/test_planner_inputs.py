@@ -29,7 +29,7 @@ from dynamo_shared.bus.protocol import Health
 from dynamo_shared.runtime.settings.planner import RuntimeNats
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from tests.dynamo_runtime.environment import RuntimeEnvironment, RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.environment import RuntimeEnvironment
 from tests.dynamo_runtime.models import tiny_model
 from tests.dynamo_runtime.processes import Runtime, etcd_planes
 from tests.unit.planner.inputs.test_engine_messages import message
@@ -321,24 +321,16 @@ async def test_a_message_that_nobody_can_take_ends_nothing(nats_server: NatsServ
 
 
 @pytest.fixture(scope="module")
-async def environment() -> RuntimeEnvironment:
-    try:
-        return await obtain()
-    except RuntimeUnavailableError as error:
-        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
-
-
-@pytest.fixture(scope="module")
-async def tiny(environment: RuntimeEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return await tiny_model(environment, tmp_path_factory.mktemp("tiny"))
+async def tiny(dynamo_runtime: RuntimeEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await tiny_model(dynamo_runtime, tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture
 def runtime(
-    environment: RuntimeEnvironment, tiny: Path, etcd_server: EtcdServer, nats_server: NatsServer, tmp_path: Path
+    dynamo_runtime: RuntimeEnvironment, tiny: Path, etcd_server: EtcdServer, nats_server: NatsServer, tmp_path: Path
 ) -> Runtime:
     planes = etcd_planes(etcd_server.url, nats_server.url)
-    return Runtime(environment, tiny, planes, tmp_path, namespace="shop")
+    return Runtime(dynamo_runtime, tiny, planes, tmp_path, namespace="shop")
 
 
 async def test_the_real_runtime_is_understood(

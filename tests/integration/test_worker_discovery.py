@@ -13,7 +13,7 @@ from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_watcher.app import WatcherService
 
-from tests.dynamo_runtime.environment import RuntimeEnvironment, RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.environment import RuntimeEnvironment
 from tests.dynamo_runtime.models import tiny_model
 from tests.dynamo_runtime.processes import LEASE_TTL, Planes, Runtime, etcd_planes, file_planes
 
@@ -28,22 +28,14 @@ SLACK = 5.0
 
 
 @pytest.fixture(scope="module")
-async def environment() -> RuntimeEnvironment:
-    try:
-        return await obtain()
-    except RuntimeUnavailableError as error:
-        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
-
-
-@pytest.fixture(scope="module")
-async def model(environment: RuntimeEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return await tiny_model(environment, tmp_path_factory.mktemp("model"))
+async def model(dynamo_runtime: RuntimeEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await tiny_model(dynamo_runtime, tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture
-def runtime(environment: RuntimeEnvironment, model: Path, tmp_path: Path) -> Callable[[Planes], Runtime]:
+def runtime(dynamo_runtime: RuntimeEnvironment, model: Path, tmp_path: Path) -> Callable[[Planes], Runtime]:
     """Makes processes that find each other in some way."""
-    return lambda planes: Runtime(environment, model, planes, tmp_path / "logs")
+    return lambda planes: Runtime(dynamo_runtime, model, planes, tmp_path / "logs")
 
 
 @pytest.fixture

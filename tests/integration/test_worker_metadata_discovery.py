@@ -18,7 +18,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_WORKER_
 from dynamo_shared.kube import KubeClient
 from dynamo_watcher.app import WatcherService
 
-from tests.dynamo_runtime.environment import RuntimeUnavailableError, obtain
+from tests.dynamo_runtime.environment import RuntimeEnvironment
 from tests.dynamo_runtime.models import tiny_model
 from tests.dynamo_runtime.processes import Runtime, as_pod, kubernetes_planes
 
@@ -32,14 +32,10 @@ SOON = 10.0
 
 
 @pytest.fixture
-async def runtime(control_plane, namespace: str, tmp_path: Path) -> Runtime:
+async def runtime(dynamo_runtime: RuntimeEnvironment, control_plane, namespace: str, tmp_path: Path) -> Runtime:
     """Makes processes that register themselves in that API server."""
-    try:
-        environment = await obtain()
-    except RuntimeUnavailableError as error:
-        pytest.skip(f"the real Dynamo runtime is not to be had here: {error}")
-    model, planes = await tiny_model(environment, tmp_path / "model"), kubernetes_planes(control_plane.kubeconfig)
-    return Runtime(environment, model, planes, tmp_path / "logs", namespace=f"{namespace}-disagg")
+    model, planes = await tiny_model(dynamo_runtime, tmp_path / "model"), kubernetes_planes(control_plane.kubeconfig)
+    return Runtime(dynamo_runtime, model, planes, tmp_path / "logs", namespace=f"{namespace}-disagg")
 
 
 @pytest.fixture
