@@ -68,6 +68,8 @@ class _Admission:
         self._writing = asyncio.Lock()
         #: Somebody should look at the registration: it was written, or that failed.
         self._look = asyncio.Event()
+        #: It was written, or that failed, at least once.
+        self._attended = asyncio.Event()
         #: Whether what is registered now has been tested, and whether anything ever was with success.
         self._tested = self._worked = False
         self._certificates: Certificates
@@ -96,9 +98,10 @@ class _Admission:
             gc.freeze()
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._certificates.keep(self._register), name="certificates")
-                    tasks.create_task(self._attend(), name="registration")
-                    tasks.create_task(self._refresh(state, schemas), name="facts")
+                    keep = self._context.supervisor(NAME).keep
+                    tasks.create_task(keep("certificates", lambda: self._certificates.keep(self._register)))
+                    tasks.create_task(keep("registration", self._attend))
+                    tasks.create_task(keep("facts", lambda: self._refresh(state, schemas)))
             except asyncio.CancelledError:
                 await self._drain(state)
                 raise
@@ -122,11 +125,12 @@ class _Admission:
                 await self._registrar.write(self._registration())
                 self._tested = False
         finally:
+            self._attended.set()
             self._look.set()
 
     async def _attend(self) -> None:
         """Look at the registration, set it right, see that it works, and tell how it is."""
-        await self._look.wait()
+        await self._attended.wait()
         every = self._context.settings.platform.admission.check
         while True:
             self._look.clear()

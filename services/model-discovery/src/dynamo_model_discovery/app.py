@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.runtime import Result, ServiceContext
-from dynamo_shared.runtime.controller import Controller, Counts, now
+from dynamo_shared.runtime.controller import Controller, Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_model_discovery import routing
@@ -49,9 +47,10 @@ class ModelDiscoveryService:
         )
         try:
             async with api, asyncio.TaskGroup() as tasks:
-                tasks.create_task(_Models(context, api, metrics).serve(), name="models")
+                keep = context.supervisor(NAME).keep
+                tasks.create_task(keep("models", lambda: _Models(context, api, metrics).serve(), essential=True))
                 if settings.workers.enabled:
-                    tasks.create_task(WorkerDiscovery(context).serve(), name="workers")
+                    tasks.create_task(keep("workers", lambda: WorkerDiscovery(context).serve()))
         finally:
             metrics.close()
 
@@ -107,18 +106,13 @@ class _Models(Controller[Task]):
         elif resource == PODS:
             self._keeper.pod_gone(old["metadata"]["uid"])
 
-    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """Workers are asked beside the reconciling."""
-        return {"adapters": self._keeper.run(), "adapter-count": self._count_adapters()}
+    def background(self) -> Mapping[str, Part]:
+        """Workers are asked next to the reconciling."""
+        return {"adapters": self._keeper.run, "adapter-count": self._count_adapters}
 
     def counts(self) -> Counts:
         """Models by whether they are served."""
-        counted = Counter(
-            (model["metadata"]["namespace"], _readiness(model))
-            for model in self.cache.list(DYNAMO_MODELS)
-            if self.ownership.owns(key_of(model))
-        )
-        return {Concern.MODEL: counted}
+        return {Concern.MODEL: self.count_by(DYNAMO_MODELS, _readiness)}
 
     async def _count_adapters(self) -> None:
         while True:

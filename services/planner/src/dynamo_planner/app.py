@@ -50,17 +50,20 @@ class PlannerService:
                     if config_map_of(graph):
                         asked.set()
 
-                async with asyncio.TaskGroup() as parts:
-                    requests = Requests(
+                async def serve_requests() -> None:
+                    await Requests(
                         context,
                         NAME,
                         profiler,
                         read_output,
                         saw=saw,
                         candidates=lambda request: thorough_candidates(request, platform.planner.rapid),
-                    )
-                    parts.create_task(requests.serve(), name="requests")
-                    parts.create_task(_plan(context, metrics, listener, asked), name="plans")
+                    ).serve()
+
+                async with asyncio.TaskGroup() as parts:
+                    keep = context.supervisor(NAME).keep
+                    parts.create_task(keep("requests", serve_requests, essential=True))
+                    parts.create_task(keep("plans", lambda: _plan(context, metrics, listener, asked)))
         finally:
             metrics.close()
             profiling.close()

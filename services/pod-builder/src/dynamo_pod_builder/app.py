@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.objects import KubeObject
@@ -27,7 +25,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.runtime import Controller, Result, ServiceContext
-from dynamo_shared.runtime.controller import Counts, now
+from dynamo_shared.runtime.controller import Counts, Part, now
 from dynamo_shared.runtime.patience import Patience
 from dynamo_shared.runtime.status_writer import StatusWriter
 
@@ -117,8 +115,8 @@ class _PodBuilder(Controller[Task]):
     def is_urgent(self, task: Task) -> bool:
         return task.concern is Concern.SCALING
 
-    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        return {"pull-secrets": self._pull_secrets.run()}
+    def background(self) -> Mapping[str, Part]:
+        return {"pull-secrets": self._pull_secrets.run}
 
     def synced(self) -> None:
         """What the cluster has decides what graphs become: where that changes, all are looked at."""
@@ -187,25 +185,17 @@ class _PodBuilder(Controller[Task]):
         namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self.cache.list(resource)}
         for namespace in namespaces:
             yield Task(Concern.NAMESPACE, ObjectKey("", namespace))
-        for pod in self.cache.list(PODS):
-            if has_ended(pod):
-                yield Task(Concern.COHORT, key_of(pod))
+        yield from self.of_each(PODS, lambda pod: [Task(Concern.COHORT, key_of(pod))] if has_ended(pod) else ())
 
     def counts(self) -> Counts:
-        graphs, components, checkpoints = (
-            [obj for obj in self.cache.list(resource) if self.ownership.owns(key_of(obj))]
-            for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS)
-        )
         return {
-            Concern.GRAPH: Counter(
-                (graph["metadata"]["namespace"], graph.get("status", {}).get("state", INITIALIZING)) for graph in graphs
+            Concern.GRAPH: self.count_by(
+                DYNAMO_GRAPH_DEPLOYMENTS, lambda graph: graph.get("status", {}).get("state", INITIALIZING)
             ),
-            Concern.CHECKPOINT: Counter(
-                (checkpoint["metadata"]["namespace"], checkpoint.get("status", {}).get("phase", PENDING))
-                for checkpoint in checkpoints
+            Concern.CHECKPOINT: self.count_by(
+                DYNAMO_CHECKPOINTS, lambda checkpoint: checkpoint.get("status", {}).get("phase", PENDING)
             ),
-            Concern.COMPONENT: Counter(
-                (component["metadata"]["namespace"], "ready" if is_available(component) else "not_ready")
-                for component in components
+            Concern.COMPONENT: self.count_by(
+                DYNAMO_COMPONENT_DEPLOYMENTS, lambda each: "ready" if is_available(each) else "not_ready"
             ),
         }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
@@ -18,7 +16,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.runtime import Controller, Result, ServiceContext
-from dynamo_shared.runtime.controller import Counts, now
+from dynamo_shared.runtime.controller import Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_scaler.adapters import pods
@@ -88,8 +86,8 @@ class _Scaler(Controller[Task]):
             ownership=self.ownership,
         )
 
-    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        return {"scale-commands": self._commands.run()}
+    def background(self) -> Mapping[str, Part]:
+        return {"scale-commands": self._commands.run}
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         del resource, key, old, new
@@ -107,18 +105,18 @@ class _Scaler(Controller[Task]):
         return ()
 
     def all_tasks(self) -> Iterator[Task]:
-        listed = self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
-        graphs = {ObjectKey(each["metadata"]["namespace"], each["spec"]["dgdRef"]["name"]) for each in listed}
-        for graph in graphs:
-            yield Task(Concern.ADAPTERS, graph)
+        yield from dict.fromkeys(self.of_each(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _tasks_of))
 
     async def reconcile(self, task: Task) -> Result:
         return await self._reconcilers[task.concern](task.key)
 
     def counts(self) -> Counts:
         """Adapters by what their conditions say."""
-        listed = self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
-        return {Concern.ADAPTERS: Counter((each["metadata"]["namespace"], _state(each)) for each in listed)}
+        return {Concern.ADAPTERS: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _state)}
+
+
+def _tasks_of(adapter: KubeObject) -> Iterable[Task]:
+    yield Task(Concern.ADAPTERS, ObjectKey(adapter["metadata"]["namespace"], adapter["spec"]["dgdRef"]["name"]))
 
 
 def _state(adapter: KubeObject) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import while_held
 from dynamo_shared.api.resources import NODES
 from dynamo_shared.bus import Health as BusHealth
 from dynamo_shared.leases import Leadership
@@ -58,21 +58,20 @@ class _Watcher:
             self._metrics.close()
 
     async def _feed_while_elected(self) -> None:
-        feeding = asyncio.create_task(self._feed().run(), name="feed")
-        losing = asyncio.create_task(self._leadership.wait_lost(), name="leadership")
-        holding = asyncio.create_task(self._hold_namespace(), name="namespace-scope")
-        try:
-            await asyncio.wait([feeding, losing], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await ended(feeding, losing, holding)
-        if not feeding.cancelled():
-            feeding.result()
+        async with asyncio.TaskGroup() as tasks:
+            holding = None
+            if self._context.settings.namespace.restricted:
+                keep = self._context.supervisor(NAME).keep
+                holding = tasks.create_task(keep("namespace-scope", self._hold_namespace))
+            try:
+                await while_held(self._leadership, self._feed().run())
+            finally:
+                if holding is not None:
+                    holding.cancel()
 
     async def _hold_namespace(self) -> None:
-        """Tell platforms that serve all namespaces that this one is looked after, where it is all that we serve."""
+        """Report to platforms that serve all namespaces that this one, which is all that we serve, is looked after."""
         settings = self._context.settings
-        if not settings.namespace.restricted:
-            return
         scope = settings.namespace.scope
         await ScopeLease(
             self._context.kube.acting_as(FIELD_MANAGER),

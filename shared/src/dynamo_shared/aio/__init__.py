@@ -4,13 +4,14 @@ The lowest layer: it imports nothing of the project.
 """
 
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
-from dynamo_shared.aio.supervision import FailureReporter, supervised
+from dynamo_shared.aio.supervision import FailureReporter, LogReporter, supervised
 from dynamo_shared.aio.together import Held, all_of, either, ended, while_held
 
 __all__ = [
     "Backoff",
     "FailureReporter",
     "Held",
+    "LogReporter",
     "Randomness",
     "all_of",
     "delay",

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+import structlog
+
 from dynamo_shared.aio.backoff import Backoff
 from dynamo_shared.aio.together import ended
 
@@ -14,6 +16,9 @@ FIRST_PAUSE = 0.5
 LAST_PAUSE = 30.0
 #: A part that has run for so long is well: its next failure is a first one again. Seconds.
 WELL_AFTER = 10.0
+
+
+log = structlog.get_logger("dynamo.aio")
 
 
 class FailureReporter(Protocol):
@@ -26,6 +31,18 @@ class FailureReporter(Protocol):
     def recovered(self, part: str) -> None:
         """The part that had failed works again."""
         ...
+
+
+class LogReporter:
+    """Reports to the log, for parts that have a health of their own."""
+
+    def failed(self, part: str, error: Exception) -> None:
+        """Log the error with its trace."""
+        log.error("part failed, started again", part=part, exc_info=error)
+
+    def recovered(self, part: str) -> None:
+        """Log that it works."""
+        log.info("part works again", part=part)
 
 
 class EndedByItselfError(Exception):

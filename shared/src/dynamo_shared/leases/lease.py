@@ -80,7 +80,13 @@ class Lease:
             self._tell()
             await self._take_back(abandoned, term.keepalive_every)
             abandoned.add(term.lease)
-            await self._keep(term.lease)
+            try:
+                await self._keep(term.lease)
+            except Exception:
+                # `run` is begun again, with another lease: nothing may be done under this one meanwhile.
+                self._term = None
+                self._tell()
+                raise
             self._term = None
             log.warning("lease lost", lease=f"{term.lease:x}", reason=self._trouble or "the server has ended it")
             self._tell()

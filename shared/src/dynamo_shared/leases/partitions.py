@@ -88,6 +88,11 @@ class Partitions:
                 except EtcdError as error:
                     log.debug("partitions not read", service=self._service, error=str(error))
                     wait = spread(RETRY_PAUSE)
+                except Exception:
+                    # `run` is begun again, and finds the claims that are there: until then nothing is worked on.
+                    if self._claims.drop():
+                        _tell(self._loss)
+                    raise
                 await self._wakes.wait(wait)
 
     async def _look(self, tasks: asyncio.TaskGroup) -> float:

@@ -10,14 +10,14 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import LEASES, ObjectKey, Resource
+from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher, ObjectCache, StateReader
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, traceparent
 from dynamo_shared.kube.events import EventRecorder
@@ -29,6 +29,9 @@ from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
 Counts: TypeAlias = Mapping[StrEnum, Counter[tuple[str, str]]]
 """By concern: how many objects there are of (namespace, state)."""
+
+Part: TypeAlias = Callable[[], Awaitable[object]]
+"""Begins a background part of a service; called again where it fails."""
 
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
@@ -70,6 +73,7 @@ class Controller(ABC, Generic[T]):
         self.recorder = EventRecorder(self.kube, manager)
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.ownership = context.ownership(name)
+        self.supervisor = context.supervisor(name)
         self._queue: WorkQueue[T] = context.queue(name, self.is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
         self._causes: dict[T, str] = {}
@@ -98,8 +102,8 @@ class Controller(ABC, Generic[T]):
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """Called with each change after its tasks were asked for: for what is no task."""
 
-    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What runs beside the work, by name, from when all is read; each ends by cancellation only."""
+    def background(self) -> Mapping[str, Part]:
+        """What runs next to the work, by name, from when all is read. A part that fails is begun again."""
         return {}
 
     def counts(self) -> Counts:
@@ -111,8 +115,12 @@ class Controller(ABC, Generic[T]):
         platform, health = self.context.settings.platform, self.context.health
         try:
             async with self.recorder, asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.publisher.run(), name="events")
-                tasks.create_task(self.reader.run(), name="state")
+
+                def keep(part: str, work: Part, *, essential: bool = False) -> None:
+                    tasks.create_task(self.supervisor.keep(part, work, essential=essential), name=part)
+
+                keep("events", self.publisher.run)
+                keep("state", self.reader.run)
                 health.set(self.name, State.FAILED, "waiting for the watcher's first full list")
                 # Working on half a picture would take what is not yet read for missing.
                 await self.reader.synced()
@@ -121,13 +129,16 @@ class Controller(ABC, Generic[T]):
                 self.reader.on_resync(lambda _: self.synced())
                 self._share_with_other_replicas()
                 self.look_at_all()
-                working = self._queue.run(platform.workers, self._reconcile, urgent_workers=self.urgent_workers)
-                tasks.create_task(working, name="workers")
-                tasks.create_task(self._resync(platform.resync), name="resync")
-                tasks.create_task(self._count(), name="count")
-                tasks.create_task(self._look_at_leases(), name="leases")
-                for name, coroutine in self.background().items():
-                    tasks.create_task(coroutine, name=name)
+                keep(
+                    "workers",
+                    lambda: self._queue.run(platform.workers, self._reconcile, urgent_workers=self.urgent_workers),
+                    essential=True,
+                )
+                keep("resync", lambda: self._resync(platform.resync))
+                keep("count", self._count)
+                keep("leases", self._look_at_leases)
+                for name, part in self.background().items():
+                    keep(name, part)
                 health.ok(self.name)
         finally:
             await self.publisher.flush(FLUSH_WITHIN)
@@ -144,6 +155,22 @@ class Controller(ABC, Generic[T]):
         for task in self.all_tasks():
             self.look_at(task)
 
+    def of_each(self, resource: Resource, tasks: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
+        """The tasks of every object of a resource; one that has no answer costs only its own."""
+        for obj in self.cache.list(resource):
+            with self.supervisor.isolated(resource, key_of(obj)):
+                yield from tuple(tasks(obj))
+
+    def count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
+        """How many objects of this replica there are by namespace and state; one whose state has no name is left out."""
+        counted: Counter[tuple[str, str]] = Counter()
+        for obj in self.cache.list(resource):
+            key = key_of(obj)
+            with self.supervisor.isolated(resource, key):
+                if self.ownership.owns(key):
+                    counted[key.namespace, state(obj)] += 1
+        return counted
+
     def is_held(self, namespace: str) -> bool:
         """Whether another platform looks after a namespace: one that serves it alone, while this one serves all."""
         if self.context.settings.namespace.restricted:
@@ -159,14 +186,16 @@ class Controller(ABC, Generic[T]):
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         cause = traceparent()
-        for task in self.tasks_for(resource, key, old, new):
-            if self.ownership.owns(task.key):
-                if cause:
-                    self._causes.setdefault(task, cause)
-                self._queue.add(task)
+        with self.supervisor.isolated(resource, key):
+            for task in self.tasks_for(resource, key, old, new):
+                if self.ownership.owns(task.key):
+                    if cause:
+                        self._causes.setdefault(task, cause)
+                    self._queue.add(task)
         if resource == LEASES and new is None:
             self.look_at_all()
-        self.changed(resource, key, old, new)
+        with self.supervisor.isolated(resource, key):
+            self.changed(resource, key, old, new)
 
     async def _reconcile(self, task: T) -> Result:
         if not self.ownership.owns(task.key) or self.is_held(_namespace(task.key)):

@@ -39,6 +39,11 @@ class Health:
         self._parts[part] = Report(state, message)
         self._changed.set()
 
+    def forget(self, part: str) -> None:
+        """A part is not there any more, or has nothing to report."""
+        self._parts.pop(part, None)
+        self._changed.set()
+
     def ok(self, part: str) -> None:
         """A part is well."""
         self.set(part, State.OK)

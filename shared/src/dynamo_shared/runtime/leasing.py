@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
 from dynamo_shared.runtime.health import Health, State
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.supervision import Supervisor
 
 if TYPE_CHECKING:
     from dynamo_shared.leases.election import Election
@@ -52,10 +53,13 @@ class SingleReplica:
 class ManyReplicas:
     """Replicas share the work through etcd. What a service asks for is begun with the first question."""
 
-    def __init__(self, session: Session, tasks: asyncio.TaskGroup, metrics: Metrics, version: str) -> None:
+    def __init__(
+        self, session: Session, tasks: asyncio.TaskGroup, metrics: Metrics, supervisor: Supervisor, version: str
+    ) -> None:
         self._session = session
         self._tasks = tasks
         self._metrics = metrics
+        self._supervisor = supervisor
         self._version = version
         self._running: list[asyncio.Task[None]] = []
         self._partitions: dict[str, Partitions] = {}
@@ -73,8 +77,8 @@ class ManyReplicas:
             partitions = self._partitions[service] = Partitions(self._session, registry, service)
             held = self._metrics.partitions.labels(service)
             held.set_function(lambda: len(partitions.held))
-            self.start(registry.run(), f"registry-{service}")
-            self.start(partitions.run(), f"partitions-{service}")
+            self.start(registry.run, f"registry-{service}")
+            self.start(partitions.run, f"partitions-{service}")
         partitions.detach()
         return partitions
 
@@ -85,12 +89,12 @@ class ManyReplicas:
         election = self._elections.get(service)
         if election is None:
             election = self._elections[service] = Election(self._session, service)
-            self.start(election.run(), f"election-{service}")
+            self.start(election.run, f"election-{service}")
         return election
 
-    def start(self, work: Coroutine[None, None, None], name: str) -> None:
+    def start(self, work: Callable[[], Awaitable[None]], name: str) -> None:
         """Run something for as long as the leases are needed."""
-        self._running.append(self._tasks.create_task(work, name=name))
+        self._running.append(self._tasks.create_task(self._supervisor.keep(name, work), name=name))
 
     def stop(self) -> None:
         """End all that was started."""
@@ -148,8 +152,10 @@ async def leasing(settings: Settings, health: Health, metrics: Metrics) -> Async
         lease.on_change(report)
         health.expect(COMPONENT)
         async with asyncio.TaskGroup() as tasks:
-            many = ManyReplicas(session, tasks, metrics, settings.platform.version)
-            many.start(lease.run(), "lease")
+            many = ManyReplicas(
+                session, tasks, metrics, Supervisor(COMPONENT, health, metrics), settings.platform.version
+            )
+            many.start(lease.run, "lease")
             try:
                 yield many
             finally:

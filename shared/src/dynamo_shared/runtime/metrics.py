@@ -131,6 +131,18 @@ class Metrics:
             ["service"],
             registry=registry,
         )
+        self.part_failures = Counter(
+            "dynamo_platform_part_failures",
+            "Background parts of a service that ended with an error and were started again.",
+            ["service", "part"],
+            registry=registry,
+        )
+        self.object_failures = Counter(
+            "dynamo_platform_object_failures",
+            "Objects that a service could not route or count because of an unexpected error; the log names them.",
+            ["service", "resource"],
+            registry=registry,
+        )
         self.partitions = Gauge(
             "dynamo_platform_partitions",
             "Partitions of a service's keys that this replica works on; absent with one replica.",

@@ -13,6 +13,7 @@ from dynamo_shared.leases import Leadership, Ownership
 from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.supervision import Supervisor
 from dynamo_shared.runtime.workqueue import WorkQueue
 
 
@@ -44,6 +45,10 @@ class ServiceContext:
     #: Whether this replica is the active one, by the service's name.
     leadership: Callable[[str], Leadership]
     clock: Callable[[], float] = time.monotonic
+
+    def supervisor(self, service: str) -> Supervisor:
+        """Supervises the parts of a service."""
+        return Supervisor(service, self.health, self.metrics)
 
     def queue(self, name: str, urgent: Callable[[Any], bool] = lambda _: False) -> WorkQueue[Any]:
         """A work queue under a name for its metrics; `urgent` keys of it are worked on before all others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -25,7 +25,7 @@ from dynamo_shared.bus.discovered import WORKERS
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result, ServiceContext
-from dynamo_shared.runtime.controller import Controller, now
+from dynamo_shared.runtime.controller import Controller, Part, now
 
 from dynamo_planner.core.deciding import Effects
 from dynamo_planner.core.policies import make_policy
@@ -103,15 +103,17 @@ class Plans(Controller[Task]):
 
     def all_tasks(self) -> Iterable[Task]:
         """Every graph that asks for planning, or is planned."""
-        for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
-            if config_map_of(graph) or key_of(graph) in self._flights:
-                yield Task(key_of(graph))
+        return self.of_each(DYNAMO_GRAPH_DEPLOYMENTS, self._tasks_of)
 
-    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+    def _tasks_of(self, graph: KubeObject) -> Iterable[Task]:
+        if config_map_of(graph) or key_of(graph) in self._flights:
+            yield Task(key_of(graph))
+
+    def background(self) -> Mapping[str, Part]:
         """Owns the pilots."""
         # What engines are able to is good to know; where model-discovery does not run nobody tells.
         engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
-        return {"pilots": self._own(), "engines": engines.run()}
+        return {"pilots": self._own, "engines": engines.run}
 
     async def reconcile(self, task: Task) -> Result:
         """A graph has the pilot that it asks for."""

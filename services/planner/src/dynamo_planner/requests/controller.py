@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -23,7 +21,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.runtime import Result, ServiceContext
-from dynamo_shared.runtime.controller import Controller, Counts, now
+from dynamo_shared.runtime.controller import Controller, Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_planner.events import RequestReporter
@@ -129,7 +127,8 @@ class Requests(Controller[Task]):
     def all_tasks(self) -> Iterable[Task]:
         """Every request."""
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
-            self._saw(graph)
+            with self.supervisor.isolated(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph)):
+                self._saw(graph)
         for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS):
             yield Task(key_of(obj))
 
@@ -137,16 +136,14 @@ class Requests(Controller[Task]):
         """One step of one request."""
         return await self._requests.reconcile(task.key)
 
-    def background(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+    def background(self) -> Mapping[str, Part]:
         """Owns the profiling that is under way."""
-        return {"profiling": self._profilings.run()}
+        return {"profiling": self._profilings.run}
 
     def counts(self) -> Counts:
         """Requests by phase."""
-        found = [obj for obj in self.cache.list(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS) if self.ownership.owns(key_of(obj))]
-        pending = RequestPhase.PENDING.value
-        return {
-            Concern.REQUEST: Counter(
-                (obj["metadata"]["namespace"], (obj.get("status") or {}).get("phase", pending)) for obj in found
-            )
-        }
+        return {Concern.REQUEST: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, _phase)}
+
+
+def _phase(request: KubeObject) -> str:
+    return str((request.get("status") or {}).get("phase", RequestPhase.PENDING.value))

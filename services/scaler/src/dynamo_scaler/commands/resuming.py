@@ -79,6 +79,9 @@ class Resuming:
                     raise  # nobody answers, for any graph
                 # A graph that cannot be written must not hold up all others.
                 trouble = error
+            except Exception:
+                # Nor must one that cannot be understood.
+                log.exception("held scalings of a graph not looked at", graph=str(key_of(graph)))
             # Deciding does not wait for anything by itself, and there may be hundreds to decide about.
             await asyncio.sleep(0)
         if trouble is not None:

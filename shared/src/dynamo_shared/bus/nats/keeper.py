@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from dynamo_shared.aio import Backoff, ended
+from dynamo_shared.aio import Backoff, LogReporter, ended, supervised
 from dynamo_shared.bus import metrics
 from dynamo_shared.bus.errors import BusClosedError, BusUnavailableError
 from dynamo_shared.bus.nats.options import NatsOptions
@@ -39,7 +39,7 @@ class Keeper:
 
     def start(self) -> None:
         """Begins to connect."""
-        self._task = asyncio.create_task(self._keep(), name="nats-keeper")
+        self._task = asyncio.create_task(supervised("nats-keeper", self._keep, LogReporter()), name="nats-keeper")
 
     @property
     def health(self) -> Health:

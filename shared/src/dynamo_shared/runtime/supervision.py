@@ -1,0 +1,79 @@
+"""Failures of a service's parts and objects: reported and counted where they happen, so that nothing else stops.
+
+A part is a background coroutine. It is started again when it fails; meanwhile `/readyz` reports it as degraded, or as
+failed where the service cannot do its work without it. An object that cannot be handled costs a log line and a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from dynamo_shared.aio import Backoff, supervised
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.metrics import Metrics
+
+#: Pause before a part that failed is started again, in seconds: the first, and the longest.
+FIRST_PAUSE = 0.5
+LAST_PAUSE = 30.0
+
+log = structlog.get_logger("dynamo.runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reporter:
+    """How one part does, for the log, `/metrics` and `/readyz`."""
+
+    supervisor: Supervisor
+    while_failing: State
+
+    def failed(self, part: str, error: Exception) -> None:
+        supervisor = self.supervisor
+        log.error("part failed, started again", service=supervisor.service, part=part, exc_info=error)
+        supervisor.metrics.part_failures.labels(supervisor.service, part).inc()
+        supervisor.health.set(supervisor.health_part(part), self.while_failing, _in_words(error))
+
+    def recovered(self, part: str) -> None:
+        supervisor = self.supervisor
+        log.info("part works again", service=supervisor.service, part=part)
+        supervisor.health.forget(supervisor.health_part(part))
+
+
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """Supervises the parts of one service."""
+
+    service: str
+    health: Health
+    metrics: Metrics
+
+    async def keep(self, part: str, work: Callable[[], Awaitable[object]], *, essential: bool = False) -> None:
+        """Run a part until cancelled; begin it again whenever it fails. Without an `essential` part nothing is ready."""
+        self.metrics.part_failures.labels(self.service, part)
+        reporter = _Reporter(self, State.FAILED if essential else State.DEGRADED)
+        try:
+            await supervised(part, work, reporter, backoff=Backoff(FIRST_PAUSE, LAST_PAUSE))
+        finally:
+            self.health.forget(self.health_part(part))
+
+    @contextmanager
+    def isolated(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
+        """Keep an error about one object to this object."""
+        try:
+            yield
+        except Exception:
+            log.exception("object not handled", service=self.service, resource=resource.id, key=str(key))
+            self.metrics.object_failures.labels(self.service, resource.id).inc()
+
+    def health_part(self, part: str) -> str:
+        """The name under which `/readyz` reports a part while it fails."""
+        return f"{self.service}/{part}"
+
+
+def _in_words(error: Exception) -> str:
+    """The kind of error: its text may quote what a tenant wrote, and `/readyz` is read by anyone who can reach it."""
+    return f"{type(error).__name__}; the log has the details; it is started again"

@@ -1,0 +1,235 @@
+"""A failing part fails alone, and one bad object costs nothing but itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, Resource, key_of
+from dynamo_shared.bus import MemoryBus
+from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.leases import AllKeys, AlwaysLeader
+from dynamo_shared.runtime import Controller, Result, ServiceContext, load_settings, supervision
+from dynamo_shared.runtime.controller import Counts, Part
+from dynamo_shared.runtime.health import Health, State
+from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.supervision import Supervisor
+from prometheus_client import generate_latest
+
+SERVICE = "service"
+
+
+@pytest.fixture(autouse=True)
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(supervision, "LAST_PAUSE", 0.0)
+
+
+class Concern(StrEnum):
+    DEPLOYMENT = "deployment"
+
+
+@dataclass(frozen=True)
+class Task:
+    key: ObjectKey
+    concern: Concern = Concern.DEPLOYMENT
+
+
+class Deployments(Controller[Task]):
+    """Looks at Deployments; it stumbles over those named "routed-badly", "counted-badly" and "noticed-badly"."""
+
+    def __init__(self, context: ServiceContext, parts: Mapping[str, Part]) -> None:
+        super().__init__(context, SERVICE, (DEPLOYMENTS,))
+        self._parts = parts
+        self.reconciled: list[str] = []
+        self.noticed: list[str] = []
+
+    def tasks_for(
+        self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
+    ) -> Iterable[Task]:
+        if key.name == "routed-badly":
+            raise OverflowError("date value out of range: a tenant's secret")
+        yield Task(key)
+
+    def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if key.name == "noticed-badly":
+            raise AttributeError("no such field")
+        self.noticed.append(key.name)
+
+    def all_tasks(self) -> Iterable[Task]:
+        return self.of_each(DEPLOYMENTS, self._tasks_of)
+
+    def _tasks_of(self, deployment: KubeObject) -> Iterable[Task]:
+        key = key_of(deployment)
+        if key.name == "routed-badly":
+            raise OverflowError("date value out of range")
+        yield Task(key)
+
+    async def reconcile(self, task: Task) -> Result:
+        self.reconciled.append(task.key.name)
+        return Result()
+
+    def background(self) -> Mapping[str, Part]:
+        return self._parts
+
+    def counts(self) -> Counts:
+        return {Concern.DEPLOYMENT: self.count_by(DEPLOYMENTS, _state)}
+
+
+def _state(deployment: KubeObject) -> str:
+    if deployment["metadata"]["name"] == "counted-badly":
+        raise KeyError("status")
+    return "ready"
+
+
+def deployment(name: str) -> KubeObject:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        }
+    }
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def controlling(
+    names: Iterable[str], parts: Mapping[str, Part] | None = None
+) -> AsyncIterator[tuple[Deployments, ServiceContext, StatePublisher]]:
+    bus, metrics, health = MemoryBus(), Metrics(), Health()
+    settings = load_settings(None, {})
+    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: None))
+    context = ServiceContext(settings, kube, bus, health, metrics, lambda _: AllKeys(), lambda _: AlwaysLeader())
+    publisher = StatePublisher(bus, settings.platform.cluster_name)
+    publishing = asyncio.create_task(publisher.run())
+    await publisher.load((DEPLOYMENTS, LEASES))
+    for name in names:
+        publisher.put(DEPLOYMENTS, deployment(name))
+    for resource in (DEPLOYMENTS, LEASES):
+        await publisher.mark_synced(resource, "1")
+    controller = Deployments(context, parts or {})
+    serving = asyncio.create_task(controller.serve())
+    try:
+        await until(lambda: SERVICE in reported(health) and reported(health)[SERVICE]["state"] == "ok")
+        yield controller, context, publisher
+        assert not serving.done()
+    finally:
+        for task in (serving, publishing):
+            task.cancel()
+        await asyncio.gather(serving, publishing, return_exceptions=True)
+
+
+def reported(health: Health) -> dict[str, Any]:
+    return cast("dict[str, Any]", health.report()["parts"])
+
+
+def figure(context: ServiceContext, line: str) -> bool:
+    return line in generate_latest(context.metrics.registry).decode().splitlines()
+
+
+async def test_an_object_that_cannot_be_routed_costs_only_itself() -> None:
+    async with controlling(["a", "routed-badly", "z"]) as (controller, context, publisher):
+        await until(lambda: {"a", "z"} <= set(controller.reconciled))
+        publisher.put(DEPLOYMENTS, deployment("b"))
+        await until(lambda: "b" in controller.reconciled)
+        assert "routed-badly" not in controller.reconciled
+        assert figure(
+            context, 'dynamo_platform_object_failures_total{resource="deployments.apps",service="service"} 1.0'
+        )
+
+
+async def test_a_change_that_cannot_be_routed_is_noticed_all_the_same() -> None:
+    async with controlling([]) as (controller, _, publisher):
+        publisher.put(DEPLOYMENTS, deployment("routed-badly"))
+        publisher.put(DEPLOYMENTS, deployment("noticed-badly"))
+        publisher.put(DEPLOYMENTS, deployment("z"))
+        await until(lambda: {"noticed-badly", "z"} <= set(controller.reconciled))
+        assert controller.noticed == ["routed-badly", "z"]
+
+
+async def test_an_object_that_cannot_be_counted_is_left_out() -> None:
+    async with controlling(["a", "counted-badly", "z"]) as (controller, _, _):
+        assert controller.counts() == {Concern.DEPLOYMENT: {("ns", "ready"): 2}}
+
+
+async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:
+    begun, steady, runs = asyncio.Event(), asyncio.Event(), 0
+
+    async def failing() -> None:
+        nonlocal runs
+        runs += 1
+        if runs <= 2:
+            raise OverflowError("date value out of range: a tenant's secret")
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def other() -> None:
+        steady.set()
+        await asyncio.Event().wait()
+        raise AssertionError("ended")
+
+    async with controlling(["a"], {"failing": failing, "other": other}) as (controller, context, _):
+        await begun.wait()
+        await steady.wait()
+        await until(lambda: controller.reconciled == ["a"])
+        assert context.health.ready
+        part = reported(context.health)["service/failing"]
+        assert part["state"] == "degraded"
+        assert "OverflowError" in part["message"]
+        assert "secret" not in part["message"]
+        assert figure(context, 'dynamo_platform_part_failures_total{part="failing",service="service"} 2.0')
+        assert figure(context, 'dynamo_platform_part_failures_total{part="other",service="service"} 0.0')
+
+
+def supervisor() -> Supervisor:
+    return Supervisor(SERVICE, Health(), Metrics())
+
+
+@pytest.mark.parametrize(("essential", "state"), [(False, State.DEGRADED), (True, State.FAILED)])
+async def test_without_an_essential_part_nothing_is_ready(essential: bool, state: State) -> None:
+    subject, begun, runs = supervisor(), asyncio.Event(), 0
+
+    async def work() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            raise ValueError("broken")
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(subject.keep("part", work, essential=essential))
+    await begun.wait()
+    assert reported(subject.health)["service/part"]["state"] == state.value
+    assert subject.health.ready is not essential
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert "service/part" not in reported(subject.health)
+
+
+async def test_a_part_that_ends_without_an_error_is_started_again() -> None:
+    subject, runs = supervisor(), asyncio.Queue[int]()
+
+    def work() -> Awaitable[object]:
+        return runs.put(1)
+
+    task = asyncio.create_task(subject.keep("part", work))
+    for _ in range(3):
+        await runs.get()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
