@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation import Facts
-from dynamo_shared.api.yaml_text import documents
 
 Cluster = Literal["full", "bare", "restricted"]
 

@@ -14,7 +14,7 @@ from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.crds.build import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
-from dynamo_shared.api.yaml_text import documents
+from dynamo_shared.api.untrusted.yaml_text import documents
 
 from tests.benchmarks import reviews
 

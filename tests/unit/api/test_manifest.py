@@ -12,8 +12,8 @@ import pytest
 import yaml
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifest, load_manifests
+from dynamo_shared.api.untrusted.limits import MANIFEST
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoComponentDeployment, DynamoGraphDeployment
-from dynamo_shared.api.yaml_text import MAX_CHARACTERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -200,12 +200,12 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
         ("a: [1, *b]", "no valid YAML: line 1, column 8: found undefined alias 'b'"),
         ("a: 1\na: 2", "no valid YAML: line 2, column 1: the key 'a' stands twice"),
         ("a: &a [*a]", "nested more than 64 levels deep"),
-        ("[" * 100_000, "no valid YAML: nested too deeply"),
-        ("a: !!set {b}", "JSON has no such value: {'b'}"),
-        ("a: .inf", "JSON has no such value: inf"),
+        ("[" * 100_000, "nested more than 64 levels deep"),
+        ("a: !!set {b}", "no valid YAML: line 1, column 4: could not determine a constructor for the tag"),
+        ("a: .inf", "JSON has no such value: .inf"),
         ("a: !!python/object:os.system {}", None),
         ("a: \x07", None),
-        ("a" * (MAX_CHARACTERS + 1), f"longer than {MAX_CHARACTERS} characters"),
+        ("a" * (MANIFEST.characters + 1), f"longer than {MANIFEST.characters} characters"),
     ],
 )
 def test_texts_that_are_no_manifest(text: str, problem: str | None) -> None:

@@ -134,7 +134,7 @@ def test_listings(content: bytes, names: set[str] | None):
         (b"{}", ""),
         (b"\x1f\x8b\xff\xfe\x00", ""),
         (("a" * 1199 + "\u00e9").encode(), "a" * 297 + "..."),
-        (b'{"message": "at s3://k:secret@b/a?X-Amz-Signature=deadbeef failed"}', "at s3://b/a?... failed"),
+        (b'{"message": "at s3://k:secret@b/a?X-Amz-Signature=deadbeef failed"}', "at s3://***@b/a?... failed"),
         (b"a\x1b[31m\nb", "a [31m b"),
     ],
 )

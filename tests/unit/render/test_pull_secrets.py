@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.render.pull_secrets import Malformed, PullSecrets, host_of, host_of_key, index
+from dynamo_pod_builder.render.pull_secrets import MOST_HOSTS, Malformed, PullSecrets, host_of, host_of_key, index
 from dynamo_shared.api.objects import KubeObject
 
 from . import building
@@ -109,6 +109,7 @@ def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches)
 
 
 JSON = ".dockerconfigjson"
+_WRONG = "{} of its {} entries do not map a registry to an object with credentials, or are too many"
 
 
 @pytest.mark.parametrize(
@@ -127,8 +128,8 @@ JSON = ".dockerconfigjson"
         (secret("bad", "x.io") | {"data": None}, f"it has no key {JSON}"),
         (secret("bad", "x.io") | {"data": {JSON: "not base64!"}}, f"{JSON} is not JSON"),
         (secret("bad", "x.io") | {"data": {JSON: 7}}, f"{JSON} is not JSON"),
-        (holding("bad", '{"auths": {"x.io": "dTpw"}}'), "the entry 'x.io' is not credentials of a registry"),
-        (holding("bad", '{"auths": {"": {}}}'), "the entry '' is not credentials of a registry"),
+        (holding("bad", '{"auths": {"x.io": "dTpw"}}'), _WRONG.format(1, 1)),
+        (holding("bad", '{"auths": {"": {}}}'), _WRONG.format(1, 1)),
     ],
 )
 def test_a_malformed_secret_hides_no_other(broken, says) -> None:
@@ -218,3 +219,24 @@ def test_nodes_of_a_replica_get_them_all() -> None:
     for template in ("leaderTemplate", "workerTemplate"):
         found = made["spec"]["leaderWorkerTemplate"][template]["spec"]["imagePullSecrets"]
         assert {"name": "a-ngc"} in found
+
+
+def test_no_word_repeats_a_key_since_it_may_hold_a_password() -> None:
+    _, malformed = index([holding("bad", '{"auths": {"user:s3cr3t@x.io": 1, "https://u:s3cr3t@y.io/v1": "dTpw"}}')])
+    assert malformed == (Malformed("bad", _WRONG.format(2, 2)),)
+
+
+def test_a_key_with_a_password_opens_its_host_all_the_same() -> None:
+    found, malformed = index([holding("s", '{"auths": {"https://user:s3cr3t@x.io/v1": {}}}')])
+    assert (dict(found.by_host), malformed) == ({"x.io": ("s",)}, ())
+
+
+def test_thousands_of_registries_are_one_problem_and_the_first_ones_count() -> None:
+    many = ", ".join(f'"*.r{number}.io": {{}}' for number in range(5000))
+    found, malformed = index([holding("many", f'{{"auths": {{{many}}}}}')])
+    assert len(found.by_host) == MOST_HOSTS
+    assert malformed == (Malformed("many", _WRONG.format(5000 - MOST_HOSTS, 5000)),)
+    wrong = ", ".join(f'"r{number}.io": 1' for number in range(9000))
+    found, malformed = index([holding("many", f'{{"auths": {{{wrong}}}}}'), secret("good", "r1.io")])
+    assert found.by_host == {"r1.io": ("good",)}
+    assert malformed == (Malformed("many", _WRONG.format(9000, 9000)),)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from dynamo_shared.runtime.logging import MASK, mask_secrets
+from dynamo_shared.api.untrusted.words import MASK
+from dynamo_shared.runtime.logging import mask_secrets
 
 PROGRAM = """
 import logging, sys, structlog

@@ -202,9 +202,9 @@ def test_the_annotation_goes_over_the_settings_a_name_over_any() -> None:
         ("{", "neither YAML nor JSON"),
         ("{a: " + "x" * 20_000 + "}", "longer than"),
         ("{Decode: {min: 2001-99-99}}", "Decode.min"),
-        ("{Decode: {min: " + "1" * 5000 + "}}", "neither YAML nor JSON"),
+        ("{Decode: {min: " + "1" * 5000 + "}}", "Decode.min"),
         ("{Decode: {min: !!int x}}", "neither YAML nor JSON"),
-        ("[" * 5000, "nested too deeply"),
+        ("[" * 5000, "nested more than 32 levels deep"),
         ("Decode: {min: 2}\n---\nDecode: {max: 3}", "write an object by component"),
     ],
 )

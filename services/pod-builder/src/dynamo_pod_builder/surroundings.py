@@ -119,9 +119,11 @@ class PullSecretLists:
             return self._keep(namespace, before, before.secrets, before.malformed)
         self._forbidden = False
         secrets, malformed = index(found)
+        reported = frozenset(before.malformed) if before else frozenset()
+        by_name = {each["metadata"]["name"]: each for each in found}
         for each in malformed:
-            if before is None or each not in before.malformed:
-                self._report(namespace, each, found)
+            if each not in reported:
+                self._report(namespace, each, by_name[each.name])
         return self._keep(namespace, before, secrets, malformed)
 
     def _keep(
@@ -135,9 +137,8 @@ class PullSecretLists:
             self._changed(namespace)
         return known
 
-    def _report(self, namespace: str, malformed: Malformed, found: list[KubeObject]) -> None:
+    def _report(self, namespace: str, malformed: Malformed, secret: KubeObject) -> None:
         log.warning("malformed pull secret", namespace=namespace, secret=malformed.name, problem=malformed.message)
-        secret = next(each for each in found if each["metadata"]["name"] == malformed.name)
         self._recorder.record(
             {key: secret[key] for key in ("apiVersion", "kind", "metadata")},
             type_="Warning",

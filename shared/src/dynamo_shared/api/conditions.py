@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from dynamo_shared.api.untrusted.words import redacted
+
 #: Kubernetes' own limit of `metav1.Condition.message`.
 MESSAGE_LIMIT = 32_768
 
@@ -41,7 +43,7 @@ def condition(
         "type": type_,
         "status": value,
         "reason": reason,
-        "message": message[:MESSAGE_LIMIT],
+        "message": redacted(message[:MESSAGE_LIMIT]),
         "observedGeneration": generation,
         "lastTransitionTime": kept,
     }

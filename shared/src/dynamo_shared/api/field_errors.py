@@ -76,6 +76,11 @@ def shown(value: Any) -> str:
             return "a list"
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]
+        case str() | bytes():
+            # Cut first: quoting makes six characters of one.
+            value = value[:80]
+        case int() if value.bit_length() > 256:
+            return f"a number of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -24,9 +24,10 @@ from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import Reading, drop_nulls
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import GROUP, Resource
+from dynamo_shared.api.untrusted.limits import check_bounds
+from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1alpha1 import moved as alpha_moved
 from dynamo_shared.api.v1beta1 import moved as beta_moved
-from dynamo_shared.api.yaml_text import check_bounds, documents
 
 Manifest = (
     v1beta1.DynamoGraphDeployment

@@ -19,6 +19,7 @@ from typing import Any, Self
 from dynamo_shared.aio import ended, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS, ObjectKey
+from dynamo_shared.api.untrusted.words import redacted
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
 from dynamo_shared.kube.event_series import Admission, EventType, Identity, Series, clipped
@@ -71,7 +72,9 @@ class EventRecorder:
         """
         try:
             uid = involved["metadata"].get("uid", "")
-            identity = Identity(uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(message))
+            identity = Identity(
+                uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(redacted(message))
+            )
             series = self._admission.admit(involved, identity)
         except Exception:
             logger.exception("an Event that cannot be written: %s", reason)

@@ -18,10 +18,9 @@ import structlog
 from opentelemetry import trace
 from structlog.typing import Processor, WrappedLogger
 
-MASK = "***"
+from dynamo_shared.api.untrusted.words import MASK, redacted
 
 _SECRET_FIELD = re.compile(r"passw|secret_value|token|authorization|credential|private_?key|api_?key", re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class _StandardError(io.StringIO):
@@ -81,7 +80,7 @@ def mask_secrets(_: WrappedLogger, __: str, fields: MutableMapping[str, Any]) ->
 
 def _masked(value: Any) -> Any:
     if isinstance(value, str):
-        return _USERINFO.sub(f"{MASK}@", value) if "://" in value else value
+        return redacted(value)
     if isinstance(value, dict):
         return {name: MASK if _SECRET_FIELD.search(str(name)) else _masked(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -123,3 +123,23 @@ def test_a_trace_to_learn_from_is_a_key_of_the_same_config_map() -> None:
     settings["data"]["warm.jsonl"] = "no trace"
     with pytest.raises(NotPlannable, match=r"warm\.jsonl"):
         read_plan(graph(*DISAGG), settings, None)
+
+
+@pytest.mark.parametrize("name", ["planner_config.yaml", "planner_config.json"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 20)),
+        "mode: [" + "1, " * 300_000 + "1]",
+        "mode: " + "x" * 100_000,
+        "".join(f"k{n}: [" + "]\n" for n in range(4000)),
+        "[" * 1_000_000,
+        "!!timestamp x",
+    ],
+)
+def test_a_config_that_is_a_bomb_is_refused_in_few_words(name: str, text: str) -> None:
+    config_map = {"metadata": {"name": "c", "namespace": "ns"}, "data": {name: text}}
+    with pytest.raises(NotPlannable) as refused:
+        read_plan({"metadata": {"name": "g", "namespace": "ns", "uid": "u"}, "spec": {}}, config_map, None)
+    assert refused.value.reason == "InvalidPlannerConfig"
+    assert len(str(refused.value)) < 4000

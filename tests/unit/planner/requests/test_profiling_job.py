@@ -146,7 +146,10 @@ def test_the_profilers_own_word_comes_before_the_jobs() -> None:
 def test_a_job_that_failed_tells_the_last_lines_of_its_pod() -> None:
     failed = failure(None, end_of(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [pod("CUDA error\n")])
     assert failed is not None
-    assert str(failed) == "the profiling Job failed: limit reached; its last lines: CUDA error"
+    assert str(failed) == (
+        "the profiling Job failed: limit reached; its last lines: CUDA error; "
+        "`kubectl logs` of the profiling pod has the whole"
+    )
     late = failure(None, end_of(job_status("Failed", "DeadlineExceeded", "too long")), [pod()])
     assert late is not None
     assert late.reason == "BudgetExceeded"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import msgspec
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import Limits
+from dynamo_shared.api.untrusted.words import quoted
 
 #: Characters of a worker's message that are repeated in status, Events and logs.
 MESSAGE_LIMIT = 300
-
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
-_QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\")]+")
+#: A listing has a few bytes for each adapter.
+_ANSWER = Limits(1 << 20, 20_000, 16)
 
 
 class LoraError(Exception):
@@ -65,9 +65,7 @@ def is_refusal(content: bytes) -> bool:
 
 def one_line(text: str) -> str:
     """A text of a stranger as it can be shown: one line, short, without credentials and signed queries."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text[: 8 * MESSAGE_LIMIT]).split())
-    line = _QUERY.sub("?...", _USERINFO.sub("", line))
-    return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 3] + "..."
+    return quoted(text, MESSAGE_LIMIT)
 
 
 def _is_text(content: bytes) -> bool:
@@ -85,6 +83,6 @@ def _name(entry: Any) -> str:
 
 def _json(content: bytes) -> Any:
     try:
-        return msgspec.json.decode(content)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        return json_text.decode(content, _ANSWER)
+    except json_text.InvalidJson:
         return None

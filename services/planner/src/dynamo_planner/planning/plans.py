@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-import yaml
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
+from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.words import listed
+from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
 from dynamo_planner.core.observing import Pool
@@ -94,16 +98,17 @@ def _config(config_map: KubeObject) -> PlannerConfig:
     where = f"ConfigMap {name}, {key}"
     try:
         # JSON is YAML.
-        value = yaml.safe_load(data[key])
-    except yaml.YAMLError as error:
+        value = next(iter(documents(data[key], SETTINGS)), None)
+    except InvalidManifest as error:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
     found = contract_errors("features.planner", value)
     if found:
-        raise NotPlannable("InvalidPlannerConfig", f"{where}: {'; '.join(map(str, found))}")
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(map(str, found))}")
     try:
         return PlannerConfig.model_validate(value)
     except ValidationError as error:
-        raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
+        problems = (str(each) for each in field_errors(error))
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(problems)}") from error
 
 
 def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ...]:

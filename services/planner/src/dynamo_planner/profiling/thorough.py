@@ -11,7 +11,7 @@ import yaml
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.yaml_text import documents
+from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_planner.profiling.generation.linting import lint
 from dynamo_planner.profiling.generation.names import graph_name

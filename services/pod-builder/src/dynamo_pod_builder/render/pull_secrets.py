@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import DISABLE_IMAGE_PULL_SECRET_DISCOVERY
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import Limits
 
 DOCKER_HUB = "docker.io"
 #: Other names of Docker Hub: what `docker login` writes into its file, and where the images really are.
@@ -28,6 +29,11 @@ TYPES: Mapping[str, str] = {
     "kubernetes.io/dockercfg": ".dockercfg",
 }
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
+#: A docker configuration has some hundred bytes for each registry; a Secret may have 1 MiB.
+_CONFIGURATION = Limits(1 << 20, 20_000, 16)
+#: Registries of a namespace that count, since each may be a pattern to which each image is held. A host's name with a port
+#: has 259 characters at most.
+MOST_HOSTS, LONGEST_HOST = 1000, 259
 #: Containers of a pod that have images.
 _CONTAINERS = ("containers", "initContainers")
 
@@ -76,12 +82,20 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
         except _Unreadable as error:
             malformed.append(Malformed(name, str(error)))
             continue
+        wrong = 0
         for key, entry in entries.items():
             host = host_of_key(key)
-            if host and isinstance(entry, dict):
+            has_room = host in hosts or len(hosts) < MOST_HOSTS
+            if isinstance(entry, dict) and 0 < len(host) <= LONGEST_HOST and has_room:
                 hosts.setdefault(host, set()).add(name)
             else:
-                malformed.append(Malformed(name, f"the entry {key!r} is not credentials of a registry"))
+                wrong += 1
+        if wrong:
+            # Keys are not repeated: one may hold a user's name and password before the host.
+            counted = f"{wrong} of its {len(entries)} entries"
+            malformed.append(
+                Malformed(name, f"{counted} do not map a registry to an object with credentials, or are too many")
+            )
     found = {host: tuple(sorted(names)) for host, names in sorted(hosts.items())}
     return PullSecrets(found), tuple(sorted(malformed, key=lambda each: (each.name, each.message)))
 
@@ -97,7 +111,7 @@ def host_of(image: str) -> str:
 
 def host_of_key(key: str) -> str:
     """Registry of a key of a docker configuration: `https://index.docker.io/v1/` is Docker Hub."""
-    return _canonical(_SCHEME.sub("", key.strip().lower()).partition("/")[0])
+    return _canonical(_SCHEME.sub("", key.strip().lower()).partition("/")[0].rpartition("@")[2])
 
 
 def add(pod: KubeObject, secrets: PullSecrets, annotations: Mapping[str, str]) -> None:
@@ -137,10 +151,10 @@ def _entries(secret: KubeObject) -> dict[str, Any]:
     """Registry -> credentials."""
     key = TYPES[secret["type"]]
     try:
-        content = msgspec.json.decode(base64.b64decode((secret.get("data") or {})[key], validate=True))
+        content = json_text.decode(base64.b64decode((secret.get("data") or {})[key], validate=True), _CONFIGURATION)
     except KeyError:
         raise _Unreadable(f"it has no key {key}") from None
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError):
+    except (binascii.Error, TypeError, ValueError):
         raise _Unreadable(f"{key} is not JSON") from None
     if isinstance(content, dict) and key == TYPES["kubernetes.io/dockerconfigjson"]:
         content = content.get("auths")

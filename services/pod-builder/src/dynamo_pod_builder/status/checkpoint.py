@@ -11,6 +11,7 @@ from dynamo_shared.api.conditions import Condition, condition, find, timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS
 from dynamo_shared.api.untrusted import times
+from dynamo_shared.api.untrusted.words import last_of
 
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.job import Taking
@@ -91,7 +92,7 @@ def last_words(pods: Sequence[KubeObject]) -> str:
         for container in pod.get("status", {}).get("containerStatuses", ()):
             end = (container.get("state") or {}).get("terminated") or {}
             if end.get("exitCode"):
-                said = (end.get("message") or "").strip()[-_QUOTED:]
+                said = last_of(end.get("message") or "", _QUOTED)
                 reason = "" if end.get("reason") in (None, "Error") else f" ({end['reason']})"
                 words.append(
                     f"container {container['name']} exited with code {end['exitCode']}{reason}"

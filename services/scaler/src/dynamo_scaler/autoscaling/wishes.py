@@ -10,7 +10,8 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import AUTOSCALING, PRESERVED_FIELDS
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
-from dynamo_shared.api.yaml_text import documents
+from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.yaml_text import documents
 
 CONTRACT = "dynamo-autoscaling"
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
@@ -40,7 +41,7 @@ def wish_of(graph: KubeObject, component: str) -> ComponentAutoscaling | None:
 
 def _annotated(text: str, component: str) -> Any:
     try:
-        found: Any = next(iter(documents(text)), {})
+        found: Any = next(iter(documents(text, SETTINGS)), {})
     except InvalidManifest as error:
         raise Unclear(f"metadata.annotations[{AUTOSCALING!r}]: {error}") from error
     if not isinstance(found, dict):

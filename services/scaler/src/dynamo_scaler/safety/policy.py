@@ -9,7 +9,8 @@ from dynamo_shared.api.contracts.scaling_policy import ANY
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_POLICY
-from dynamo_shared.api.yaml_text import documents
+from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 from pydantic import ValidationError
 
@@ -42,7 +43,7 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise _invalid(f"longer than {_LONGEST} characters")
     try:
-        found = documents(text)
+        found = documents(text, SETTINGS)
     except InvalidManifest as error:
         raise _invalid(f"neither YAML nor JSON: {error}") from error
     # A second document would go unread, and its limits with it.

@@ -21,11 +21,12 @@ from dynamo_shared.api.registry.annotations import (
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.validation.book import COMPONENT, GRAPH, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import annotation, mapping
 from dynamo_shared.api.validation.view import Component, Graph
-from dynamo_shared.api.yaml_text import documents
 
 ANNOTATIONS = Book("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS = Book("Annotations", (GRAPH, COMPONENT), "always")
@@ -103,7 +104,7 @@ def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
         return
     at = ("metadata", "annotations", AUTOSCALING)
     try:
-        wanted: Any = next(iter(documents(value)), {})
+        wanted: Any = next(iter(documents(value, SETTINGS)), {})
     except InvalidManifest:
         wanted = None
     if not isinstance(wanted, dict):
@@ -132,7 +133,7 @@ def scaling_policy_is_understood(graph: Graph, _facts: Facts) -> Violations:
         return
     at = ("metadata", "annotations", SCALING_POLICY)
     try:
-        wanted: Any = next(iter(documents(value)), {})
+        wanted: Any = next(iter(documents(value, SETTINGS)), {})
     except InvalidManifest:
         wanted = None
     if not isinstance(wanted, dict):

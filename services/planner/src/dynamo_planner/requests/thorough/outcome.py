@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.words import last_of, quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 
 from dynamo_planner.profiling.results import ProfilingFailed
 from dynamo_planner.requests.thorough import names
 
-#: Of what a profiler wrote last, in a status. Characters.
-TAIL = 1500
+#: Of what a profiler wrote last, in a status, without what looks like a secret. The whole is in its log. Characters.
+TAIL = 400
 
 
 class Ended(NamedTuple):
@@ -40,7 +41,7 @@ def step_of(output: KubeObject | None, pods: Iterable[KubeObject]) -> tuple[Prof
     known = {phase.value: phase for phase in ProfilingPhase}
     phase = known.get(data.get(names.PHASE, ""), ProfilingPhase.INITIALIZING)
     if data.get(names.PHASE):
-        return phase, data.get(names.MESSAGE) or f"the profiler is at {phase.value}"
+        return phase, quoted(data.get(names.MESSAGE, ""), TAIL) or f"the profiler is at {phase.value}"
     return phase, next(filter(None, map(_waits, pods)), "the profiling pod is on its way")
 
 
@@ -51,9 +52,14 @@ def failure(output: KubeObject | None, ended: Ended | None, pods: Iterable[KubeO
     if not own and (ended is None or ended.succeeded):
         return None
     reason = "" if own or ended is None or ended.reason != "DeadlineExceeded" else "BudgetExceeded"
-    said = own or f"the profiling Job failed: {ended.message if ended else ''}"
+    said = quoted(own, TAIL) or f"the profiling Job failed: {ended.message if ended else ''}"
     last = next(filter(None, map(_last_words, pods)), "")
-    return ProfilingFailed(reason, f"{said}; its last lines: {last}" if last and last not in said else said)
+    log = (
+        f"; its last lines: {last}; `kubectl logs` of the profiling pod has the whole"
+        if last and last not in said
+        else ""
+    )
+    return ProfilingFailed(reason, f"{said}{log}")
 
 
 def _waits(pod: KubeObject) -> str:
@@ -72,6 +78,8 @@ def _last_words(pod: KubeObject) -> str:
     for entry in (pod.get("status") or {}).get("containerStatuses", ()):
         ended = (entry.get("state") or {}).get("terminated") or {}
         if entry["name"] == names.PROFILER and ended:
-            words = (ended.get("message") or "").strip()
-            return words[-TAIL:] or f"exit code {ended.get('exitCode')}, {ended.get('reason', '')}"
+            return (
+                last_of(ended.get("message") or "", TAIL)
+                or f"exit code {ended.get('exitCode')}, {ended.get('reason', '')}"
+            )
     return ""

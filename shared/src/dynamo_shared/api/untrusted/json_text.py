@@ -1,0 +1,40 @@
+"""JSON that a tenant stored or that a pod answered: bounded in size, depth, values and the size of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.untrusted.limits import MANIFEST, Limits, check_bounds
+
+
+class InvalidJson(ValueError):
+    """A text is not JSON, or more of it than is read. The message never repeats the text."""
+
+
+def decode(text: str | bytes, limits: Limits = MANIFEST) -> Any:
+    """The value of a text. InvalidJson where it is not JSON, or more than `limits` allow."""
+    if len(text) > limits.characters:
+        raise InvalidJson(f"longer than {limits.characters} characters")
+    try:
+        # Decoding is linear in the bytes, and takes 10 ms for each million.
+        value = msgspec.json.decode(text)
+        check_bounds(value, limits)
+    except RecursionError as error:
+        raise InvalidJson(f"nested more than {limits.depth} levels deep") from error
+    except InvalidManifest as error:
+        raise InvalidJson(error.errors[0].message) from error
+    except (msgspec.DecodeError, ValueError) as error:
+        # A message of msgspec's names a place in the text, and no part of it.
+        raise InvalidJson(str(error)[:200]) from error
+    return value
+
+
+def decode_object(text: str | bytes, limits: Limits = MANIFEST) -> dict[str, Any]:
+    """The object of a text. InvalidJson where it is not a JSON object."""
+    value = decode(text, limits)
+    if not isinstance(value, dict):
+        raise InvalidJson("not a JSON object")
+    return value

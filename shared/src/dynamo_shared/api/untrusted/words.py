@@ -1,0 +1,92 @@
+"""What others wrote, as this platform may repeat it in a log, an Event, a status or a message: short, without secrets.
+
+Secrets are recognised by how they look; no rule can know them all. So what is repeated is also kept short, and whole values
+(the entries of a Secret, a container's environment, the body of an answer) are never repeated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+MASK = "***"
+
+#: Of problems that one message lists.
+_LISTED = 10
+#: Of one problem. Characters.
+_LONGEST = 300
+#: Patterns look at this much of a text at most. Characters.
+_READ = 100_000
+
+# No pattern begins with an unbounded repetition: each looks at every character a bounded number of times.
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(-----END [A-Z ]{0,40}-----)?"), MASK),
+    # `//user:password@host`, and without the slashes as keys of docker configurations may be.
+    (re.compile(r"(?<=//)[^/@\s]{1,512}@"), f"{MASK}@"),
+    (re.compile(r"(?<![^\s\"'=,(])[^\s:/@\"']{1,128}:[^\s/@\"']{1,512}@(?=[\w.-])"), f"{MASK}@"),
+    # Signed URLs carry their signature in the query.
+    (re.compile(r"(?<=[\w/])\?[\w.%~+-]{1,128}=[^\s'\")]+"), "?..."),
+    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
+    # Tokens that say what they are: Hugging Face, GitHub, GitLab, OpenAI, NVIDIA, Slack, AWS, JSON Web Tokens.
+    (
+        re.compile(
+            r"\b(?:hf_|gh[oprsu]_|github_pat_|glpat-|sk-|nvapi-|xox[abprs]-|AKIA|ASIA)[\w-]{10,}"
+            r"|\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}"
+        ),
+        MASK,
+    ),
+    # `password=x`, `"api_key": "x"`, `--token x`; not `max_tokens=4096` nor `tokenizer: x`.
+    (
+        re.compile(
+            r"((?:passw(?:or)?d|secret|token(?!s|iz)|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization)"
+            r"[\w.-]{0,40}[\"']?(?:\s{0,3}=\s{0,3}|:\s{0,3}(?=[\"'\S][^\s]{7})|(?<=--token)\s|(?<=--password)\s))"
+            r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}\])]+)",
+            re.IGNORECASE,
+        ),
+        rf"\1{MASK}",
+    ),
+)
+#: One of these stands in every text that a pattern changes; most texts have none.
+_SUSPECT = re.compile(
+    r"[@?]|PRIVATE KEY|bearer|basic|hf_|gh[oprsu]_|github_pat_|glpat-|sk-|nvapi-|xox|AKIA|ASIA|eyJ"
+    r"|passw|secret|token|key|credential|authorization",
+    re.IGNORECASE,
+)
+
+
+def redacted(text: str) -> str:
+    """A text without what looks like a password, a token or a key; of a very long text only the beginning."""
+    text = text[:_READ]
+    if _SUSPECT.search(text) is None:
+        return text
+    for pattern, mask in _PATTERNS:
+        text = pattern.sub(mask, text)
+    return text
+
+
+def quoted(text: str, limit: int = _LONGEST) -> str:
+    """Another's text on one line, redacted, at most `limit` characters."""
+    line = redacted(_line(text[: 8 * limit]))
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def last_of(text: str, limit: int = _LONGEST) -> str:
+    """The end of another's text, such as a log, on one line, redacted, at most `limit` characters."""
+    line = redacted(_line(text[-8 * limit :]))
+    if len(line) <= limit:
+        return line
+    # From a whole word on, so that no half of a token stands there.
+    kept = line[3 - limit :]
+    return f"...{kept.partition(' ')[2] if ' ' in kept else ''}"
+
+
+def listed(problems: Iterable[str]) -> str:
+    """Some problems as one message: the first ones, each short and redacted."""
+    found = list(islice(problems, _LISTED + 1))
+    more = ["and more"] if len(found) > _LISTED else []
+    return "; ".join([*(quoted(each) for each in found[:_LISTED]), *more])
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())

@@ -1,0 +1,303 @@
+"""YAML as kubectl reads it: JSON values only, no key twice. Size, depth and count are bounded while it is read.
+
+Values are built from the parser's events, one at a time, so that reading stops at the first one too many. An alias and a
+merge key count as what they stand for: a few lines of anchors can stand for billions of values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import yaml
+
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.untrusted.limits import MANIFEST, Limits, is_of_json, refusal
+
+# Merge keys (`<<`) copy, so they multiply faster than anything else.
+_MAX_MERGED = 16
+_MAX_KEYS = 10_000
+#: What is longer is text. YAML reads `1:30:00` as a number, in quadratic time; no number that means something is as long.
+_MAX_DIGITS = 400
+#: The parser compares each %TAG with all before it.
+_MAX_DIRECTIVES = 16
+_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
+_QUOTED = 200
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE, _STRING = _TAG + "merge", _TAG + "str"
+#: The parser of libyaml, 20 times as fast, or the one in Python where PyYAML was installed without it.
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Scalars(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
+    """What a scalar means: text, a number, true, false or null. Times stay text, as in JSON."""
+
+    def __init__(self) -> None:
+        yaml.constructor.SafeConstructor.__init__(self)
+        yaml.resolver.Resolver.__init__(self)
+
+    def read(self, event: yaml.ScalarEvent) -> tuple[str, Any]:
+        """Tag and value of a scalar."""
+        value, tag = event.value, event.tag
+        if tag is None and event.implicit[0] and len(value) <= _MAX_DIGITS:
+            return _plain(value)
+        if tag in (None, "!", _STRING):
+            return _STRING, value
+        if tag not in _CONSTRUCTORS:
+            raise _problem(f"could not determine a constructor for the tag {tag[:_QUOTED]!r}", event)
+        if len(value) > _MAX_DIGITS:
+            raise _problem(f"a number of more than {_MAX_DIGITS} characters", event)
+        try:
+            return tag, _CONSTRUCTORS[tag](self, yaml.ScalarNode(tag, value))
+        except (ValueError, KeyError, IndexError, OverflowError) as error:
+            raise _problem(f"{value[:40]!r} is not a value of {tag.removeprefix(_TAG)}", event) from error
+
+
+_CONSTRUCTORS = {
+    f"{_TAG}{name}": getattr(yaml.constructor.SafeConstructor, f"construct_yaml_{name}")
+    for name in ("int", "float", "bool", "null")
+} | {f"{_TAG}value": lambda _self, node: node.value}
+
+_Scalars.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_scalars = _Scalars()
+
+
+@lru_cache(maxsize=4096)
+def _plain(value: str) -> tuple[str, Any]:
+    """Tag and value of a scalar without quotes, as it looks; most of them come often."""
+    tag = str(_scalars.resolve(yaml.ScalarNode, value, (True, False)))  # type: ignore[no-untyped-call]
+    return tag, value if tag in (_STRING, _MERGE) else _CONSTRUCTORS[tag](_scalars, yaml.ScalarNode(tag, value))
+
+
+def documents(text: str, limits: Limits = MANIFEST) -> list[Any]:
+    """Values of a text's documents; empty ones are left out.
+
+    InvalidManifest where it is not YAML, or holds more than `limits` allow, all documents together.
+    """
+    if len(text) > limits.characters:
+        raise refusal(f"longer than {limits.characters} characters")
+    if sum(1 for _ in zip(range(_MAX_DIRECTIVES + 1), _DIRECTIVE.finditer(text), strict=False)) > _MAX_DIRECTIVES:
+        raise refusal(f"no valid YAML: more than {_MAX_DIRECTIVES} lines that begin with %")
+    loader = None
+    try:
+        loader = _Parser(text)
+        reader = _Reader(_events(loader), limits)
+        return [document for document in reader.documents() if document is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise refusal(f"no valid YAML: {where}{str(error.problem)[:_QUOTED]}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        if isinstance(error, InvalidManifest):
+            raise
+        raise refusal(f"no valid YAML: {str(error)[:_QUOTED]}") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _events(loader: Any) -> Iterator[yaml.Event]:
+    while loader.check_event():
+        yield loader.get_event()
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or an object that is being read."""
+
+    value: Any
+    anchor: str | None
+    count: int = 1
+    depth: int = 1
+    """levels of what it holds, itself included"""
+    keys: set[str] = field(default_factory=set)
+    key: str | None = None
+    merged: list[dict[str, Any]] = field(default_factory=list)
+    is_merge: bool = False
+    """whether the next value is that of a merge key"""
+
+
+class _Complete(NamedTuple):
+    """A complete value, how many values it stands for, and its levels."""
+
+    value: Any
+    size: int
+    depth: int
+
+
+class _Reader:
+    """Builds values from events, without recursion."""
+
+    def __init__(self, events: Iterator[yaml.Event], limits: Limits) -> None:
+        self._events = events
+        self._limits = limits
+        self._work = 0
+        """values that were read, and keys that were copied"""
+        self._open: list[_Open] = []
+        self._anchored: dict[str, _Complete] = {}
+        self._done: list[Any] = []
+        self._count = 0
+        """values of the documents that are done"""
+
+    def documents(self) -> list[Any]:
+        """Values of all documents."""
+        handlers: dict[type[yaml.Event], Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.MappingStartEvent: self._start,
+            yaml.SequenceStartEvent: self._start,
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentStartEvent: self._document,
+        }
+        for event in self._events:
+            if handle := handlers.get(type(event)):
+                handle(event)
+        return self._done
+
+    def _document(self, _event: yaml.Event) -> None:
+        self._anchored = {}
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        self._worked(1)
+        tag, value = _scalars.read(event)
+        if self._expects_key():
+            if tag == _MERGE:
+                self._unique("<<", event)
+                self._open[-1].is_merge = True
+                return
+            if event.anchor:
+                self._anchored[event.anchor] = _Complete(value, 1, 1)
+            self._take_key(value, event)
+            return
+        if not is_of_json(value):
+            raise refusal(f"JSON has no such value: {event.value[:80]}")
+        self._put(_Complete(value, 1, 1), event.anchor, event)
+
+    def _start(self, event: yaml.CollectionStartEvent) -> None:
+        self._worked(1)
+        is_map = isinstance(event, yaml.MappingStartEvent)
+        if self._expects_key():
+            raise _problem("a key must be text, not an object or a list", event)
+        if event.tag not in (None, "!", f"{_TAG}map" if is_map else f"{_TAG}seq"):
+            raise _problem(f"could not determine a constructor for the tag {str(event.tag)[:_QUOTED]!r}", event)
+        if len(self._open) >= self._limits.depth:
+            raise self._too_deep()
+        if event.anchor:
+            # Until it is complete there is nothing to repeat: an object cannot hold itself.
+            self._anchored.pop(event.anchor, None)
+        self._open.append(_Open({} if is_map else [], event.anchor))
+
+    def _end(self, event: yaml.Event) -> None:
+        closed = self._open.pop()
+        value = self._merged(closed, event) if closed.merged else closed.value
+        self._put(_Complete(value, closed.count, closed.depth), closed.anchor, event)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        self._worked(1)
+        name = event.anchor or ""
+        found = self._anchored.get(name)
+        if found is None:
+            if any(each.anchor == name for each in self._open):
+                raise self._too_deep()
+            raise _problem(f"found undefined alias {name[:80]!r}", event)
+        if not self._expects_key():
+            self._put(found, None, event)
+        elif isinstance(found.value, dict | list):
+            raise _problem("a key must be text, not an object or a list", event)
+        else:
+            self._take_key(found.value, event)
+
+    def _put(self, complete: _Complete, anchor: str | None, event: yaml.Event) -> None:
+        """A complete value goes into the list or object that is open, or is a document."""
+        if anchor:
+            self._anchored[anchor] = complete
+        if not self._open:
+            self._done.append(complete.value)
+            self._count += complete.size
+            self._bounded(self._count)
+            return
+        parent, value = self._open[-1], complete.value
+        if len(self._open) + complete.depth > self._limits.depth:
+            raise self._too_deep()
+        parent.count += complete.size
+        self._bounded(parent.count)
+        parent.depth = max(parent.depth, complete.depth + 1)
+        if isinstance(parent.value, list):
+            parent.value.append(value)
+        elif parent.is_merge:
+            parent.is_merge = False
+            parent.merged = self._mergeable(value, event)
+        else:
+            parent.value[parent.key] = value
+            parent.key = None
+
+    def _expects_key(self) -> bool:
+        if not self._open:
+            return False
+        parent = self._open[-1]
+        return isinstance(parent.value, dict) and parent.key is None and not parent.is_merge
+
+    def _take_key(self, value: object, event: yaml.Event) -> None:
+        name = _key(value)
+        self._unique(name, event)
+        self._open[-1].key = name
+
+    def _unique(self, name: str, event: yaml.Event) -> None:
+        keys = self._open[-1].keys
+        if name in keys:
+            raise _problem(f"the key {name[:80]!r} stands twice", event)
+        if len(keys) >= _MAX_KEYS:
+            raise _problem(f"more than {_MAX_KEYS} keys in one object", event)
+        keys.add(name)
+
+    def _mergeable(self, value: Any, event: yaml.Event) -> list[dict[str, Any]]:
+        found = value if isinstance(value, list) else [value]
+        if len(found) > _MAX_MERGED:
+            raise _problem(f"more than {_MAX_MERGED} objects merged into one", event)
+        if not all(isinstance(each, dict) for each in found):
+            raise _problem("expected an object or a list of objects for merging", event)
+        return found
+
+    def _merged(self, closed: _Open, event: yaml.Event) -> dict[str, Any]:
+        """What stands in the object itself counts before what is merged into it, and of several the first one."""
+        result: dict[str, Any] = {}
+        for each in (*reversed(closed.merged), closed.value):
+            self._worked(len(each))
+            result.update(each)
+        if len(result) > _MAX_KEYS:
+            raise _problem(f"more than {_MAX_KEYS} keys in one object", event)
+        return result
+
+    def _worked(self, values: int) -> None:
+        self._work += values
+        # A key is a value of its own here.
+        self._bounded(self._work // 2)
+
+    def _bounded(self, values: int) -> None:
+        if values > self._limits.values:
+            raise refusal(f"more than {self._limits.values} values")
+
+    def _too_deep(self) -> InvalidManifest:
+        return refusal(f"nested more than {self._limits.depth} levels deep")
+
+
+def _key(key: object) -> str:
+    # YAML reads `on:` and `8000:` as a boolean and a number; JSON has string keys only.
+    if key is None:
+        return "null"
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return str(key)
+
+
+def _problem(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
+    mark: Any = event.start_mark
+    return yaml.constructor.ConstructorError(None, None, problem, mark)

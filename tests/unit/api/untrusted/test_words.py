@@ -1,0 +1,69 @@
+"""What others wrote is repeated short, on one line, without what looks like a secret."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_shared.api.untrusted.words import last_of, listed, quoted, redacted
+from hypothesis import given
+from hypothesis import strategies as st
+
+SECRET = "s3cr3t-Aa1Bb2Cc3Dd4"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"cannot pull https://user:{SECRET}@registry.example.com/v2/",
+        f"https://{SECRET}@github.com/team/repo.git",
+        f"the entry user:{SECRET}@registry.example.com is not valid",
+        f"GET https://bucket.example.com/model?X-Amz-Signature={SECRET}&a=b failed",
+        f"Authorization: Bearer {SECRET}",
+        f"authorization: basic {SECRET}==",
+        f"hf_{'a' * 8}{SECRET}",
+        f"export GITHUB=ghp_{SECRET}",
+        f"eyJhbGciOiJI.{SECRET}.{SECRET}",
+        f"AWS_SECRET_ACCESS_KEY={SECRET}",
+        f"password = '{SECRET} with a space'",
+        f'{{"api_key": "{SECRET}"}}',
+        f"HF_TOKEN={SECRET}",
+        f"python -m engine --token {SECRET}",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(text: str) -> None:
+    for said in (redacted(text), quoted(text), last_of(text), listed([text])):
+        assert SECRET not in said
+        assert SECRET.replace("-", "") not in said
+        assert "***" in said or "?..." in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spec.components[0]: max_tokens=4096 is too large",
+        "tokenizer: meta-llama/Llama-3.1-8B",
+        "Secret team/hf-token: not found",
+        "image registry.example.com/team/vllm@sha256:0123456789abcdef is not there",
+        "dial tcp 10.0.0.1:8000: connection refused",
+        'secret "hf-token-secret" not found',
+        "what does it want? nothing",
+        "system:serviceaccount:team:default may not list pods",
+    ],
+)
+def test_other_words_stay(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_messages_stay_short_and_on_one_line() -> None:
+    assert quoted("a\n\tb\x07 c") == "a b c"
+    assert len(quoted("x" * 1_000_000)) == 300
+    assert last_of("first " + "word " * 1000 + "last").endswith("word last")
+    assert len(last_of("word " * 1000)) <= 300
+    assert last_of("x" * 1000) == "..."
+    assert listed(f"problem {number}" for number in range(1000)).endswith("problem 9; and more")
+
+
+@given(st.text(alphabet="a:/@?=\"' -BEGINPRIVATEKEYtokenhf_\n", max_size=400), st.integers(1, 200))
+def test_any_text_is_answered_and_bounded(text: str, times: int) -> None:
+    assert len(quoted(text * times)) <= 300
+    assert len(last_of(text * times)) <= 300

@@ -1,0 +1,178 @@
+"""YAML of tenants: whatever it is, little work is done, and what comes back is a small value of JSON or a short refusal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.untrusted import json_text, yaml_text
+from dynamo_shared.api.untrusted.limits import SETTINGS, Limits
+from hypothesis import given
+from hypothesis import strategies as st
+
+SMALL = Limits(20_000, 100, 8)
+MIB = 1 << 20
+
+
+def chain(levels: int, line: str) -> str:
+    """Lines of which each refers to the one before, sixteen times."""
+    rest = (line.format(own=n, all=", ".join([f"*a{n - 1}"] * 16), last=f"*a{n - 1}") for n in range(1, levels))
+    return "\n".join(["a0: &a0 {x: 1}", *rest])
+
+
+BOMBS = {
+    "aliases": chain(20, "a{own}: &a{own} [{all}]"),
+    "merges of merges": chain(900, "a{own}: &a{own} {{<<: [{all}], k{own}: {last}}}"),
+    "one large object merged often": "b: &b {"
+    + ", ".join(f"k{n}: 1" for n in range(4000))
+    + "}\n"
+    + "".join(f"m{n}: {{<<: *b}}\n" for n in range(4000)),
+    "a list": "[" + "1, " * (MIB // 3 - 1) + "1]",
+    "objects": "[" + "{a: 1}, " * 100_000 + "1]",
+    "lines": "".join(f"k{n}: v\n" for n in range(90_000)),
+    "lists in lists": "[" * 500_000,
+    "dashes": "- " * 500_000,
+    "indents": "".join(" " * n + "a:\n" for n in range(1400)),
+    "anchors": "[" + "".join(f"&a{n} 1, " for n in range(80_000)) + "1]",
+    "an object that holds itself": "a: &a [*a]",
+    "directives": "".join(f"%TAG !a{n}! x\n" for n in range(40_000)) + "--- a",
+    "documents": "--- 1\n" * 170_000,
+    "keys without values": "{" + ", ".join(f"k{n}" for n in range(140_000)) + "}",
+    "keys that are objects": "? {a: 1}\n: 1",
+    "a number of base 60": "a: !!int " + "1:" * 400_000 + "1",
+    "an object of Python": "!!python/object/apply:os.system [ls]",
+    "not a number": "a: .nan",
+    "a huge integer": "a: 0x" + "f" * 300,
+}
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[yaml.Event]:
+    """The parser's events that a reader took."""
+    taken: list[yaml.Event] = []
+    parse = yaml_text._events
+
+    def counted(loader: Any) -> Iterator[yaml.Event]:
+        for event in parse(loader):
+            taken.append(event)
+            yield event
+
+    monkeypatch.setattr(yaml_text, "_events", counted)
+    return taken
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("limits", [SETTINGS, Limits(2 * MIB, 5_000, 32)], ids=["settings", "any size"])
+def test_a_bomb_is_refused_before_the_work_is_done(name: str, limits: Limits, events: list[yaml.Event]) -> None:
+    with pytest.raises(InvalidManifest) as refused:
+        yaml_text.documents(BOMBS[name], limits)
+    # Keys and values, beginnings and ends.
+    assert len(events) <= 5 * limits.values
+    assert len(str(refused.value)) < 400
+
+
+def test_long_text_is_read_where_it_holds_few_values() -> None:
+    text = "a: |\n" + "  line\n" * 10_000
+    (found,) = yaml_text.documents(text, SETTINGS)
+    assert len(found["a"]) == 50_000
+    assert yaml_text.documents("a: " + "1:" * 400 + "1", SETTINGS) == [{"a": "1:" * 400 + "1"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: &a {x: 1}\nb: {<<: *a, y: 2}", {"a": {"x": 1}, "b": {"x": 1, "y": 2}}),
+        ("a: &a {x: 1}\nb: {<<: [*a, {x: 2, z: 3}], z: 4}", {"a": {"x": 1}, "b": {"x": 1, "z": 4}}),
+        ("&k a: 1\nb: *k", {"a": 1, "b": "a"}),
+        ("on: yes\n8000: 0x10\n~: 1e3", {"true": True, "8000": 16, "null": "1e3"}),
+        ("a: 2001-01-01\nb: '1'\nc: ! 1\nd: !!str 1", {"a": "2001-01-01", "b": "1", "c": "1", "d": "1"}),
+        ("a: {b, c: }", {"a": {"b": None, "c": None}}),
+        ("- &a 1\n- &a 2\n- *a", [1, 2, 2]),
+    ],
+)
+def test_yaml_means_what_it_means_to_kubectl(text: str, value: Any) -> None:
+    assert yaml_text.documents(text, SMALL) == [value]
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=40,
+)
+
+
+@given(values)
+def test_what_json_can_say_is_read_by_both_readers_alike(value: Any) -> None:
+    text = json.dumps(value)
+    # YAML 1.1 has no escapes of surrogate pairs, and reads more control characters than it writes.
+    in_yaml = yaml.safe_dump(value, allow_unicode=False)
+    assert json_text.decode(text) == value
+    found = refused_or(yaml_text.documents, in_yaml)
+    assert "stands twice" in found if isinstance(found, str) else found == ([] if value is None else [value])
+
+
+@given(st.text(alphabet="ab&*<>:-,{}[]?|!%#'\"~ \n\t1.", max_size=300))
+def test_any_text_is_read_within_the_limits_or_refused(text: str) -> None:
+    found = refused_or(yaml_text.documents, text, SMALL)
+    if isinstance(found, str):
+        assert len(found) < 400
+        return
+    assert sum(map(size, found)) <= SMALL.values
+    assert max(map(depth, found), default=0) <= SMALL.depth
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "[" + "[]," * 200_000 + "1]",
+        "[" + '{"":0},' * 100_000 + "1]",
+        "9" * 4000,
+        "9" * 5000,
+        "1e400",
+        "NaN",
+        "-Infinity",
+        '"\\ud800"',
+        "",
+        b"\xff",
+        "{" * 2 * MIB,
+    ],
+)
+def test_json_beyond_the_limits_is_refused_in_few_words(text: str | bytes) -> None:
+    with pytest.raises(json_text.InvalidJson) as refused:
+        json_text.decode(text, SETTINGS if len(text) < 200_000 else Limits(MIB, 5_000, 32))
+    assert len(str(refused.value)) < 250
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200))
+def test_any_bytes_are_json_or_refused(text: str | bytes) -> None:
+    found = refused_or(lambda: [json_text.decode(text, SMALL)])
+    assert not isinstance(found, str) or len(found) < 250
+
+
+def refused_or(read: Callable[..., list[Any]], *arguments: Any) -> list[Any] | str:
+    """What a reader returns, or the words with which it refuses."""
+    try:
+        return read(*arguments)
+    except (InvalidManifest, json_text.InvalidJson) as error:
+        return str(error)
+
+
+def size(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(size, value.values()))
+    return 1 + sum(map(size, value)) if isinstance(value, list) else 1
+
+
+def depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(depth, inner), default=0)
