@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -82,3 +84,27 @@ async def test_one_of_several_servers_is_enough(tmp_path: Path, first: bool) -> 
         bus = await NatsBus.connect(servers=servers)
         assert bus.health is Health.CONNECTED
         await bus.close()
+
+
+@pytest.mark.parametrize("info", [{}, {"tls_required": False}, {"tls_available": False, "auth_required": True}])
+async def test_no_password_leaves_where_tls_was_asked_for_and_the_server_offers_none(info: dict[str, Any]) -> None:
+    """A server that a stranger puts in the way says that it needs no TLS; it must not be told the password for it."""
+    received = bytearray()
+    gone = asyncio.Event()
+
+    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"INFO " + json.dumps({"version": "2.12.1", "max_payload": 1 << 20, **info}).encode() + b"\r\n")
+        while chunk := await reader.read(1024):
+            received.extend(chunk)
+        writer.close()
+        gone.set()
+
+    fake = await asyncio.start_server(stranger, "127.0.0.1", 0)
+    async with fake:
+        port = fake.sockets[0].getsockname()[1]
+        bus = await NatsBus.connect(servers=(f"tls://127.0.0.1:{port}",), wait=0.5, user="dynamo", password="hush")
+        assert bus.health is Health.DEGRADED
+        assert "TLS" in bus.trouble
+        await bus.close()
+        await asyncio.wait_for(gone.wait(), 10)
+    assert bytes(received) == b""

@@ -19,6 +19,7 @@ from dynamo_ctl.commands.dgdr import dgdr
 from dynamo_ctl.commands.discovered import models, workers
 from dynamo_ctl.commands.events import events
 from dynamo_ctl.commands.get import get
+from dynamo_ctl.commands.nats_config import nats_config
 from dynamo_ctl.commands.plan import plan
 from dynamo_ctl.commands.render import render
 from dynamo_ctl.commands.run import run
@@ -50,6 +51,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (models, "Models that they serve together."),
     (events, "Events of the platform, stored and new."),
     (scale, "Other replicas of a graph, within budgets and limits."),
+    (nats_config, "The configuration of a NATS server: one user a service."),
     (crds, "Resource definitions: print or install them."),
 )
 for command, summary in COMMANDS:

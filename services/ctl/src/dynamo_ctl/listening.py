@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dynamo_shared.bus import specifications, subjects
 from dynamo_shared.bus.errors import StreamNotFoundError
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
+from dynamo_shared.bus.permissions import PEOPLE
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Start
 from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
 from dynamo_shared.runtime.connections import nats_options
@@ -76,7 +77,7 @@ def server(url: str | None, cluster: str | None, config: Path | None) -> Where:
     if url is not None:
         options = NatsOptions(servers=(url,), name="dynamoctl") if not named else _at(options, url)
     elif here is not None and local:
-        options = _at(options, here.nats)
+        options = _on_this_machine(_at(options, here.nats), here)
     return Where(options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name))
 
 
@@ -174,6 +175,19 @@ def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
     if type_ in known:
         return kind, type_
     raise CtlError(f"--type {type_}: no such event; there are {', '.join(known)}", ExitCode.USAGE)
+
+
+def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> NatsOptions:
+    """As the user for people, where the platform's NATS is one that it brought along. CtlError where that is not ours to read."""
+    if not here.nats_credentials:
+        return options
+    file = Path(here.nats_credentials) / PEOPLE
+    try:
+        return replace(options, user=PEOPLE, password=file.read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise CtlError(
+            f"{file}: {error.strerror}; only the user who runs the platform gets in", ExitCode.UNREACHABLE
+        ) from error
 
 
 def _at(options: NatsOptions, url: str) -> NatsOptions:

@@ -22,7 +22,7 @@ from dynamo_ctl import progress, services, webhooks
 from dynamo_ctl.listening import until_stands
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
 from dynamo_ctl.running import RunningPlatform, announced, claim
-from dynamo_ctl.servers import embedded
+from dynamo_ctl.servers import embedded, nats_credentials_of
 from dynamo_ctl.settings import with_cluster
 
 if TYPE_CHECKING:
@@ -99,7 +99,14 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         platform = await stack.enter_async_context(running(services.make(without=without), _on_this_machine(settings)))
         kubeconfig = str(cluster.kubeconfig or "")
         nats = settings.platform.nats.servers[0]
-        note = RunningPlatform(os.getpid(), settings.platform.cluster_name, nats, kubeconfig, cluster.context or "")
+        note = RunningPlatform(
+            os.getpid(),
+            settings.platform.cluster_name,
+            nats,
+            kubeconfig,
+            cluster.context or "",
+            nats_credentials_of(settings, folder),
+        )
         stack.enter_context(announced(folder, note))
         await platform.ready()
         if ours:

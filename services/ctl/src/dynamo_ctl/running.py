@@ -20,13 +20,17 @@ NAME = "platform.json"
 
 @dataclass(frozen=True, slots=True)
 class RunningPlatform:
-    """A platform that a process on this machine runs. `kubeconfig` and `context` are "" where defaults are used."""
+    """A platform that a process on this machine runs. `kubeconfig` and `context` are "" where defaults are used.
+
+    `nats_credentials`: folder of the password files of its NATS; "" where the settings say how to get in.
+    """
 
     pid: int
     cluster: str
     nats: str
     kubeconfig: str = ""
     context: str = ""
+    nats_credentials: str = ""
 
     @property
     def alive(self) -> bool:

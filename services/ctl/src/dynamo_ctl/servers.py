@@ -1,19 +1,31 @@
-"""The servers that a platform on this machine brings along: NATS and etcd, unless the settings name others."""
+"""The servers that a platform on this machine brings along: NATS and etcd, unless the settings name others.
+
+Both ask for passwords, since every process of every user of the machine reaches loopback: NATS has one user a service and
+one for integrations (`dynamo_shared.bus.permissions`), etcd has `root`. The passwords are random, in `credentials/`.
+"""
 
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.epoch import Epoch
+from dynamo_shared.leases.password import USER, require_password
+from dynamo_shared.runtime.connections import secret
 from dynamo_shared.runtime.settings import Settings
 
-from dynamo_ctl.localcluster import EtcdServer, NatsServer, Programs
+from dynamo_ctl import credentials
+from dynamo_ctl.localcluster import EtcdServer, NatsOptions, NatsServer, Programs
 from dynamo_ctl.settings import with_platform
+
+NATS_CREDENTIALS = Path("credentials") / "nats"
+ETCD_CREDENTIALS = Path("credentials") / "etcd"
 
 
 @asynccontextmanager
@@ -25,17 +37,52 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
     platform = settings.platform
     async with AsyncExitStack() as stack:
         if "servers" not in platform.nats.model_fields_set:
-            nats = NatsServer(await programs.obtain("nats-server"), folder / "nats")
+            passwords = credentials.kept(folder / NATS_CREDENTIALS, permissions.USERS)
+            options = NatsOptions(
+                authorization=server_config.authorization(platform.cluster_name, passwords),
+                max_payload=server_config.MAX_PAYLOAD,
+            )
+            nats = NatsServer(await programs.obtain("nats-server"), folder / "nats", options)
             await stack.enter_async_context(nats)
-            settings = with_platform(settings, nats=platform.nats.model_copy(update={"servers": (nats.url,)}))
+            settings = with_platform(
+                settings,
+                nats=platform.nats.model_copy(
+                    update={
+                        "servers": (nats.url,),
+                        "user": permissions.PLATFORM,
+                        "password_file": folder / NATS_CREDENTIALS / permissions.PLATFORM,
+                    }
+                ),
+            )
         if not platform.etcd.endpoints:
-            etcd = EtcdServer(await programs.obtain("etcd"), folder / "etcd")
-            new = not etcd.data.exists()
-            await stack.enter_async_context(etcd)
-            settings = with_platform(settings, etcd=platform.etcd.model_copy(update={"endpoints": (etcd.url,)}))
-            if new:
-                await _nothing_was_ever_held(settings)
+            settings = await _etcd(settings, folder, programs, stack)
         yield settings
+
+
+def nats_credentials_of(settings: Settings, folder: Path) -> str:
+    """Folder of the password files, where the NATS of the settings is ours; else empty."""
+    ours = (folder / NATS_CREDENTIALS).absolute()
+    file = settings.platform.nats.password_file
+    return str(ours) if file is not None and file.absolute().parent == ours else ""
+
+
+async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: AsyncExitStack) -> Settings:
+    etcd = EtcdServer(await programs.obtain("etcd"), folder / "etcd")
+    file = folder / ETCD_CREDENTIALS / USER
+    if not file.exists() and etcd.data.exists():
+        # Of a password that is lost, or of a release without one. It holds what may die with a lease.
+        shutil.rmtree(etcd.data)
+    new = not etcd.data.exists()
+    password = credentials.kept(file.parent, [USER])[USER]
+    await stack.enter_async_context(etcd)
+    await require_password(etcd.url, password)
+    named = settings.platform.etcd.model_copy(
+        update={"endpoints": (etcd.url,), "user": USER, "password_file": file},
+    )
+    settings = with_platform(settings, etcd=named)
+    if new:
+        await _nothing_was_ever_held(settings)
+    return settings
 
 
 async def _nothing_was_ever_held(settings: Settings) -> None:
@@ -45,5 +92,8 @@ async def _nothing_was_ever_held(settings: Settings) -> None:
     """
     etcd = settings.platform.etcd
     prefix = f"{etcd.prefix.rstrip('/')}/{settings.platform.cluster_name}"
-    async with EtcdClient(EtcdOptions(endpoints=etcd.endpoints)) as client:
+    options = EtcdOptions(
+        endpoints=etcd.endpoints, user=etcd.user, password=lambda: secret(etcd.password, etcd.password_file)
+    )
+    async with EtcdClient(options) as client:
         await client.create(Epoch(client, prefix, math.ceil(etcd.lease_ttl)).marker, b"")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import structlog
-from dynamo_shared.bus import Bus, EventPublisher, ResyncData
+from dynamo_shared.bus import Bus, EventPublisher, ResyncData, streams
 from dynamo_shared.bus.specifications import PLATFORM
 from dynamo_shared.bus.state_publisher import StatePublisher
 
@@ -47,7 +47,7 @@ class Feed:
         self._metrics = metrics
         self._namespaces = namespaces
         self._trouble = trouble
-        self._publisher = StatePublisher(bus, cluster)
+        self._publisher = StatePublisher(bus, cluster, declares=streams.ALL)
         self._events = EventPublisher(bus, cluster)
         self._rounds = 0
 

@@ -31,5 +31,9 @@ class MessageTooLargeError(BusError):
     """The message is larger than the server takes (its `max_payload`)."""
 
 
+class BusDeniedError(BusError):
+    """The NATS user may not publish on the subject; the message names it. `dynamoctl nats-config` prints who may."""
+
+
 class BusClosedError(BusError):
     """The bus was closed by its owner; nothing more will be sent or received."""

@@ -42,6 +42,7 @@ from dynamo_shared.bus.errors import (
 from dynamo_shared.bus.protocol import Ack, Bus, Health
 from dynamo_shared.bus.state import Change
 from dynamo_shared.bus.state_ledger import Known, Ledger
+from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.bus.versions import Version, is_newer, version_of
 
 WINDOW = 256
@@ -76,6 +77,7 @@ class _Outgoing:
 class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
 
+    `declares`: streams that it creates where they are missing, at the start, at each audit, and where STATE is lost.
     `clock` is the one that `received` is read from, in seconds; `now` is the time of day in markers.
     """
 
@@ -84,6 +86,7 @@ class StatePublisher:
         bus: Bus,
         cluster: str,
         *,
+        declares: tuple[StreamSpec, ...] = (streams.STATE,),
         window: int = WINDOW,
         audit_interval: float = AUDIT_INTERVAL,
         clock: Callable[[], float] = time.time,
@@ -91,6 +94,7 @@ class StatePublisher:
     ) -> None:
         self._bus = bus
         self._cluster = cluster
+        self._declares = declares
         self._window = window
         self._audit_interval = audit_interval
         self._clock = clock
@@ -159,6 +163,7 @@ class StatePublisher:
 
     async def load(self, resources: Iterable[Resource]) -> None:
         """Reads which versions STATE has, so that only what is newer is published. Waits until the bus answers."""
+        await self._with_patience(partial(self._bus.declare, *self._declares))
         await self._with_patience(self._adopt_stream)
         await self._ledger.load(self._bus, self._cluster, resources)
 
@@ -223,6 +228,7 @@ class StatePublisher:
     async def audit(self) -> None:
         """Looks whether STATE holds at least what it must; BusUnavailableError where the bus does not answer."""
         await self._adopt_stream()
+        await self._bus.declare(*self._declares)
         expected = self._ledger.total()
         found = await self._bus.stream_state(streams.STATE)
         if found.messages < expected:
@@ -365,7 +371,7 @@ class StatePublisher:
         try:
             found = await self._bus.stream_state(streams.STATE)
         except StreamNotFoundError:
-            await self._bus.declare(*streams.ALL)
+            await self._bus.declare(*self._declares)
             found = await self._bus.stream_state(streams.STATE)
         if self._incarnation and found.incarnation != self._incarnation:
             self._declare_lost("the stream was made anew")

@@ -131,6 +131,11 @@ def command_filter(cluster: str, service: str) -> str:
     return f"{COMMAND_PREFIX}.{encode(cluster)}.{ANY}.{encode(service)}.{ANY}"
 
 
+def inbox_prefix(user: str) -> str:
+    """Where a NATS user gets its answers: no other one may listen there."""
+    return f"_INBOX_{encode(user)}"
+
+
 def dead_letter_subject(command: str) -> str:
     """Where a command that could not be carried out is kept: the same subject on the dead letter plane."""
     if not command.startswith(f"{COMMAND_PREFIX}."):

@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.settings.platform import Etcd, Nats
 
 from dynamo_ctl import webhooks
 from dynamo_ctl.localcluster import (
@@ -103,8 +104,12 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
         "platform": {
             "clusterName": platform.cluster_name,
             "kubernetes": {"kubeconfig": str(platform.kubernetes.kubeconfig)},
-            "nats": {"servers": list(platform.nats.servers)},
-            "etcd": {"endpoints": list(platform.etcd.endpoints)},
+            "nats": {"servers": list(platform.nats.servers), **_login(platform.nats)},
+            "etcd": {"endpoints": list(platform.etcd.endpoints), **_login(platform.etcd)},
             "admission": {"url": platform.admission.url, "namespace": platform.admission.namespace},
         },
     }
+
+
+def _login(server: Nats | Etcd) -> dict[str, str]:
+    return {"user": server.user, "passwordFile": str(server.password_file)} if server.user else {}

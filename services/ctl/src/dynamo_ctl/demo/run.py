@@ -18,7 +18,9 @@ from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.api.v1beta1 import to_dict
+from dynamo_shared.bus.permissions import INTEGRATOR
 from dynamo_shared.kube import AlreadyExists, KubeClient
+from dynamo_shared.runtime.settings import Settings
 from rich.console import Console
 
 from dynamo_ctl import files, progress, tree
@@ -27,6 +29,7 @@ from dynamo_ctl.demo.local import local_platform
 from dynamo_ctl.demo.waiting import until_successful
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.running import RunningPlatform, announced, claim
+from dynamo_ctl.servers import NATS_CREDENTIALS, nats_credentials_of
 
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
@@ -64,7 +67,7 @@ async def demo(plan: Plan, console: Console) -> None:
         with progress.showing(console) as steps:
             settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
         kubeconfig, nats = settings.platform.kubernetes.kubeconfig, settings.platform.nats.servers[0]
-        stack.enter_context(announced(plan.folder, RunningPlatform(os.getpid(), CLUSTER, nats, str(kubeconfig))))
+        stack.enter_context(announced(plan.folder, _note(settings, state)))
         client = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
         )
@@ -81,12 +84,23 @@ async def demo(plan: Plan, console: Console) -> None:
             f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. What was made:\n"
         )
         console.print(await tree.read(client, NAMESPACE))
-        _further(console, str(kubeconfig), nats)
+        _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
         if not plan.leave:
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
     shutil.rmtree(state, ignore_errors=True)
+
+
+def _note(settings: Settings, state: Path) -> RunningPlatform:
+    platform = settings.platform
+    return RunningPlatform(
+        os.getpid(),
+        CLUSTER,
+        platform.nats.servers[0],
+        str(platform.kubernetes.kubeconfig),
+        nats_credentials=nats_credentials_of(settings, state),
+    )
 
 
 def _read(file: Path) -> list[KubeObject]:
@@ -105,7 +119,7 @@ async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
     await asyncio.gather(*(client.apply(resources.of(obj), obj) for obj in objects))
 
 
-def _further(console: Console, kubeconfig: str, nats: str) -> None:
+def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) -> None:
     command = "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
     for line in (
         "\nTo look further, in another terminal in this folder:",
@@ -114,6 +128,6 @@ def _further(console: Console, kubeconfig: str, nats: str) -> None:
         f"  kubectl describe dgd -n {NAMESPACE}",
         f"  {command} get -A --watch",
         f"  {command} events --follow",
-        f"  nats --server {nats} subscribe 'dynamo.evt.v1.>'",
+        f"  nats --server {nats} --user integrator --password $(cat {credentials / INTEGRATOR}) subscribe 'dynamo.evt.v1.>'",
     ):
         console.print(line, soft_wrap=True, markup=False)

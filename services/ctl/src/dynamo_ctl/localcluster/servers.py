@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -109,7 +110,7 @@ class EtcdServer(Server):
 
 @dataclass(frozen=True)
 class NatsOptions:
-    """Of a NATS server. Give user and password, or a token, or nothing. `port` 0 picks a free one.
+    """Of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0 picks a free one.
 
     `max_payload` is in bytes.
     """
@@ -118,6 +119,7 @@ class NatsOptions:
     user: str | None = None
     password: str | None = None
     token: str | None = None
+    authorization: Mapping[str, object] | None = field(default=None, repr=False)
     tls: ServerTls | None = None
     max_payload: int = 1 << 20
     jetstream: bool = True
@@ -164,6 +166,8 @@ class NatsServer(Server):
             configuration["jetstream"] = {"store_dir": str(self.data)}
         if options.token is not None:
             configuration["authorization"] = {"token": options.token}
+        elif options.authorization is not None:
+            configuration["authorization"] = dict(options.authorization)
         elif options.user is not None:
             configuration["authorization"] = {"user": options.user, "password": options.password or ""}
         if options.tls is not None:

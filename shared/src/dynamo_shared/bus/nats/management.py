@@ -72,11 +72,13 @@ async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
         try:
             found = (await session.call(session.js.stream_info, spec.name)).config
         except NotFoundError:
+            if session.is_denied(f"$JS.API.STREAM.CREATE.{spec.name}"):
+                raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from None
             await session.call(session.js.add_stream, wanted)
             log.info("stream made", stream=spec.name)
             return
         names = differences(wanted, found)
-        if not names:
+        if not names or session.is_denied(f"$JS.API.STREAM.UPDATE.{spec.name}"):
             return
         try:
             await session.call(session.js.update_stream, wanted)
@@ -90,6 +92,8 @@ async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
         if error.err_code != NAME_IN_USE:
             raise translate(error) from error
     except TRANSLATED as error:
+        if session.is_denied(f"$JS.API.STREAM.CREATE.{spec.name}"):
+            raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from error
         raise translate(error) from error
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dynamo_shared.bus.errors import BusError
+from dynamo_shared.bus.subjects import inbox_prefix
 
+DEFAULT_INBOX = "_INBOX"
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 
@@ -22,7 +24,8 @@ class NatsOptions:
     """Servers, TLS and identity. Of user and password, token, nkey seed and credentials file at most one is given.
 
     `servers`: `nats://` or `tls://` addresses, tried in turn. `replicas`: of the streams (3 on a cluster of three).
-    `connect_timeout`: seconds for one attempt.
+    `connect_timeout`: seconds for one attempt. `inbox_prefix`: where answers come in; that of the user by default, which
+    is the one that the generated permissions let it subscribe to.
     """
 
     servers: tuple[str, ...] = (DEFAULT_SERVER,)
@@ -37,6 +40,7 @@ class NatsOptions:
     credentials_file: Path | None = None
     replicas: int = 1
     connect_timeout: float = 5.0
+    inbox_prefix: str = ""
 
     def __post_init__(self) -> None:
         for server in self.servers:
@@ -64,6 +68,11 @@ class NatsOptions:
         except (OSError, ssl.SSLError) as error:
             raise BusOptionsError(f"NATS TLS files cannot be used: {error}") from error
         return context
+
+    @property
+    def inbox(self) -> str:
+        """Prefix of the subjects on which answers come in."""
+        return self.inbox_prefix or (inbox_prefix(self.user) if self.user else DEFAULT_INBOX)
 
     def identity(self) -> dict[str, Any]:
         """The arguments of `nats.connect` that say who we are. Files are read anew each time, so rotation works."""

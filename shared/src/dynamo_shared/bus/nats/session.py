@@ -8,6 +8,7 @@ session is one event: everything that hung on it is told at once and starts anew
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +22,7 @@ from nats.js.client import JetStreamContext
 
 from dynamo_shared.aio import ended
 from dynamo_shared.bus.errors import (
+    BusDeniedError,
     BusError,
     BusUnavailableError,
     MessageTooLargeError,
@@ -45,6 +47,11 @@ NO_SPACE = frozenset({10047, 10077, 10122, 10023})
 TOO_LARGE = frozenset({10054})
 STREAM_NOT_FOUND = 10059
 
+MOST_DENIED = 1000
+"""Subjects that are remembered as denied."""
+
+_DENIED = re.compile(r"permissions violation for publish to \"([^\"]+)\"", re.IGNORECASE)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -67,6 +74,22 @@ class _AckAnswer(msgspec.Struct):
 _decode_answer = msgspec.json.Decoder(_AckAnswer).decode
 
 
+class _Client(Client):
+    """nats-py's client, but TLS is what we asked for, never what the server says: before CONNECT, which has the password."""
+
+    def __init__(self, *, tls: bool) -> None:
+        super().__init__()
+        self._tls_asked_for = tls
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if self._tls_asked_for and initial_connection:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise nats.errors.Error("the server offers no TLS, and TLS was asked for: no password was sent")
+            # The library makes TLS of the connection where the server requires it, which is for us to say.
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+
 class Session:
     """A live connection. `ended` is set when it is over, for whatever reason."""
 
@@ -76,14 +99,18 @@ class Session:
         self.ended = asyncio.Event()
         self._prefix = f"{client.new_inbox()}."
         self._next_token = 0
-        self._waiting: dict[str, tuple[asyncio.Future[Ack], float]] = {}
+        self._waiting: dict[str, tuple[asyncio.Future[Ack], float, str]] = {}
+        """reply subject -> the acknowledgement, until when it may come, the subject that was published"""
+        self._denied: set[str] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._on_end: dict[Callable[[], None], None] = {}
+        self._on_denial: dict[Callable[[], None], None] = {}
 
     @classmethod
     async def open(cls, options: NatsOptions, server: str) -> Session:
         """Connects to one server; BusUnavailableError where that does not work."""
-        client = Client()
+        tls = options.ssl_context(server)
+        client = _Client(tls=tls is not None)
         trouble: list[Exception] = []
         holder: list[Session] = []
 
@@ -92,12 +119,12 @@ class Session:
             del trouble[:-1]
             if holder:
                 log.debug("nats reports", error=_plain(error))
+                holder[0]._on_error(_plain(error))
 
         async def on_closed() -> None:
             for session in holder:
                 session.end()
 
-        tls = options.ssl_context(server)
         arguments: dict[str, Any] = options.identity()
         if tls is not None:
             arguments["tls"] = tls
@@ -117,6 +144,7 @@ class Session:
                     ping_interval=PING_INTERVAL,
                     max_outstanding_pings=2,
                     skip_subject_validation=True,
+                    inbox_prefix=options.inbox,
                     **arguments,
                 )
         except (TimeoutError, OSError, nats.errors.Error, ValueError) as error:
@@ -153,10 +181,31 @@ class Session:
         for listener in listeners:
             listener()
 
+    def is_denied(self, subject: str) -> bool:
+        """Whether the server has refused a publish on the subject on this connection, for want of the right to it."""
+        return subject.lower() in self._denied
+
+    def _on_error(self, text: str) -> None:
+        """A refused publish has no answer, only an error on the connection: whoever waits for the answer is told."""
+        found = _DENIED.search(text)
+        if found is None:
+            return
+        # The library gives the server's words in lower case.
+        subject = found[1].lower()
+        log.warning("this NATS user may not publish there", subject=subject)
+        for reply in [reply for reply, (_, _, about) in self._waiting.items() if about.lower() == subject]:
+            future, _, about = self._waiting.pop(reply)
+            if not future.done():
+                future.set_exception(BusDeniedError(f"{about}: this NATS user may not publish there"))
+        if len(self._denied) < MOST_DENIED:
+            self._denied.add(subject)
+        for listener in list(self._on_denial):
+            listener()
+
     async def call(self, request: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Makes a request that ends with the session: nats-py lets it wait for its full time-out on a dead connection.
 
-        Raises what nats-py raises, TimeoutError where the session ended.
+        Raises what nats-py raises, TimeoutError where the session ended or the server refused a request.
         """
         if self.ended.is_set():
             raise TimeoutError("the connection to NATS was lost")
@@ -167,10 +216,13 @@ class Session:
                 scope.reschedule(loop.time())
 
             self.on_end(give_up)
+            # Which of the requests was refused is not worth knowing: the others are tried again.
+            self._on_denial[give_up] = None
             try:
                 return await request(*args, **kwargs)
             finally:
                 self.forget(give_up)
+                self._on_denial.pop(give_up, None)
 
     async def close(self) -> None:
         """Ends the session; whoever waits for an acknowledgement is told."""
@@ -183,7 +235,7 @@ class Session:
     def fail_waiting(self, error: BusError) -> None:
         """Gives every publish that waits for its acknowledgement an error."""
         waiting, self._waiting = self._waiting, {}
-        for future, _ in waiting.values():
+        for future, _, _ in waiting.values():
             if not future.done():
                 future.set_exception(error)
 
@@ -196,7 +248,7 @@ class Session:
         future: asyncio.Future[Ack] = loop.create_future()
         self._next_token += 1
         reply = f"{self._prefix}{self._next_token}"
-        self._waiting[reply] = (future, loop.time() + timeout)
+        self._waiting[reply] = (future, loop.time() + timeout, subject)
         try:
             await self.client.publish(subject, payload, reply=reply, headers=dict(headers) if headers else None)
         except nats.errors.MaxPayloadError as error:
@@ -226,9 +278,9 @@ class Session:
         while True:
             await asyncio.sleep(SWEEP_INTERVAL)
             now = loop.time()
-            late = [reply for reply, (_, deadline) in self._waiting.items() if deadline <= now]
+            late = [reply for reply, (_, deadline, _) in self._waiting.items() if deadline <= now]
             for reply in late:
-                future, _ = self._waiting.pop(reply)
+                future, _, _ = self._waiting.pop(reply)
                 if not future.done():
                     future.set_exception(BusUnavailableError("NATS did not acknowledge in time"))
 

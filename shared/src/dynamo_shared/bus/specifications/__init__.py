@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dynamo_shared.bus.specifications import checkpoint, deployment, discovery, planning, platform, scaling, workers
-from dynamo_shared.bus.specifications.base import CommandSpec, Count, EventSpec, Identity, Int64
+from dynamo_shared.bus.specifications.base import ASKED, CommandSpec, Count, EventSpec, Identity, Int64
 from dynamo_shared.bus.specifications.checkpoint import CHECKPOINT, CheckpointData, checkpoint_data
 from dynamo_shared.bus.specifications.deployment import (
     GRAPH_DEPLOYMENT,
@@ -23,6 +23,7 @@ from dynamo_shared.bus.specifications.platform import COMMAND, PLATFORM, Command
 from dynamo_shared.bus.specifications.scaling import SCALING_ADAPTER, ScaleData, ScaleTarget, ScalingAdapterData
 
 __all__ = [
+    "ASKED",
     "BY_TYPE",
     "CHECKPOINT",
     "COMMAND",

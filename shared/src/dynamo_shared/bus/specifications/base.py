@@ -28,6 +28,10 @@ class Identity(StrEnum):
     """It answers one command or event, once."""
 
 
+ASKED = ""
+"""Publisher of an answer: the service that the command asked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSpec:
     """One kind of event."""
@@ -37,6 +41,8 @@ class EventSpec:
     event: str
     kind: str
     """kind token of the subject, lower case"""
+    publisher: str
+    """the one service that publishes it; `ASKED` for answers to commands"""
     data: type[msgspec.Struct]
     identity: Identity
     description: str
@@ -55,6 +61,8 @@ class CommandSpec:
 
     service: str
     verb: str
+    senders: tuple[str, ...]
+    """services of the platform that send it; people send it, too"""
     data: type[msgspec.Struct]
     description: str
     sample: msgspec.Struct | None = None

@@ -52,6 +52,7 @@ def _checkpoint(event: str, description: str) -> EventSpec:
         family="checkpoint",
         event=event,
         kind=CHECKPOINT,
+        publisher="pod-builder",
         data=CheckpointData,
         identity=Identity.VERSION,
         description=description,

@@ -70,6 +70,7 @@ def _deployment(event: str, identity: Identity, description: str) -> EventSpec:
         family="deployment",
         event=event,
         kind=GRAPH_DEPLOYMENT,
+        publisher="pod-builder",
         data=DeploymentData,
         identity=identity,
         description=description,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dynamo_shared.bus.specifications.base import Count, EventSpec, Identity
+from dynamo_shared.bus.specifications.base import ASKED, Count, EventSpec, Identity
 
 PLATFORM = "platform"
 COMMAND = "command"
@@ -32,6 +32,7 @@ EVENTS: tuple[EventSpec, ...] = (
         family="platform",
         event="resync",
         kind=PLATFORM,
+        publisher="watcher",
         data=ResyncData,
         identity=Identity.VERSION,
         description="STATE was lost and has been filled again.",
@@ -40,6 +41,7 @@ EVENTS: tuple[EventSpec, ...] = (
         family="command",
         event="completed",
         kind=COMMAND,
+        publisher=ASKED,
         data=CommandResult,
         identity=Identity.CAUSE,
         description="A command was carried out.",
@@ -48,6 +50,7 @@ EVENTS: tuple[EventSpec, ...] = (
         family="command",
         event="failed",
         kind=COMMAND,
+        publisher=ASKED,
         data=CommandResult,
         identity=Identity.CAUSE,
         description="A command was refused, or given up after its last delivery.",

@@ -56,6 +56,7 @@ def _adapter(event: str, description: str, reason: str, message: str, *others: s
         family="scaling",
         event=event,
         kind=SCALING_ADAPTER,
+        publisher="scaler",
         data=ScalingAdapterData,
         identity=Identity.VERSION,
         description=description,
@@ -101,6 +102,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         service="scaler",
         verb="scale",
+        senders=("planner", "dynadmin"),
         data=ScaleData,
         description="Asks for other replica counts of a graph deployment's components.",
     ),

@@ -105,6 +105,7 @@ def _decision(event: str, description: str) -> EventSpec:
         family="scaling",
         event=event,
         kind=GRAPH_DEPLOYMENT,
+        publisher="scaler",
         data=ScalingDecision,
         identity=Identity.CAUSE,
         description=description,

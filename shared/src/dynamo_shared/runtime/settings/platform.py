@@ -25,6 +25,9 @@ class Nats(Section):
     token: SecretStr = Field(SecretStr(""), description="Token, instead of user and password.")
     nkey_seed_file: Path | None = Field(None, description="NKey seed, instead of user and password.")
     creds_file: Path | None = Field(None, description="Credentials file (JWT), instead of user and password.")
+    inbox_prefix: str = Field(
+        "", description="Where answers come in; `_INBOX_<user>` where unset, as the generated permissions have it."
+    )
     stream_replicas: int = Field(1, ge=1, le=5, description="Copies of each stream: 3 on a cluster of three servers.")
 
 

@@ -1,0 +1,87 @@
+"""`dynamoctl nats-config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Config
+from dynamo_ctl.errors import CtlError, ExitCode
+
+
+def nats_config(
+    *,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir",
+            metavar="FOLDER",
+            help="Write FOLDER/nats.conf and one password file a user, random where there is none yet.",
+            show_default=False,
+        ),
+    ] = None,
+    group_readable: Annotated[
+        bool,
+        typer.Option("--group-readable", help="Let the group of the files read them, too; else their owner alone."),
+    ] = False,
+    users: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Only these users; else all.", show_default=False)
+    ] = None,
+    users_only: Annotated[
+        bool, typer.Option("--users-only", help="Only the `authorization` block, to include in a configuration.")
+    ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name of the cluster in the subjects; else as configured.", show_default=False
+        ),
+    ] = None,
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where clients connect.")] = "0.0.0.0:4222",
+    monitoring: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP of health and metrics; empty: none.")] = "",
+    store: Annotated[str, typer.Option(metavar="FOLDER", help="Where the server keeps streams.")] = "/data",
+    tls: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CERT,KEY[,CA]",
+            help="Files of the server's TLS; with CA clients must show a certificate of it.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Print the configuration of a nats-server for the platform: one user a service, with the least rights.
+
+    Passwords come from the server's environment (NATS_PASSWORD_WATCHER, ...; each begins with a letter), or with --dir
+    from files that this command writes. The users: a user for each service, `platform` for all services in one process,
+    `dynamoctl` for people, and `integrator`, which may only read events.
+    """
+    from dynamo_shared.bus import server_config  # noqa: PLC0415 - quick help
+    from dynamo_shared.bus.permissions import USERS  # noqa: PLC0415
+
+    from dynamo_ctl import credentials, settings  # noqa: PLC0415
+
+    chosen = users.split(",") if users else list(USERS)
+    if unknown := [name for name in chosen if name not in USERS]:
+        raise CtlError(f"--users: no user is called {', '.join(unknown)}; there are {', '.join(USERS)}", ExitCode.USAGE)
+    certificate, _, rest = (tls or "").partition(",")
+    key, _, ca = rest.partition(",")
+    if tls and not (certificate and key):
+        raise CtlError("--tls: write CERT,KEY or CERT,KEY,CA", ExitCode.USAGE)
+    server = server_config.Server(
+        listen=listen,
+        monitoring=monitoring,
+        store=store,
+        tls=server_config.Tls(certificate, key, ca, verify=bool(ca)) if tls else None,
+    )
+    name = cluster or settings.load(config).platform.cluster_name
+    mode = credentials.OWNER_AND_GROUP if group_readable else credentials.OWNER_ONLY
+    passwords = credentials.kept(folder, chosen, mode=mode) if folder else server_config.variables(chosen)
+    whole = server_config.configuration(name, passwords, server)
+    text = server_config.text({"authorization": whole["authorization"]} if users_only else whole)
+    if folder is None:
+        typer.echo(text, nl=False)
+    else:
+        credentials.write(folder / "nats.conf", text, mode=mode)
+        typer.echo(f"wrote {folder / 'nats.conf'} and the passwords of {', '.join(chosen)} next to it")

@@ -1,0 +1,37 @@
+"""Making an etcd ask for a password: for one that the platform brings along itself."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import grpc
+import grpc.aio
+from etcd3 import etcdrpc
+
+from dynamo_shared.leases.errors import EtcdUnavailableError
+
+USER = "root"
+"""etcd's user of all rights, without whom it asks for no password."""
+
+_TIMEOUT = 10.0
+_DONE_ALREADY = ("already exists", "user name is empty", "already granted")
+
+
+async def require_password(url: str, password: str) -> None:
+    """Let an etcd at a plain `http://` address know `root` by this password and nobody else. Done before, it stays.
+
+    EtcdUnavailableError where it does not answer, or refuses.
+    """
+    async with grpc.aio.insecure_channel(urlsplit(url).netloc) as channel:
+        auth = etcdrpc.AuthStub(channel)
+        for call, request in (
+            (auth.RoleAdd, etcdrpc.AuthRoleAddRequest(name=USER)),
+            (auth.UserAdd, etcdrpc.AuthUserAddRequest(name=USER, password=password)),
+            (auth.UserGrantRole, etcdrpc.AuthUserGrantRoleRequest(user=USER, role=USER)),
+            (auth.AuthEnable, etcdrpc.AuthEnableRequest()),
+        ):
+            try:
+                await call(request, timeout=_TIMEOUT)
+            except grpc.aio.AioRpcError as error:
+                if not any(text in (error.details() or "") for text in _DONE_ALREADY):
+                    raise EtcdUnavailableError(f"etcd takes no password: {error.details()}") from error

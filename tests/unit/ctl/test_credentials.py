@@ -1,0 +1,42 @@
+"""Passwords that this machine makes up: random, kept, and for their owner alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_ctl import credentials
+from dynamo_ctl.cli import app
+from typer.testing import CliRunner
+
+
+def test_passwords_are_kept_and_only_their_owner_reads_them(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "nats"
+    first = credentials.kept(folder, ["a", "b"])
+    assert credentials.kept(folder, ["b", "c"])["b"] == first["b"]
+    assert len(set(first.values())) == 2
+    assert all(len(each) == 40 and each[0].isalpha() and each.isalnum() for each in first.values())
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_configuration_for_a_server_with_passwords_from_its_environment() -> None:
+    result = CliRunner().invoke(app, ["nats-config", "--users", "watcher,integrator", "--cluster", "prod"])
+    assert result.exit_code == 0
+    assert "password: $NATS_PASSWORD_WATCHER\n" in result.stdout
+    assert '"dynamo.evt.v1.prod.>"' in result.stdout
+    assert "pod-builder" not in result.stdout
+
+
+def test_a_configuration_with_its_password_files(tmp_path: Path) -> None:
+    arguments = ["nats-config", "--dir", str(tmp_path / "n"), "--tls", "/tls/crt,/tls/key,/tls/ca"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    text = (tmp_path / "n" / "nats.conf").read_text()
+    assert (tmp_path / "n" / "planner").read_text().strip() in text
+    assert 'ca_file: "/tls/ca"\n  verify: true' in text
+    assert (tmp_path / "n" / "nats.conf").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_wrong_is_said() -> None:
+    unknown = CliRunner().invoke(app, ["nats-config", "--users", "root"])
+    assert "no user is called root; there are watcher," in str(unknown.exception)
+    assert "write CERT,KEY" in str(CliRunner().invoke(app, ["nats-config", "--tls", "x"]).exception)
