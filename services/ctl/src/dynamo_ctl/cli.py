@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dynamo_ctl.commands.bootstrap import bootstrap
 from dynamo_ctl.commands.convert import convert
 from dynamo_ctl.commands.crds import crds
 from dynamo_ctl.commands.demo import demo
@@ -56,6 +57,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
+app.add_typer(bootstrap, name="bootstrap", help="Credentials that an installation needs; the chart runs it.")
 app.add_typer(plan, name="plan", help="What planning would do, without any cluster.")
 app.add_typer(dgdr, name="dgdr", help="What profiling found for a request: draw it, deploy it.")
 

@@ -1,4 +1,4 @@
-"""Writes what is made of all services: `python -m dynamo_ctl.generate` docs/reference/metrics.md.
+"""Writes what is made of all services: `python -m dynamo_ctl.generate` docs/reference/metrics.md and parts of helm/.
 
 With `--check` nothing is written: exit code 1 and the names of the files that differ.
 """
@@ -20,6 +20,7 @@ from dynamo_shared.runtime.metrics import Metrics
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
+from dynamo_ctl import charts
 from dynamo_ctl.services import SERVICES
 
 PAGE = Path("docs") / "reference" / "metrics.md"
@@ -28,7 +29,7 @@ _HEAD = ("Metric", "Type", "Labels", "What it counts")
 
 def outputs(root: Path) -> dict[Path, str]:
     """Every generated file below the root of a checkout, with what should be in it."""
-    return {root / PAGE: metrics_page()}
+    return {root / PAGE: metrics_page(), **charts.outputs(root)}
 
 
 def metrics_page() -> str:

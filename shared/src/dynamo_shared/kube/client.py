@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,7 +22,7 @@ from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
 from dynamo_shared.kube.objects import ObjectList
-from dynamo_shared.kube.transport import RequestObserver, Transport
+from dynamo_shared.kube.transport import USER_AGENT, RequestObserver, Transport
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -49,6 +50,10 @@ class KubeClient:
         self.namespace = namespace
         self.field_manager = field_manager
         self._manager = f"fieldManager={quote(field_manager, safe='')}"
+        # The audit log tells services of one process apart by it.
+        agent = f"{USER_AGENT} ({field_manager})"
+        self._request = partial(transport.request, agent=agent)
+        self._stream = partial(transport.stream, agent=agent)
 
     @classmethod
     async def open(
@@ -92,7 +97,7 @@ class KubeClient:
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         """The object as it is now (a consistent read)."""
-        content = await self._transport.request("GET", resource.path(key.namespace, key.name), retry=True)
+        content = await self._request("GET", resource.path(key.namespace, key.name), retry=True)
         return _object(content)
 
     async def list(
@@ -156,13 +161,13 @@ class KubeClient:
             "continue": continue_,
         }
         query = urlencode({name: value for name, value in parameters.items() if value})
-        return _object(await self._transport.request("GET", resource.path(namespace), query, retry=True))
+        return _object(await self._request("GET", resource.path(namespace), query, retry=True))
 
     async def create(self, resource: Resource, obj: KubeObject, *, dry_run: bool = False) -> KubeObject:
         """Create; AlreadyExists where the name is taken. `metadata.generateName` works. Never retried."""
         namespace = obj["metadata"].get("namespace", "")
         query = self._query(dry_run=dry_run)
-        return _object(await self._transport.request("POST", resource.path(namespace), query, body=_encode(obj)))
+        return _object(await self._request("POST", resource.path(namespace), query, body=_encode(obj)))
 
     async def apply(
         self, resource: Resource, obj: KubeObject, *, force: bool = True, dry_run: bool = False
@@ -196,9 +201,7 @@ class KubeClient:
         """JSON merge patch (None removes a field, lists are replaced); `metadata.resourceVersion` is a precondition."""
         path = resource.path(key.namespace, key.name, subresource)
         query = self._query(dry_run=dry_run)
-        return _object(
-            await self._transport.request("PATCH", path, query, body=_encode(patch), content_type=MERGE_PATCH)
-        )
+        return _object(await self._request("PATCH", path, query, body=_encode(patch), content_type=MERGE_PATCH))
 
     async def json_patch(
         self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject], *, dry_run: bool = False
@@ -206,9 +209,7 @@ class KubeClient:
         """JSON patch (RFC 6902): one change of items of lists. Invalid where a `test` among the operations fails."""
         path = resource.path(key.namespace, key.name)
         query = self._query(dry_run=dry_run)
-        return _object(
-            await self._transport.request("PATCH", path, query, body=_encode(operations), content_type=JSON_PATCH)
-        )
+        return _object(await self._request("PATCH", path, query, body=_encode(operations), content_type=JSON_PATCH))
 
     async def replace(
         self, resource: Resource, obj: KubeObject, *, subresource: str = "", dry_run: bool = False
@@ -217,7 +218,7 @@ class KubeClient:
         key = key_of(obj)
         path = resource.path(key.namespace, key.name, subresource)
         query = self._query(dry_run=dry_run)
-        return _object(await self._transport.request("PUT", path, query, body=_encode(obj)))
+        return _object(await self._request("PUT", path, query, body=_encode(obj)))
 
     async def delete(
         self,
@@ -246,7 +247,7 @@ class KubeClient:
         path = resource.path(key.namespace, key.name)
         body = _encode(options)
         try:
-            await self._transport.request("DELETE", path, body=body, retry=uid is not None)
+            await self._request("DELETE", path, body=body, retry=uid is not None)
         except NotFound as error:
             if error.attempts == 1:
                 raise
@@ -254,19 +255,19 @@ class KubeClient:
     async def raw_get(self, path: str, *, accept: str = "") -> bytes:
         """Any path of the server (`/version`, `/readyz`, `/openapi/v3`, discovery); it may hold a query."""
         path, _, query = path.partition("?")
-        return await self._transport.request("GET", path, query, retry=True, accept=accept)
+        return await self._request("GET", path, query, retry=True, accept=accept)
 
     def stream(
         self, resource: Resource, namespace: str, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """The raw bytes of a watch; see Transport.stream."""
-        return self._transport.stream(resource.path(namespace), query, silence=silence)
+        return self._stream(resource.path(namespace), query, silence=silence)
 
     async def _apply(self, path: str, obj: KubeObject, *, force: bool, dry_run: bool) -> KubeObject:
         query = f"{self._manager}&force={'true' if force else 'false'}"
         if dry_run:
             query += "&dryRun=All"
-        content = await self._transport.request("PATCH", path, query, body=_encode(obj), content_type=APPLY, retry=True)
+        content = await self._request("PATCH", path, query, body=_encode(obj), content_type=APPLY, retry=True)
         return _object(content)
 
     def _query(self, *, dry_run: bool) -> str:

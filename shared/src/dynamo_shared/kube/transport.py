@@ -109,6 +109,7 @@ class Transport:
         retry: bool = False,
         timeout: float | None = None,
         accept: str = "",
+        agent: str = USER_AGENT,
     ) -> bytes:
         """The body of a successful answer. `path` and `query` are already percent-encoded.
 
@@ -116,6 +117,7 @@ class Transport:
         Raises KubeError; `timeout` (seconds; the client's where None) bounds everything, retries and waits included.
         """
         call = _Call(method, path, query, body, retry, self._timeout if timeout is None else timeout)
+        call.headers["User-Agent"] = agent
         if body is not None:
             call.headers["Content-Type"] = content_type
         if accept:
@@ -209,7 +211,9 @@ class Transport:
         )
 
     @asynccontextmanager
-    async def stream(self, path: str, query: str, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(
+        self, path: str, query: str, *, silence: float, agent: str = USER_AGENT
+    ) -> AsyncIterator[aiohttp.StreamReader]:
         """The body of a GET that does not end (a watch, a log), as it comes.
 
         `silence` is how many seconds without a byte mean that the connection is dead. Not retried: its user knows where
@@ -220,7 +224,7 @@ class Transport:
             self._watch_session = self._new_session(WATCH_CONNECTIONS)
         url = self._url(path, query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, silence), sock_read=silence)
-        headers: dict[str, str] = {}
+        headers = {"User-Agent": agent}
         await self._authorise(headers, path)
         try:
             async with self._watch_session.get(
@@ -280,7 +284,6 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compressed answers cost the API server and us more CPU than the wire between us costs time.
             headers={
-                "User-Agent": USER_AGENT,
                 "Accept": "application/json",
                 "Accept-Encoding": "identity",
             },

@@ -21,12 +21,12 @@ BACKDATED = 3600.0
 _LONGEST_COMMON_NAME = 64
 
 
-def make_authority(now: float, validity: float) -> tuple[x509.Certificate, bytes]:
-    """A self-signed authority and its key (PEM), valid for so many seconds. It signs serving certificates only."""
+def make_authority(now: float, validity: float, name: str = "dynamo-admission-ca") -> tuple[x509.Certificate, bytes]:
+    """A self-signed authority and its key (PEM), valid for so many seconds. It signs no other authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     # A name of its own: with two authorities of one name, a verifier may try the wrong one.
-    subject = _name(f"dynamo-admission-ca-{identifier.digest.hex()[:12]}")
+    subject = _name(f"{name}-{identifier.digest.hex()[:12]}")
     certificate = (
         _builder(subject, subject, key.public_key(), now, now + validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -41,15 +41,38 @@ def make_serving(
     authority: x509.Certificate, authority_key: bytes, names: Sequence[str], now: float, validity: float
 ) -> tuple[x509.Certificate, bytes]:
     """A serving certificate for DNS names and IP addresses, and its key (PEM). It ends no later than its authority."""
+    common = next((name for name in names if len(name) <= _LONGEST_COMMON_NAME), "dynamo-admission")
+    return make_leaf(
+        authority,
+        authority_key,
+        common,
+        names=names,
+        now=now,
+        validity=validity,
+        uses=[ExtendedKeyUsageOID.SERVER_AUTH],
+    )
+
+
+def make_leaf(
+    authority: x509.Certificate,
+    authority_key: bytes,
+    common: str,
+    *,
+    names: Sequence[str],
+    now: float,
+    validity: float,
+    uses: Sequence[x509.ObjectIdentifier],
+) -> tuple[x509.Certificate, bytes]:
+    """A certificate of a server, a client or both, and its key (PEM). It ends no later than its authority."""
     signer = signing_key_of(authority_key, "the authority's key")
     key = ec.generate_private_key(ec.SECP256R1())
-    common = next((name for name in names if len(name) <= _LONGEST_COMMON_NAME), "dynamo-admission")
+    alternative = x509.SubjectAlternativeName([_general(name) for name in names or [common]])
     certificate = (
         _builder(_name(common), authority.subject, key.public_key(), now, min(now + validity, ends(authority)))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        .add_extension(alternative, critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(_identifier(authority), critical=False)
         .sign(signer, hashes.SHA256())

@@ -9,6 +9,7 @@ from .certs import KeyPair
 from .options import ControlPlaneOptions
 from .ports import LOOPBACK
 
+AUDIT_POLICY = Path(__file__).parent / "audit-policy.yaml"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
@@ -67,6 +68,12 @@ def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
         "--kubelet-preferred-address-types=InternalIP",
         f"--kubelet-client-certificate={files.admin.certificate}", f"--kubelet-client-key={files.admin.key}",
     ]  # fmt: skip
+
+
+def audit(log: Path) -> list[str]:
+    """Arguments of kube-apiserver that write an audit log, never rotated: a rotated one would be read by no one."""
+    limits = ["--audit-log-maxsize=0", "--audit-log-maxage=0", "--audit-log-maxbackup=0"]
+    return [f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={log}", *limits]
 
 
 def controller_manager(options: ControlPlaneOptions, files: Files, port: int) -> list[str]:

@@ -129,6 +129,14 @@ class ControlPlane:
     ) -> None:
         await self.stop()
 
+    def _audit(self) -> list[str]:
+        folder = self.options.audit_folder
+        if folder is None:
+            return []
+        folder.mkdir(parents=True, exist_ok=True)
+        # A name that no other server uses: several run at once, and one after another.
+        return components.audit(folder / f"audit-{secrets.token_hex(6)}.jsonl")
+
     def _parts(self) -> list[ManagedProcess]:
         optional = (self.controller_manager, self.scheduler, self.kwok)
         return [self.etcd.process, self.api_server, *(part for part in optional if part is not None)]
@@ -150,9 +158,8 @@ class ControlPlane:
 
         self.etcd = EtcdServer(paths["etcd"], self.directory / "etcd", port=options.etcd_port, fsync=options.fsync)
         self._ports += [ports, self.etcd.ports]
-        self.api_server = self._process(
-            paths, "kube-apiserver", components.api_server(options, files, port, self.etcd.url), self._http, "/readyz"
-        )
+        arguments = [*components.api_server(options, files, port, self.etcd.url), *self._audit()]
+        self.api_server = self._process(paths, "kube-apiserver", arguments, self._http, "/readyz")
         if options.controller_manager:
             port = ports.port("controller-manager")
             arguments = components.controller_manager(options, files, port)

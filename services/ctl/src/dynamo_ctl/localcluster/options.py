@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .nodes import NodeShape
+
+
+def _audit_folder() -> Path | None:
+    named = os.environ.get("DYNAMO_AUDIT_LOGS")
+    return Path(named) if named else None
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class ControlPlaneOptions:
     installed there are known to the garbage collector at once, which looks for new ones only every 30 seconds.
     `node_address` is an address of this machine at which pods on a real node reach the API server, which then listens on
     every address; without it nothing listens on anything but 127.0.0.1.
+    `audit_folder` gets the API server's audit log, a file of its own each time (default: $DYNAMO_AUDIT_LOGS, else none).
     `*_arguments` are added to the programs' command lines, where a later argument wins.
     """
 
@@ -38,6 +45,7 @@ class ControlPlaneOptions:
     node_address: str = ""
     verbosity: int = 0
     ready_within: float = 60.0
+    audit_folder: Path | None = field(default_factory=_audit_folder)
     api_server_arguments: tuple[str, ...] = ()
     controller_manager_arguments: tuple[str, ...] = ()
     scheduler_arguments: tuple[str, ...] = ()

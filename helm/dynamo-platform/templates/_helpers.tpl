@@ -1,0 +1,216 @@
+{{/* Names. */}}
+{{- define "dynamo.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select pods never change; the others say more. Argument: dict "root" $ "component" NAME. */}}
+{{- define "dynamo.selector" -}}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{- define "dynamo.labels" -}}
+{{ include "dynamo.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: dynamo-platform
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Metadata of an object. Arguments: root, component, name; namespace, annotations, cluster are optional. */}}
+{{- define "dynamo.metadata" -}}
+name: {{ .name }}
+{{- if not .cluster }}
+namespace: {{ default .root.Release.Namespace .namespace }}
+{{- end }}
+labels:
+  {{- include "dynamo.labels" . | nindent 2 }}
+{{- with merge (default dict .annotations) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* An image's reference. Arguments: root, image. */}}
+{{- define "dynamo.image" -}}
+{{- $registry := default .image.registry .root.Values.global.imageRegistry -}}
+{{- $name := ternary .image.repository (printf "%s/%s" $registry .image.repository) (empty $registry) -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" $name .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $name (default .root.Chart.AppVersion .image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "dynamo.pullSecrets" -}}
+{{- with .Values.global.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Namespaces that are served, as a JSON list; empty for the whole cluster. */}}
+{{- define "dynamo.namespaces" -}}
+{{- if .Values.namespaces -}}
+{{- .Values.namespaces | uniq | sortAlpha | toJson -}}
+{{- else if .Values.namespaceRestriction.enabled -}}
+{{- list (default .Release.Namespace .Values.namespaceRestriction.targetNamespace) | toJson -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end -}}
+
+{{/* Keys of the values and the services that they mean: those that run, as a JSON object. */}}
+{{- define "dynamo.services" -}}
+{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "planner" "planner" "admission" "admission" -}}
+{{- $running := dict -}}
+{{- range $key, $name := $names -}}
+{{- $enabled := ternary $.Values.webhook.enabled (index $.Values.services $key).enabled (eq $key "admission") -}}
+{{- if $enabled -}}
+{{- $_ := set $running $key $name -}}
+{{- end -}}
+{{- end -}}
+{{- $running | toJson -}}
+{{- end -}}
+
+{{/* The values of one service, its own over those of all. Arguments: root, key. */}}
+{{- define "dynamo.service" -}}
+{{- mergeOverwrite (deepCopy .root.Values.defaults) (deepCopy (index .root.Values.services .key)) | toJson -}}
+{{- end -}}
+
+{{/* What restricted Pod Security asks of a pod and of a container. */}}
+{{- define "dynamo.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "dynamo.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* Replicas on different nodes and in different zones, as far as possible. Arguments: root, component. */}}
+{{- define "dynamo.spread" -}}
+{{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+- maxSkew: 1
+  topologyKey: {{ . }}
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "dynamo.selector" $ | nindent 6 }}
+{{- end }}
+{{- end -}}
+
+{{- define "dynamo.antiAffinity" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- include "dynamo.selector" . | nindent 12 }}
+{{- end -}}
+
+{{/* Addresses of members, by their own names: a certificate is valid for them. Arguments: root, part, members, scheme, port. */}}
+{{- define "dynamo.members" -}}
+{{- $addresses := list -}}
+{{- $name := printf "%s-%s" (include "dynamo.fullname" .root) .part -}}
+{{- range $index := until (int .members) -}}
+{{- $addresses = append $addresses (printf "%s://%s-%d.%s-members.%s.svc:%d" $.scheme $name $index $name $.root.Release.Namespace (int $.port)) -}}
+{{- end -}}
+{{- $addresses | toJson -}}
+{{- end -}}
+
+{{/* DNS names that a server's certificate is valid for. Arguments: root, part, members. */}}
+{{- define "dynamo.serverNames" -}}
+{{- $name := printf "%s-%s" (include "dynamo.fullname" .root) .part -}}
+{{- $namespace := .root.Release.Namespace -}}
+{{- $names := list (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) $name "localhost" "127.0.0.1" -}}
+{{- range $index := until (int .members) -}}
+{{- $member := printf "%s-%d.%s-members.%s.svc" $name $index $name $namespace -}}
+{{- $names = concat $names (list $member (printf "%s.cluster.local" $member)) -}}
+{{- end -}}
+{{- $names | toJson -}}
+{{- end -}}
+
+{{/* Secret of a service's NATS user. Arguments: root, service. */}}
+{{- define "dynamo.natsSecret" -}}
+{{- if eq .root.Values.nats.mode "existing" -}}
+{{- $secrets := .root.Values.nats.existing.credentialSecrets -}}
+{{- default (get $secrets "default") (get $secrets .service) -}}
+{{- else -}}
+{{- printf "%s-%s-nats" (include "dynamo.fullname" .root) .service -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Secret by which NATS is verified: entry ca.crt. */}}
+{{- define "dynamo.natsAuthority" -}}
+{{- if eq .Values.nats.mode "existing" -}}
+{{- .Values.nats.existing.caSecret -}}
+{{- else -}}
+{{- printf "%s-nats-server" (include "dynamo.fullname" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Secret with a client's certificate for etcd, and ca.crt; empty: none. Arguments: root, service. */}}
+{{- define "dynamo.etcdSecret" -}}
+{{- if eq .root.Values.etcd.mode "own" -}}
+{{- printf "%s-%s-etcd" (include "dynamo.fullname" .root) .service -}}
+{{- else if eq .root.Values.etcd.mode "existing" -}}
+{{- .root.Values.etcd.existing.tlsSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "dynamo.webhookSecret" -}}
+{{- default (printf "%s-webhook" (include "dynamo.fullname" .)) .Values.webhook.secretName -}}
+{{- end -}}
+
+{{/* Combinations of values that a schema cannot refuse. */}}
+{{- define "dynamo.check" -}}
+{{- $namespaces := include "dynamo.namespaces" . | fromJsonArray -}}
+{{- if and .Values.namespaces .Values.namespaceRestriction.enabled -}}
+{{- fail "namespaces and namespaceRestriction.enabled exclude each other: list all namespaces in namespaces" -}}
+{{- end -}}
+{{- if and $namespaces .Values.webhook.enabled -}}
+{{- fail "webhook.enabled must be false where namespaces are listed: webhooks are cluster-wide. A cluster-wide platform may serve them; without one, install dynamo-crds with conversion.enabled=false" -}}
+{{- end -}}
+{{- range $key, $name := include "dynamo.services" . | fromJson -}}
+{{- $service := include "dynamo.service" (dict "root" $ "key" $key) | fromJson -}}
+{{- if and (gt (int $service.replicas) 1) (eq $.Values.etcd.mode "none") (ne $key "admission") -}}
+{{- fail (printf "services.%s: %d replicas need etcd: set etcd.mode to own or existing, or replicas to 1" $key (int $service.replicas)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.nats.mode "existing") (not .Values.nats.existing.servers) -}}
+{{- fail "nats.existing.servers is empty: name the servers, or set nats.mode to own" -}}
+{{- end -}}
+{{- if and (eq .Values.etcd.mode "existing") (not .Values.etcd.existing.endpoints) -}}
+{{- fail "etcd.existing.endpoints is empty: name the servers, or set etcd.mode to own or none" -}}
+{{- end -}}
+{{- if and (eq .Values.etcd.mode "own") (gt (int .Values.etcd.members) 1) (not .Values.etcd.persistence.enabled) -}}
+{{- fail "etcd.persistence.enabled must be true with three members: a member that lost its data cannot join again" -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,39 @@
+"""What the admission service may do."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    LEASES,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from dynamo_shared.api.rights import Place, Right
+
+from dynamo_admission.kinds import CONVERTED
+from dynamo_admission.registration import NAME
+
+CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)
+
+RIGHTS = (
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",)),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
+    Right(LEASES, ("list",)),
+    Right(CLUSTER_TOPOLOGIES, ("list",), place=Place.CLUSTER),
+    *(
+        Right(each, verbs, names=names, place=Place.CLUSTER)
+        for each in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
+        for verbs, names in ((("create",), ()), (("get", "patch"), (NAME,)))
+    ),
+    Right(
+        CUSTOM_RESOURCE_DEFINITIONS,
+        ("get", "patch"),
+        names=tuple(sorted(f"{each.plural}.{each.group}" for each in CONVERTED)),
+        place=Place.CLUSTER,
+    ),
+    Right(SECRETS, ("create", "get", "patch"), place=Place.OWN),
+)

@@ -1,0 +1,1 @@
+"""Credentials that a platform needs before its services start: created once, kept, and renewed on request."""

@@ -1,0 +1,58 @@
+"""Which Secrets there are to be: the file that the chart gives `dynamoctl bootstrap credentials`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from dynamo_shared.runtime.settings.base import Duration, Section
+from pydantic import Field, ValidationError
+
+from dynamo_ctl.errors import CtlError
+
+YEAR = 365 * 86400.0
+
+
+class Certificate(Section):
+    """A Secret of type kubernetes.io/tls, with the authority as `ca.crt`."""
+
+    secret: str = Field(min_length=1, description="Its name.")
+    authority: str = Field(min_length=1, description="Secret of the authority that signs it.")
+    common_name: str = Field(min_length=1, max_length=64, description="Who it is for.")
+    names: tuple[str, ...] = Field((), description="DNS names and IP addresses of a server.")
+    uses: tuple[Literal["server", "client"], ...] = Field(("server", "client"), min_length=1)
+
+
+class User(Section):
+    """A Secret with `user` and `password` of a NATS user."""
+
+    service: str = Field(min_length=1, description="The service, which is the user's name.")
+    secret: str = Field(min_length=1, description="Its name.")
+
+
+class Credentials(Section):
+    """All that is to be there in one namespace."""
+
+    labels: dict[str, str] = Field(default_factory=dict, description="Of every Secret.")
+    authorities: tuple[str, ...] = Field((), description="Secrets with an authority and its key.")
+    certificates: tuple[Certificate, ...] = ()
+    users: tuple[User, ...] = ()
+    nats_authorization: str = Field("", description="Secret with authorization.conf of the NATS servers; empty: none.")
+    cluster_name: str = Field("local", description="`platform.clusterName`: users may use its subjects alone.")
+    authority_validity: Duration = Field(10 * YEAR, ge=86400)
+    certificate_validity: Duration = Field(10 * YEAR, ge=86400)
+    rotation: str = Field("", description="Changed: all but the authorities is created again.")
+
+
+def load(path: Path) -> Credentials:
+    """The specification in a file. CtlError with every mistake in it."""
+    try:
+        return Credentials.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except OSError as error:
+        raise CtlError(f"{path} cannot be read: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise CtlError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        lines = (f"{path}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise CtlError("\n".join(lines)) from error

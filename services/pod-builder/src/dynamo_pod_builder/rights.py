@@ -1,0 +1,70 @@
+"""What the pod-builder may do; what it gives pods of a graph it must be allowed itself."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DESTINATION_RULES,
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_WORKER_METADATAS,
+    ENDPOINT_SLICES,
+    EVENTS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    JOBS,
+    LEADER_WORKER_SETS,
+    LEASES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VIRTUAL_SERVICES,
+    Resource,
+)
+from dynamo_shared.api.rights import READ, Right
+
+GIVEN = "given to pods of graphs"
+ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
+#: What `applying` does with a child.
+KEEP = ("create", "delete", "get", "patch", "update")
+CHILDREN = (
+    *(DEPLOYMENTS, SERVICES, CONFIG_MAPS, INGRESSES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS),
+    *(DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS),
+    *(LEADER_WORKER_SETS, POD_CLIQUE_SETS, INFERENCE_POOLS, RESOURCE_CLAIM_TEMPLATES),
+    *(VIRTUAL_SERVICES, DESTINATION_RULES, HTTP_ROUTES),
+)
+
+RIGHTS = (
+    *(Right(each, KEEP) for each in CHILDREN),
+    *(Right(each, ("patch",), "scale") for each in (DEPLOYMENTS, LEADER_WORKER_SETS, DYNAMO_COMPONENT_DEPLOYMENTS)),
+    *(Right(each, ("get", "patch"), "scale") for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    *(Right(each, ("get", "patch")) for each in (DYNAMO_GRAPH_DEPLOYMENTS, POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    *(
+        Right(each, ("get", "patch", "update"), "status")
+        for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS)
+    ),
+    Right(DYNAMO_CHECKPOINTS, ("create", "get", "patch")),
+    Right(PERSISTENT_VOLUME_CLAIMS, ("create", "get")),
+    Right(JOBS, ("create", "delete", "get", "patch")),
+    Right(PODS, ("delete", "list")),
+    Right(LEASES, ("get",)),
+    Right(EVENTS, ("create", "list", "patch")),
+    Right(SECRETS, ("list",), part="pullSecrets"),
+    Right(SECRETS, ("create", "get", "update"), part="sshSecrets"),
+    Right(ENDPOINTS, READ, unused=GIVEN),
+    Right(PODS, READ, unused=GIVEN),
+    Right(ENDPOINT_SLICES, READ, unused=GIVEN),
+    Right(DYNAMO_WORKER_METADATAS, (*KEEP, "list", "watch"), unused=GIVEN),
+)

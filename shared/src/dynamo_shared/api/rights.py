@@ -1,0 +1,70 @@
+"""What a service may do in Kubernetes, declared once: the charts are generated from it, and audit logs are held against it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_shared.api.resources import Resource
+
+READ = ("get", "list", "watch")
+
+
+class Place(enum.StrEnum):
+    """Where a right holds: in the namespaces that a platform serves, in its own, or for what has no namespace."""
+
+    SERVED = "served"
+    OWN = "own"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Verbs on a resource or one of its subresources.
+
+    `names`: the only objects it holds for; empty for all. `part`: the value of the chart (`rbac.parts.<part>`) that
+    switches it off; empty for what a service cannot do without. `unused`: why tests never need it; empty where they do.
+    """
+
+    resource: Resource
+    verbs: tuple[str, ...]
+    subresource: str = ""
+    names: tuple[str, ...] = ()
+    place: Place = Place.SERVED
+    part: str = ""
+    unused: str = ""
+
+    @property
+    def plural(self) -> str:
+        """The resource as a rule names it."""
+        return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
+
+    def allows(self, verb: str, group: str, plural: str, name: str) -> bool:
+        """Whether a request is covered: its verb, API group, resource (with subresource) and object."""
+        return (
+            verb in self.verbs
+            and (group, plural) == (self.resource.group, self.plural)
+            and (not self.names or name in self.names)
+        )
+
+
+def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:
+    """RBAC rules of rights of one place and part: one for each API group, set of verbs and set of names."""
+    verbs: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for right in rights:
+        held = verbs.setdefault((right.resource.group, right.plural, right.names), [])
+        held += [verb for verb in right.verbs if verb not in held]
+    plurals: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (group, plural, names), held in verbs.items():
+        plurals.setdefault((group, tuple(sorted(held)), names), []).append(plural)
+    return [
+        {
+            "apiGroups": [group],
+            "resources": sorted(found),
+            **({"resourceNames": list(names)} if names else {}),
+            "verbs": list(held),
+        }
+        for (group, held, names), found in sorted(plurals.items())
+    ]

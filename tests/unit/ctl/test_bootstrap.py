@@ -1,0 +1,131 @@
+"""Credentials of an installation: created once, kept, renewed when they end or on request, never taken from others."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Mapping
+
+import pytest
+from dynamo_admission.tls import pki
+from dynamo_ctl.bootstrap.plan import Step, manifest, plan
+from dynamo_ctl.bootstrap.specification import Certificate, Credentials, User, load
+from dynamo_ctl.errors import CtlError
+from dynamo_shared.api.objects import KubeObject
+
+NOW = 1_800_000_000.0
+DAY = 86400.0
+NAMES = ("platform-etcd-0.platform-etcd-members.dynamo-system.svc", "127.0.0.1")
+WANTED = Credentials(
+    labels={"app.kubernetes.io/instance": "platform"},
+    authorities=("etcd-authority",),
+    certificates=(
+        Certificate(secret="etcd-server", authority="etcd-authority", common_name="platform-etcd", names=NAMES),
+        Certificate(secret="watcher-etcd", authority="etcd-authority", common_name="watcher", uses=("client",)),
+    ),
+    users=(User(service="watcher", secret="watcher-nats"), User(service="scaler", secret="scaler-nats")),
+    nats_authorization="nats-authorization",
+)
+ALL = {"etcd-authority", "etcd-server", "watcher-etcd", "watcher-nats", "scaler-nats", "nats-authorization"}
+
+
+def run(
+    wanted: Credentials, found: Mapping[str, KubeObject], now: float = NOW
+) -> tuple[dict[str, KubeObject], set[str]]:
+    """What is there afterwards, and the names of what was written."""
+    numbers = itertools.count(int(now))
+    steps = list(plan(wanted, found, now, lambda: f"secret-{next(numbers)}"))
+    written = {step.name: manifest(step, "dynamo-system", wanted) for step in steps if step.content is not None}
+    return {**found, **written}, set(written)
+
+
+def data(secret: KubeObject, key: str) -> bytes:
+    return base64.b64decode(secret["data"][key])
+
+
+def test_everything_is_created_where_nothing_is() -> None:
+    found, written = run(WANTED, {})
+    assert written == ALL
+    authority = pki.certificates_of(data(found["etcd-authority"], "tls.crt"), "")[0]
+    server = pki.certificates_of(data(found["etcd-server"], "tls.crt"), "")[0]
+    assert pki.signed_by(server, authority)
+    assert set(pki.names_of(server)) == set(NAMES)
+    assert data(found["etcd-server"], "ca.crt") == data(found["etcd-authority"], "tls.crt")
+    assert "tls.key" in found["watcher-etcd"]["data"]
+    assert data(found["watcher-nats"], "user") == b"watcher"
+    passwords = {data(found[name], "password").decode() for name in ("watcher-nats", "scaler-nats")}
+    assert len(passwords) == 2
+    assert all(password in data(found["nats-authorization"], "authorization.conf").decode() for password in passwords)
+
+
+def test_a_second_run_writes_nothing() -> None:
+    found, _ = run(WANTED, {})
+    assert run(WANTED, found)[1] == set()
+    assert run(WANTED, found, NOW + 3000 * DAY)[1] == set()
+
+
+@pytest.mark.parametrize(
+    ("gone", "written"),
+    [
+        ("watcher-etcd", {"watcher-etcd"}),
+        ("watcher-nats", {"watcher-nats", "nats-authorization"}),
+        ("nats-authorization", {"nats-authorization"}),
+        ("etcd-authority", {"etcd-authority", "etcd-server", "watcher-etcd"}),
+    ],
+)
+def test_what_is_missing_is_created_with_what_depends_on_it(gone: str, written: set[str]) -> None:
+    found, _ = run(WANTED, {})
+    del found[gone]
+    assert run(WANTED, found, NOW + 1)[1] == written
+
+
+def test_a_changed_rotation_renews_all_but_the_authority() -> None:
+    found, _ = run(WANTED, {})
+    rotated = WANTED.model_copy(update={"rotation": "2026-11"})
+    again, written = run(rotated, found, NOW + DAY)
+    assert written == ALL - {"etcd-authority"}
+    assert run(rotated, again)[1] == set()
+
+
+def test_certificates_are_renewed_within_their_last_month() -> None:
+    short = WANTED.model_copy(update={"certificate_validity": 90 * DAY})
+    found, _ = run(short, {})
+    assert run(short, found, NOW + 59 * DAY)[1] == set()
+    assert run(short, found, NOW + 61 * DAY)[1] == {"etcd-server", "watcher-etcd"}
+
+
+def test_a_certificate_follows_its_names() -> None:
+    found, _ = run(WANTED, {})
+    server = WANTED.certificates[0].model_copy(update={"names": (*NAMES, "another.svc")})
+    wider = WANTED.model_copy(update={"certificates": (server, WANTED.certificates[1])})
+    assert run(wider, found)[1] == {"etcd-server"}
+
+
+def test_secrets_of_the_user_are_never_rotated() -> None:
+    found, _ = run(WANTED, {})
+    theirs = {**found["watcher-nats"], "metadata": {"name": "watcher-nats", "labels": {}}}
+    rotated = WANTED.model_copy(update={"rotation": "now"})
+    again, written = run(rotated, {**found, "watcher-nats": theirs}, NOW + DAY)
+    assert "watcher-nats" not in written
+    assert data(theirs, "password").decode() in data(again["nats-authorization"], "authorization.conf").decode()
+
+
+def test_no_secret_is_shown_by_a_step_that_keeps() -> None:
+    found, _ = run(WANTED, {})
+    kept: list[Step] = list(plan(WANTED, found, NOW, lambda: "unused"))
+    assert [step.content for step in kept] == [None] * len(ALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("certificates: [{secret: a}]", "certificates.0.authority: Field required"),
+        ("user: []", "user: Extra inputs are not permitted"),
+        ("{", "is not valid YAML"),
+    ],
+)
+def test_a_wrong_specification_is_refused_with_its_field(tmp_path, text: str, message: str) -> None:
+    file = tmp_path / "credentials.yaml"
+    file.write_text(text)
+    with pytest.raises(CtlError, match=message):
+        load(file)
