@@ -1,0 +1,1 @@
+"""A tenant with `edit` in one namespace against the platform (`make hostile`)."""

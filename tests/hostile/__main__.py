@@ -1,0 +1,238 @@
+"""`make hostile`: each attack of the table in turn, and after each what must hold whatever a tenant does."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import shutil
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from dynamo_ctl.localcluster import NodeShape
+
+from tests.stage.cluster import StageOptions, stage, until_ready
+from tests.stage.prober import CONTROL, Prober
+from tests.stage.service import Service
+
+from .attack import TABLE, Attack
+from .farm import farm
+from .world import Probed, World, world
+
+TABLES = ("documents", "leases", "sizes", "shapes", "answers", "storms", "takeovers", "bus", "addresses")
+BASELINE = 5
+#: A loop of ten million additions takes this long on the machine for which the bounds are given. Seconds.
+REFERENCE = 0.6
+HEALTH_WITHIN = 1.0
+SETTLED_WITHIN = 30.0
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of one attack."""
+
+    attack: Attack
+    problems: list[str] = field(default_factory=list)
+    worst: tuple[str, float] = ("", 0.0)
+    grown: tuple[str, float] = ("", 0.0)
+    probed: Probed | None = None
+    seconds: float = 0.0
+    answers: str = ""
+
+    def line(self) -> str:
+        """One line for people."""
+        probed = f"{self.probed.children:.2f}/{self.probed.successful:.2f}s" if self.probed else "-"
+        verdict = "held" if not self.problems else "NOT HELD"
+        return (
+            f"{verdict:8} {self.attack.name:44} {self.seconds:5.1f}s health {self.worst[1]:.2f}s {self.worst[0]:17} "
+            f"+{self.grown[1]:.0f}MiB probe {probed} answers {self.answers}"
+        )
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs attacks and holds the platform against what it must."""
+
+    world: World
+    prober: Prober
+    idle: Probed
+    speed: float
+
+    async def run(self, attack: Attack) -> Report:
+        """One attack, from doing it to having cleaned up."""
+        report, up = Report(attack), self.world
+        services = up.stage.services
+        before = {each.id: (each.process.pid, each.restarts(), each.resident_mib()) for each in services}
+        for each in services:
+            each.forget_peak()
+        up.answers.clear()
+        up.last_refusal = ""
+        up.memory.clear()
+        up.farm.reset()
+        up.prometheus.reset()
+        await self.prober.account()
+        began = time.monotonic()
+        try:
+            await attack.run(up)
+            await asyncio.sleep(attack.linger)
+            report.probed = await up.probe()
+            self._served(report)
+            if attack.check is not None:
+                await attack.check(up)
+        except AssertionError as error:
+            report.problems.append(str(error)[:1500])
+        except Exception as error:
+            report.problems.append(f"the attack itself failed: {error!r}"[:1500])
+        report.answers = ",".join(f"{status}x{count}" for status, count in sorted(up.answers.items()))
+        report.answers += f" {up.last_refusal[:160]}" if not up.answers.get(201) and up.last_refusal else ""
+        self._healthy(report, await self.prober.account())
+        self._same(report, services, before)
+        try:
+            await up.sweep()
+            await self._settled(services)
+        except AssertionError as error:
+            report.problems.append(f"cleaning up: {error}"[:1500])
+        self._healthy(report, await self.prober.account())
+        report.seconds = time.monotonic() - began
+        return report
+
+    def _served(self, report: Report) -> None:
+        assert report.probed is not None
+        for what in ("children", "successful"):
+            took, idle = getattr(report.probed, what), getattr(self.idle, what)
+            most = 2 * idle + report.attack.slack * self.speed
+            if took > most:
+                report.problems.append(
+                    f"another namespace waited {took:.2f} s to {what}; idle {idle:.2f} s, at most {most:.2f} s"
+                )
+
+    def _healthy(self, report: Report, waits: dict[str, float]) -> None:
+        # The same wait hits a server that does nothing: that is the machine, not the platform.
+        most = HEALTH_WITHIN * self.speed + waits.get(CONTROL, 0.0)
+        for name, seconds in waits.items():
+            if name == CONTROL:
+                continue
+            report.worst = max(report.worst, (name, seconds), key=lambda each: each[1])
+            if seconds > most:
+                report.problems.append(f"/healthz of {name} took {seconds:.1f} s; at most {most:.1f} s")
+
+    def _same(
+        self, report: Report, services: list[Service], before: dict[str, tuple[int | None, float, float]]
+    ) -> None:
+        for each in services:
+            pid, restarts, resident = before[each.id]
+            if each.process.pid != pid:
+                report.problems.append(f"{each.id} ended: {each.process.log_tail(5)[-600:]}")
+                continue
+            if (now := each.restarts()) > restarts:
+                report.problems.append(f"{each.id}: the service ended and began again {now - restarts:g} times")
+            grown = each.peak_mib() - resident
+            report.grown = max(report.grown, (each.id, grown), key=lambda entry: entry[1])
+            if grown > report.attack.memory:
+                report.problems.append(f"{each.id} grew by {grown:.0f} MiB; at most {report.attack.memory:.0f}")
+
+    async def _settled(self, services: list[Service]) -> None:
+        """All are ready again. One that is not is started again, so that the next attack meets a whole platform."""
+        late = {each.id: said for each in services if (said := await self._not_ready(each))}
+        for each in services:
+            if each.id in late:
+                await each.process.kill()
+                await each.process.start()
+        if late:
+            await until_ready(services)
+        assert not late, f"not ready {SETTLED_WITHIN:g} s later: {late}"
+
+    async def _not_ready(self, service: Service) -> str:
+        """What a process says while it is not ready; empty as soon as it is."""
+        said, deadline = "it does not run", time.monotonic() + SETTLED_WITHIN
+        while time.monotonic() < deadline:
+            try:
+                status, body = await service.http.request("GET", "/readyz")
+            except OSError as error:
+                said = repr(error)
+            else:
+                if status == 200:
+                    return ""
+                said = body.decode(errors="replace")[:500]
+            if not service.process.running:
+                return said
+            await asyncio.sleep(0.2)
+        return said
+
+
+async def main(options: argparse.Namespace) -> int:
+    """Run; returns the exit code."""
+    for table in TABLES:
+        with contextlib.suppress(ModuleNotFoundError):
+            import_module(f"tests.hostile.attacks.{table}")
+    chosen = [each for each in TABLE.values() if options.only in each.name or options.only in each.row]
+    if options.list:
+        for each in chosen:
+            print(f"{each.name:44} {each.row:24} {each.does}")
+        print(f"{len(chosen)} attacks")
+        return 0
+    speed = max(1.0, _additions() / REFERENCE)
+    print(f"{len(chosen)} attacks; this machine counts as {speed:.1f} times slower than that of the bounds", flush=True)
+    async with farm() as answers, farm() as prometheus:
+        # Exporters would be asked here; nodes without labels make the planner ask them.
+        os.environ["DCGM_METRICS_ENDPOINT_TEMPLATE"] = f"{answers.url}/dcgm/{{POD_IP}}/metrics"
+        settings = {
+            "modelDiscovery": {
+                "proxy": answers.url,
+                "probeInterval": "2s",
+                "requestTimeout": "5s",
+                "longestRetry": "4s",
+            },
+            "planner": {"prometheus": {"endpoint": prometheus.url}},
+        }
+        options_ = StageOptions(platform=settings, plane={"node_shape": NodeShape(gpus=0)})
+        async with (
+            stage(options_) as up,
+            world(up, answers, prometheus) as around,
+            Prober({each.id: each.health_port for each in up.services}) as prober,
+        ):
+            try:
+                return await _attack(chosen, around, prober, speed)
+            finally:
+                if options.keep_logs:
+                    shutil.copytree(up.folder / "services", options.keep_logs, dirs_exist_ok=True)
+
+
+async def _attack(chosen: list[Attack], around: World, prober: Prober, speed: float) -> int:
+    # The first graphs of a process are slower than all later ones.
+    probes = [await around.probe() for _ in range(BASELINE + 2)][2:]
+    idle = Probed(
+        statistics.median(each.children for each in probes), statistics.median(each.successful for each in probes)
+    )
+    print(f"idle: {idle.children:.2f} s to children, {idle.successful:.2f} s to successful", flush=True)
+    runner = Runner(around, prober, idle, speed)
+    reports = []
+    for each in chosen:
+        reports.append(report := await runner.run(each))
+        print(report.line(), flush=True)
+        for problem in report.problems:
+            print(f"         {problem}", flush=True)
+    failed = [report for report in reports if report.problems]
+    for report in failed:
+        print(f"not held: {report.attack.name} ({report.attack.row}): {report.problems[0][:300]}")
+    print(f"hostile {len(reports) - len(failed)}/{len(reports)} held")
+    return 1 if failed else 0
+
+
+def _additions() -> float:
+    began, total = time.perf_counter(), 0
+    for number in range(10_000_000):
+        total += number
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
+    parser.add_argument("--only", default="", help="attacks whose name or row holds this")
+    parser.add_argument("--list", action="store_true", help="print the table and end")
+    parser.add_argument("--keep-logs", help="folder that gets the logs of the services")
+    sys.exit(asyncio.run(main(parser.parse_args())))

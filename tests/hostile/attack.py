@@ -1,0 +1,68 @@
+"""What an attack is: an entry of the table, what it does, and what must hold beside that the platform lives on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from dynamo_shared.api.objects import KubeObject
+
+if TYPE_CHECKING:
+    from .world import World
+
+Check: TypeAlias = Callable[["World"], Awaitable[None]]
+
+#: What every attack must leave as it is; the runner holds each of them against it.
+ALWAYS = "health within a second, no restart, memory within bounds, another namespace served as before"
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One attack. `run` does it as the tenant; `check` raises AssertionError where what `must` hold does not."""
+
+    name: str
+    row: str
+    does: str
+    run: Check
+    check: Check | None = None
+    must: str = ALWAYS
+    linger: float = 1.0
+    """seconds for which it is left to work before anything is looked at"""
+    memory: float = 64.0
+    """MiB by which a process may grow meanwhile; more only where objects that it must hold take more"""
+    slack: float = 1.0
+    """seconds by which the other namespace may be slower than twice the idle time: what the API server itself takes"""
+    tags: frozenset[str] = field(default_factory=frozenset)
+
+
+TABLE: dict[str, Attack] = {}
+
+
+def add(attack: Attack) -> None:
+    """Enter an attack into the table; its name must be new."""
+    assert attack.name not in TABLE, attack.name
+    TABLE[attack.name] = attack
+
+
+def stored(name: str, row: str, does: str, objects: Callable[[str], Iterable[KubeObject]], **more: object) -> None:
+    """An attack by objects alone: all are created, in order; what the API server refuses is refused.
+
+    `objects` is called with the tenant's namespace.
+    """
+
+    async def run(world: World) -> None:
+        for obj in objects(world.namespace):
+            await world.create(obj)
+
+    add(Attack(name, row, does, run, **more))  # type: ignore[arg-type]
+
+
+def attack(name: str, row: str, does: str, **more: object) -> Callable[[Check], Check]:
+    """Decorate what an attack does with its entry of the table."""
+
+    def register(run: Check) -> Check:
+        add(Attack(name, row, does, run, **more))  # type: ignore[arg-type]
+        return run
+
+    return register

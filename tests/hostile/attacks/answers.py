@@ -1,0 +1,190 @@
+"""What a tenant's pods answer over HTTP to LoRA management, and what he asks of our own servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from contextlib import suppress
+
+import aiohttp
+from dynamo_shared.api import resources
+from dynamo_shared.api.resources import DYNAMO_MODELS
+from yarl import URL
+
+from tests.hostile import texts
+from tests.hostile.attack import attack
+from tests.hostile.objects import component, graph, obj
+from tests.hostile.world import World
+
+ROW = "answers of pods"
+SERVERS = "our own servers"
+METADATA = "metadata services"
+
+
+async def _workers(world: World, replicas: int = 3) -> None:
+    """Workers of a base model, and an adapter for them: model-discovery asks them over HTTP from now on."""
+    await world.create(
+        graph(world.namespace, "lora", component("Worker", "worker", replicas=replicas, modelRef={"name": "base"}))
+    )
+    await world.create(
+        obj(
+            DYNAMO_MODELS,
+            world.namespace,
+            "adapter",
+            spec={"modelName": "adapter", "baseModelName": "base", "modelType": "lora", "source": {"uri": "s3://b/a"}},
+        )
+    )
+
+    async def asked() -> bool:
+        return bool(world.farm.heard)
+
+    await world.eventually(asked, "workers are asked", 30)
+
+
+async def _said_nothing_secret(world: World) -> None:
+    status = json.dumps(await world.status_of(DYNAMO_MODELS, "adapter"))
+    assert "hunter2" not in status, f"the status repeats a secret of a worker's answer: {status[:300]}"
+
+
+def _answer(mode: str, does: str) -> None:
+    @attack(f"worker-{mode}", ROW, does, linger=3.0, check=_said_nothing_secret if mode == "secret-error" else None)
+    async def run(world: World) -> None:
+        world.farm.reset(mode)
+        await _workers(world)
+
+
+for _mode, _does in (
+    ("hang", "workers that never answer"),
+    ("close", "workers that hang up"),
+    ("drip", "workers that send a byte in a tenth of a second"),
+    ("drip-head", "workers that send their head byte by byte"),
+    ("stream", "workers that stream without end"),
+    ("huge", "workers that answer 10 MB"),
+    ("bomb", "workers whose compressed answer unpacks to 64 MiB"),
+    ("deep", "workers that answer 400,000 brackets"),
+    ("headers", "workers that answer 20,000 headers"),
+    ("long-status", "workers with a status line of a megabyte"),
+    ("secret-error", "workers whose error holds a password"),
+    ("redirect", "workers that redirect to the metadata service"),
+    ("self-redirect", "workers that redirect to themselves"),
+    ("binary", "workers that answer bytes"),
+    ("lone", "workers that answer halves of characters"),
+    ("numbers", "workers that answer numbers of 100,000 digits"),
+    ("many", "workers that have 20,000 adapters"),
+):
+    _answer(_mode, _does)
+
+
+async def _port(world: World) -> int:
+    """Port of the webhooks, as everybody may read it in their configuration."""
+    found = await world.admin.get(resources.VALIDATING_WEBHOOK_CONFIGURATIONS, "", "dynamo-admission")
+    assert found is not None
+    port = URL(found["webhooks"][0]["clientConfig"]["url"]).port
+    assert port is not None
+    return port
+
+
+def _trusting() -> ssl.SSLContext:
+    tls = ssl.create_default_context()
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_NONE
+    return tls
+
+
+@attack("webhook-slowloris", SERVERS, "120 connections to the webhooks that send a byte now and then", linger=2.0)
+async def _slowloris(world: World) -> None:
+    port = await _port(world)
+    open_: list[asyncio.StreamWriter] = []
+    for _ in range(120):
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=_trusting())
+            writer.write(
+                b"POST /validate-dynamographdeployment HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"
+            )
+            open_.append(writer)
+    world.memory["open"] = open_
+    for _ in range(5):
+        for writer in open_:
+            with suppress(OSError):
+                writer.write(b" ")
+        await asyncio.sleep(0.2)
+
+
+@attack("webhook-handshakes", SERVERS, "300 connections to the webhooks that never begin TLS", linger=2.0)
+async def _handshakes(world: World) -> None:
+    port = await _port(world)
+    world.memory["open"] = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
+
+
+@attack("webhook-junk", SERVERS, "bodies that are no reviews, too deep, too long, of other kinds", linger=0.0)
+async def _junk(world: World) -> None:
+    port = await _port(world)
+    bodies = [
+        b"",
+        b"{}",
+        b"null",
+        texts.nested(500_000).encode(),
+        b'{"request": ' + b"9" * 1_000_000 + b"}",
+        b"\xff" * 10_000,
+        b'{"a": "' + b"x" * (9 << 20) + b'"}',
+        json.dumps({"request": {"uid": "x" * 100_000, "object": None}}).encode(),
+    ]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=_trusting())) as session:
+        for path in ("convert", "validate-dynamographdeployment", "mutate-dynamographdeployment", "scale", "none"):
+            for body in bodies:
+                with suppress(aiohttp.ClientError, TimeoutError):
+                    async with session.post(f"https://127.0.0.1:{port}/{path}", data=body) as answer:
+                        world.answers[answer.status] += 1
+                        assert answer.status != 500, f"POST /{path} of junk is a fault of ours: {await answer.text()}"
+
+
+@attack(
+    "webhook-scale-of-another-namespace",
+    SERVERS,
+    "a review about the scale of a graph in another namespace, sent by nobody",
+    must="the answer says nothing about a graph that the sender may not read",
+)
+async def _scale(world: World) -> None:
+    port = await _port(world)
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1",
+            "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+            "resource": {"group": "nvidia.com", "version": "v1beta1", "resource": "dynamographdeployments"},
+            "subResource": "scale",
+            "name": "secret-graph",
+            "namespace": "quiet",
+            "operation": "UPDATE",
+            "userInfo": {"username": "system:admin"},
+            "object": {
+                "apiVersion": "autoscaling/v1",
+                "kind": "Scale",
+                "metadata": {"name": "secret-graph", "namespace": "quiet"},
+                "spec": {"replicas": 1},
+            },
+        },
+    }
+    await world.admin.create(graph("quiet", "secret-graph", component("HiddenPart", "frontend", scalingAdapter={})))
+    try:
+        await asyncio.sleep(0.5)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=_trusting())) as session:
+            for path in ("scale", "validate-scale", "validate-dynamographdeployment-scale"):
+                async with session.post(f"https://127.0.0.1:{port}/{path}", json=review) as answer:
+                    text = await answer.text()
+                    assert "HiddenPart" not in text, f"POST /{path} tells nobody about a graph: {text[:300]}"
+    finally:
+        await world.admin.delete(resources.DYNAMO_GRAPH_DEPLOYMENTS, "quiet", "secret-graph")
+
+
+@attack("health-slowloris", SERVERS, "200 connections to a probe port that never finish their request", linger=2.0)
+async def _health(world: World) -> None:
+    port = world.stage.named("pod-builder")[0].health_port
+    kept = []
+    for _ in range(200):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nX-A: ")
+        kept.append((reader, writer))
+    world.memory["open"] = kept

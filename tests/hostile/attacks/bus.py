@@ -1,0 +1,543 @@
+"""NATS: who may connect, what each credential may do, and what a stolen one of the watcher's amounts to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aiohttp
+import nats
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.bus import state, subjects
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.errors import APIError
+
+from tests.hostile import texts
+from tests.hostile.attack import attack
+from tests.hostile.objects import component, graph, lease
+from tests.hostile.world import QUIET, World
+from tests.stage.cluster import CLUSTER
+
+STATE = "a message on STATE"
+ACCESS = "who reaches NATS"
+#: Within which what a stolen credential of the watcher forged is undone, with the settings of these tests. Seconds.
+UNDONE_WITHIN = 60.0
+VICTIM = "victim"
+
+
+@asynccontextmanager
+async def connected(world: World, user: str = "") -> AsyncIterator[Client]:
+    """A connection as a user whose credential the stage knows; without one, or where there are none, as nobody."""
+    client = await nats.connect(
+        world.stage.nats.url,
+        allow_reconnect=False,
+        connect_timeout=3,
+        max_reconnect_attempts=0,
+        error_cb=_silent,
+        **world.stage.credentials.get(user, {}),
+    )
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            await client.close()
+
+
+async def _silent(_: Exception) -> None:
+    """The server's refusals are what is tested; the library would log them."""
+
+
+async def _refused(what: str, act: Callable[[], Awaitable[Any]]) -> None:
+    """AssertionError where NATS does what it is asked for."""
+    try:
+        async with asyncio.timeout(5):
+            answer = await act()
+    except (NatsError, APIError, OSError, TimeoutError):
+        return
+    raise AssertionError(f"NATS allowed {what}: {str(answer)[:200]}")
+
+
+@attack("nats-anonymous", ACCESS, "a connection without any credential", must="it is refused", linger=0.0)
+async def _anonymous(world: World) -> None:
+    async def connect() -> str:
+        async with connected(world) as client:
+            await client.flush(2)
+            return "connected"
+
+    await _refused("a connection without a credential", connect)
+
+
+@attack(
+    "nats-monitoring-secrets",
+    ACCESS,
+    "NATS' monitoring, asked for users and connections",
+    linger=0.0,
+    must="no password or token stands in it",
+)
+async def _monitoring(world: World) -> None:
+    async with aiohttp.ClientSession() as session:
+        for path in ("varz", "connz?auth=1&subs=1", "accountz", "jsz?config=1&streams=1", "subsz?subs=1"):
+            async with session.get(f"http://127.0.0.1:{world.stage.nats.monitoring_port}/{path}") as answer:
+                text = await answer.text()
+                for each in world.stage.credentials.values():
+                    assert each["password"] not in text, f"a password stands in /{path}"
+
+
+async def _publish(world: World, user: str, subject: str, payload: bytes = b"{}", **headers: str) -> Any:
+    async with connected(world, user) as client:
+        return await client.jetstream(timeout=3).publish(subject, payload, headers=headers or None)
+
+
+def _state(resource_id: str, namespace: str, name: str) -> str:
+    return subjects.state_subject(CLUSTER, resource_id, ObjectKey(namespace, name))
+
+
+def _forbidden(name: str, does: str, user: str, act: Callable[[Client], Awaitable[Any]]) -> None:
+    @attack(f"nats-{name}", ACCESS, does, must="it is refused", linger=0.5)
+    async def run(world: World) -> None:
+        async def attempt() -> Any:
+            async with connected(world, user) as client:
+                return await act(client)
+
+        await _refused(does, attempt)
+
+
+async def _hears(client: Client, subject: str) -> Any:
+    subscription = await client.subscribe(subject)
+    await client.flush(2)
+    await client.publish("hostile.probe", b"x")
+    return await subscription.next_msg(timeout=2)
+
+
+_VICTIM = _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, VICTIM)
+_forbidden(
+    "integrator-state",
+    "an integrator publishes STATE",
+    "integrator",
+    lambda c: c.jetstream(timeout=3).publish(_VICTIM, b"{}"),
+)
+_forbidden(
+    "integrator-event",
+    "an integrator publishes an event",
+    "integrator",
+    lambda c: c.jetstream(timeout=3).publish(f"dynamo.evt.v1.{CLUSTER}.quiet.dynamographdeployment.x.ready", b"{}"),
+)
+_forbidden(
+    "integrator-command",
+    "an integrator sends a scale command",
+    "integrator",
+    lambda c: c.jetstream(timeout=3).publish(f"dynamo.cmd.v1.{CLUSTER}.quiet.scaler.scale", b"{}"),
+)
+_forbidden(
+    "integrator-reads-state",
+    "an integrator reads STATE",
+    "integrator",
+    lambda c: c.jetstream(timeout=3).get_last_msg("DYNAMO_STATE", "dynamo.state.v1.>"),
+)
+_forbidden(
+    "integrator-purge",
+    "an integrator empties EVENTS",
+    "integrator",
+    lambda c: c.jsm(timeout=3).purge_stream("DYNAMO_EVENTS"),
+)
+_forbidden(
+    "integrator-delete-stream",
+    "an integrator deletes STATE",
+    "integrator",
+    lambda c: c.jsm(timeout=3).delete_stream("DYNAMO_STATE"),
+)
+_forbidden(
+    "integrator-stream",
+    "an integrator makes a stream that takes commands",
+    "integrator",
+    lambda c: c.jsm(timeout=3).add_stream(name="MINE", subjects=["dynamo.cmd.v1.>"]),
+)
+_forbidden("integrator-subscribe", "an integrator hears all there is", "integrator", lambda c: _hears(c, ">"))
+for _user in ("pod-builder", "scaler", "model-discovery", "planner"):
+    _forbidden(
+        f"{_user}-state",
+        f"{_user}'s credential publishes another's STATE",
+        _user,
+        lambda c: c.jetstream(timeout=3).publish(_VICTIM, b"{}"),
+    )
+    _forbidden(
+        f"{_user}-purge",
+        f"{_user}'s credential empties STATE",
+        _user,
+        lambda c: c.jsm(timeout=3).purge_stream("DYNAMO_STATE"),
+    )
+    _forbidden(
+        f"{_user}-delete",
+        f"{_user}'s credential deletes EVENTS",
+        _user,
+        lambda c: c.jsm(timeout=3).delete_stream("DYNAMO_EVENTS"),
+    )
+
+
+# What follows is done with the watcher's own credential, as if it was stolen.
+
+
+async def _victim(world: World) -> KubeObject:
+    """A graph in the quiet namespace that works."""
+    await world.admin.create(graph(QUIET, VICTIM, component("Frontend", "frontend")))
+
+    async def works() -> KubeObject | None:
+        found = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM)
+        return found if found and (found.get("status") or {}).get("state") == "successful" else None
+
+    found: KubeObject = await world.eventually(works, "the victim is successful")
+    return found
+
+
+async def _obeys(world: World) -> None:
+    """A change of the victim reaches its Deployment, and what was forged is undone."""
+    components = [component("Frontend", "frontend", replicas=2)]
+    answer = await world.admin.patch(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM, {"spec": {"components": components}})
+    assert answer.ok, str(answer)
+    try:
+
+        async def follows() -> bool:
+            found = await world.admin.get(DEPLOYMENTS, QUIET, f"{VICTIM}-frontend")
+            return found is not None and found["spec"]["replicas"] == 2
+
+        await world.eventually(follows, "a change after the forgery reaches the Deployment", UNDONE_WITHIN)
+    finally:
+        await world.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM)
+
+
+Forgery = Callable[[KubeObject], list[tuple[str, dict[str, str], bytes]]]
+
+
+def _forged(name: str, does: str, forgery: Forgery, **more: Any) -> None:
+    @attack(
+        f"state-{name}",
+        STATE,
+        does,
+        check=_obeys,
+        must="it is undone, and later changes are served",
+        linger=0.5,
+        **more,
+    )
+    async def run(world: World) -> None:
+        found = await _victim(world)
+        async with connected(world, "watcher") as client:
+            stream = client.jetstream(timeout=3)
+            for subject, headers, payload in forgery(found):
+                with suppress(NatsError, APIError, TimeoutError):
+                    await stream.publish(subject, payload, headers=headers)
+
+
+def _headers(found: KubeObject, **changed: str) -> dict[str, str]:
+    return {**state.object_headers(found, state.Change.MODIFIED), **changed}
+
+
+def _changed(found: KubeObject, **metadata: Any) -> KubeObject:
+    return {**found, "metadata": {**found["metadata"], **metadata}}
+
+
+def _with_replicas(found: KubeObject, replicas: int) -> KubeObject:
+    return {**found, "spec": {**found["spec"], "components": [component("Frontend", "frontend", replicas=replicas)]}}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+HUGE = str(2**60)
+
+
+def _future(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
+    newer = _changed(_with_replicas(found, 7), resourceVersion=HUGE)
+    return [(_VICTIM, _headers(newer), _json(newer))]
+
+
+_forged("version-2-60", "the victim with resourceVersion 2^60 and another spec", _future)
+_forged(
+    "tombstone-2-60",
+    "a tombstone of the victim with resourceVersion 2^60",
+    lambda found: [(_VICTIM, _headers(found, resourceVersion=HUGE, change="deleted"), b"")],
+)
+_forged(
+    "another-uid",
+    "the victim under another uid, created in the future",
+    lambda found: [
+        (
+            _VICTIM,
+            _headers(found, uid="f" * 32, created="9999-12-31T23:59:59Z", resourceVersion="1"),
+            _json(_changed(found, uid="f" * 32, creationTimestamp="9999-12-31T23:59:59Z")),
+        )
+    ],
+)
+_forged(
+    "payload-of-another",
+    "a payload of another namespace's object under the victim's subject",
+    lambda found: [
+        (
+            _VICTIM,
+            _headers(found, resourceVersion=str(int(found["metadata"]["resourceVersion"]) + 1)),
+            _json(_changed(found, namespace="tenant", name="other")),
+        )
+    ],
+)
+_HEADLESS: tuple[KubeObject, ...] = ({"metadata": "x"}, {"metadata": []}, {}, {"metadata": {"name": 1}})
+_forged(
+    "metadata-is-text",
+    "objects whose metadata is a text, a list, nothing",
+    lambda found: [
+        (_VICTIM, _headers(found, resourceVersion=HUGE), _json(each))
+        for each in ({"metadata": "x"}, {"metadata": []}, {}, {"metadata": {"name": 1}})
+    ],
+)
+_forged(
+    "not-json",
+    "payloads that are no JSON",
+    lambda found: [
+        (_VICTIM, _headers(found, resourceVersion=HUGE), each)
+        for each in (b"", b"\xff\xfe", b"null", b"[]", texts.nested(200_000).encode(), b'"x"')
+    ],
+)
+_forged(
+    "created-without-zone",
+    "`created` without a zone, in the year 0, and as text",
+    lambda found: [
+        (
+            _VICTIM,
+            _headers(found, uid=f"u{number}", created=each),
+            _json(_changed(found, uid=f"u{number}", creationTimestamp=each)),
+        )
+        for number, each in enumerate(date for date in texts.DATES if len(date) < 100)
+    ],
+)
+_forged(
+    "marker",
+    "markers that say a resource is not served, that it has 2^60 objects, and that are no markers",
+    lambda found: [
+        (
+            subjects.synced_subject(CLUSTER, DYNAMO_GRAPH_DEPLOYMENTS.id),
+            {"change": "synced", "resourceVersion": HUGE},
+            each,
+        )
+        for each in (
+            b"",
+            b"{}",
+            _json(
+                {
+                    "resource": DYNAMO_GRAPH_DEPLOYMENTS.id,
+                    "resourceVersion": HUGE,
+                    "count": 0,
+                    "time": "x",
+                    "served": False,
+                }
+            ),
+            _json({"resource": "pods", "resourceVersion": "x", "count": 2**60, "time": "9999-12-31T23:59:59Z"}),
+        )
+    ],
+)
+_forged(
+    "odd-subjects",
+    "subjects that no object has",
+    lambda found: [
+        (
+            f"dynamo.state.v1.{CLUSTER}.{DYNAMO_GRAPH_DEPLOYMENTS.id.replace('.', '%2E')}.{rest}",
+            _headers(found),
+            _json(found),
+        )
+        for rest in ("_", "quiet", "quiet.victim.more", "%00.x", "_.victim", "quiet.%ZZ", "quiet." + "x" * 2000)
+    ],
+)
+_forged(
+    "foreign-objects",
+    "2,000 graphs of the quiet namespace that are not there",
+    lambda found: [
+        (
+            _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, f"ghost-{n}"),
+            _headers(found, uid=f"ghost-{n}"),
+            _json(_changed(found, name=f"ghost-{n}", uid=f"ghost-{n}")),
+        )
+        for n in range(500)
+    ],
+    slack=4.0,
+)
+_forged(
+    "lease",
+    "a Lease that says another platform looks after the quiet namespace",
+    lambda found: [
+        (
+            _state(resources.LEASES.id, QUIET, "dynamo-operator-namespace-scope"),
+            {"uid": "l", "resourceVersion": HUGE, "created": "2026-01-01T00:00:00Z", "change": "added"},
+            _json(
+                _changed(
+                    lease(QUIET, renewTime="9999-12-31T23:59:59.000000Z"),
+                    uid="l",
+                    resourceVersion=HUGE,
+                    creationTimestamp="2026-01-01T00:00:00Z",
+                )
+            ),
+        )
+    ],
+    slack=UNDONE_WITHIN,
+)
+
+
+def _fuzz(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
+    """Headers and payloads at random, the same in every run."""
+    dice = random.Random(12)
+    values = [
+        "",
+        "x",
+        "-1",
+        "0",
+        HUGE,
+        "9" * 400,
+        "1e9",
+        " 1",
+        "１",
+        "\x7f",
+        "null",
+        "2026-01-01T00:00:00Z",
+        "deleted",
+        "synced",
+        "added",
+    ]
+    kinds: list[Any] = [None, True, -1, 1e308, "x", [], {}, ["a"] * 100, {"a": {"b": []}}, "9999-12-31T23:59:59Z"]
+    made = []
+    for _ in range(300):
+        headers = {
+            name: dice.choice(values)
+            for name in dice.sample(
+                ["uid", "resourceVersion", "created", "change", "generation", "traceparent", "x"], dice.randint(0, 7)
+            )
+        }
+        obj = json.loads(json.dumps(found))
+        for _ in range(dice.randint(1, 4)):
+            place = obj
+            for step in dice.choice(
+                (("metadata",), ("spec",), ("status",), ("metadata", "labels"), ("spec", "components"), ())
+            ):
+                place = place[step] if isinstance(place, dict) and isinstance(place.get(step), dict) else place
+            if isinstance(place, dict) and place:
+                place[dice.choice(list(place))] = dice.choice(kinds)
+        made.append((_VICTIM, headers, _json(obj)))
+    return made
+
+
+_forged("fuzz", "300 messages whose headers and payloads are random", _fuzz)
+
+
+@attack(
+    "state-huge-messages",
+    STATE,
+    "messages of 900 KB for subjects of objects that are not there",
+    check=None,
+    linger=1.0,
+    memory=96.0,
+)
+async def _huge(world: World) -> None:
+    async with connected(world, "watcher") as client:
+        stream = client.jetstream(timeout=5)
+        for number in range(20):
+            subject = _state(resources.CONFIG_MAPS.id, world.namespace, f"huge-{number}")
+            obj = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": f"huge-{number}",
+                    "namespace": world.namespace,
+                    "uid": "h",
+                    "resourceVersion": "1",
+                    "creationTimestamp": "2026-01-01T00:00:00Z",
+                },
+                "data": {"x": "v" * 900_000},
+            }
+            with suppress(NatsError, APIError, TimeoutError):
+                await stream.publish(
+                    subject,
+                    _json(obj),
+                    headers={"uid": "h", "resourceVersion": "1", "created": "2026-01-01T00:00:00Z", "change": "added"},
+                )
+
+
+@attack(
+    "state-purged",
+    STATE,
+    "STATE emptied, and deleted, with the watcher's credential",
+    check=_obeys,
+    linger=0.5,
+    must="it is filled again",
+    slack=10.0,
+)
+async def _purged(world: World) -> None:
+    await _victim(world)
+    async with connected(world, "watcher") as client:
+        manager = client.jsm(timeout=3)
+        with suppress(NatsError, APIError, TimeoutError):
+            await manager.purge_stream("DYNAMO_STATE")
+        with suppress(NatsError, APIError, TimeoutError):
+            await manager.delete_stream("DYNAMO_STATE")
+
+
+@attack(
+    "consumers-deleted",
+    STATE,
+    "all consumers of all streams deleted with the watcher's credential",
+    check=_obeys,
+    linger=0.5,
+    slack=10.0,
+)
+async def _consumers(world: World) -> None:
+    await _victim(world)
+    async with connected(world, "watcher") as client:
+        manager = client.jsm(timeout=3)
+        for stream in ("DYNAMO_STATE", "DYNAMO_EVENTS", "DYNAMO_COMMANDS"):
+            with suppress(NatsError, APIError, TimeoutError):
+                for consumer in await manager.consumers_info(stream):
+                    await manager.delete_consumer(stream, consumer.name)
+
+
+@attack(
+    "commands-odd",
+    "scale commands",
+    "scale commands that are no CloudEvents, too deep, about other namespaces",
+    linger=1.0,
+)
+async def _commands(world: World) -> None:
+    await world.create(graph(world.namespace, "scaled"))
+    dice = random.Random(13)
+    async with connected(world, "planner") as client:
+        stream = client.jetstream(timeout=3)
+        bodies: list[Any] = [b"", b"\xff", b"null", b"[]", texts.nested(100_000).encode(), b"9" * 100_000]
+        bodies += [
+            _json(
+                {
+                    "specversion": dice.choice(("1.0", 1, None, "x" * 10_000)),
+                    "id": dice.choice(("a", "", "i" * 300_000, 1)),
+                    "type": dice.choice(("com.nvidia.dynamo.command.scale", "x", 1)),
+                    "source": dice.choice(("/x", f"/clusters/{CLUSTER}/namespaces/quiet", "", None)),
+                    "time": dice.choice(texts.DATES),
+                    "data": dice.choice(
+                        (
+                            {
+                                "graphDeployment": "scaled",
+                                "targets": [{"component": "Frontend", "replicas": dice.choice((10**30, -1, 2**31, 1))}],
+                            },
+                            {},
+                            [],
+                            None,
+                            "x",
+                            {"targets": [{}] * 5000},
+                        )
+                    ),
+                }
+            )
+            for _ in range(60)
+        ]
+        for body in bodies:
+            with suppress(NatsError, APIError, TimeoutError):
+                await stream.publish(f"dynamo.cmd.v1.{CLUSTER}.{world.namespace}.scaler.scale", body)

@@ -1,0 +1,492 @@
+"""Objects of odd shape: forged status and labels, owners, finalizers, managed fields, worker records, autoscalers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, Resource
+
+from tests.hostile import texts
+from tests.hostile.attack import attack, stored
+from tests.hostile.objects import component, config_map, disaggregated, graph, obj, request
+from tests.hostile.world import World
+
+STATUS = "forged status"
+METADATA = "metadata"
+WORKERS = "workers of two namespaces"
+ODD = "odd objects"
+
+_CONDITIONS: tuple[Any, ...] = (
+    [
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "R",
+            "message": "m" * 30_000,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ],
+    [
+        {"type": f"T{n}", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "0001-01-01T00:00:00Z"}
+        for n in range(3000)
+    ],
+    [{"type": "Ready", "status": "False", "reason": "R", "message": "", "lastTransitionTime": "9999-12-31T23:59:59Z"}],
+)
+
+
+async def _forge(world: World, resource: Resource, name: str, status: Any) -> None:
+    world.note(await world.tenant.patch(resource, world.namespace, name, {"status": status}, "status"))
+
+
+@attack("graph-status", STATUS, "the status of a graph forged in every way, again and again", linger=2.0)
+async def _graph_status(world: World) -> None:
+    await world.create(disaggregated(world.namespace, "forged"))
+    for status in (
+        {"state": "successful", "observedGeneration": 2**62},
+        {"components": {f"c{n}": {"kind": "Deployment", "componentName": "x", "replicas": 1} for n in range(2000)}},
+        {
+            "components": {
+                "Frontend": {
+                    "kind": "Deployment",
+                    "componentNames": ["../x"],
+                    "replicas": -5,
+                    "readyReplicas": -(2**31),
+                }
+            }
+        },
+        {"rollingUpdate": {"phase": "InProgress", "startTime": "9999-12-31T23:59:59Z"}},
+        {"restart": {"observedID": "x" * 100_000, "phase": "Restarting", "inProgress": ["Frontend"] * 1000}},
+        {"checkpoints": {"Frontend": {"checkpointName": "../../x", "identityHash": "y" * 10_000}}},
+        *({"conditions": each} for each in _CONDITIONS),
+    ):
+        await _forge(world, DYNAMO_GRAPH_DEPLOYMENTS, "forged", status)
+
+
+@attack("component-status", STATUS, "the status of component deployments forged", linger=2.0)
+async def _component_status(world: World) -> None:
+    await world.create(disaggregated(world.namespace, "forged"))
+    await world.eventually(
+        lambda: world.admin.list(resources.DYNAMO_COMPONENT_DEPLOYMENTS, world.namespace), "component deployments"
+    )
+    for each in await world.admin.list(resources.DYNAMO_COMPONENT_DEPLOYMENTS, world.namespace):
+        for status in (
+            {"observedGeneration": 2**62, "component": {"kind": "Deployment", "replicas": 10**9}},
+            {"podSelector": {f"k{n}": "v" for n in range(5000)}},
+            *({"conditions": entry} for entry in _CONDITIONS),
+        ):
+            await _forge(world, resources.DYNAMO_COMPONENT_DEPLOYMENTS, each["metadata"]["name"], status)
+
+
+@attack(
+    "request-status", STATUS, "the status of a request forged: phases, results, jobs of other namespaces", linger=3.0
+)
+async def _request_status(world: World) -> None:
+    await world.create(request(world.namespace, "forged"))
+    for status in (
+        {"phase": "Ready", "dgdName": "../../quiet/x"},
+        {
+            "phase": "Deploying",
+            "dgdName": "x" * 5000,
+            "profilingResults": {"selectedConfig": {"spec": {"components": [1, None, {}]}}},
+        },
+        {"phase": "Profiling", "profilingJobName": "kube-root-ca.crt"},
+        {"phase": "Deployed", "deploymentInfo": {"replicas": -1, "availableReplicas": 10**9}},
+        *({"conditions": each} for each in _CONDITIONS),
+    ):
+        await _forge(world, resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, "forged", status)
+
+
+@attack("adapter-status", STATUS, "the status of scaling adapters forged, and their scale beaten", linger=2.0)
+async def _adapter_status(world: World) -> None:
+    await world.create(graph(world.namespace, "scaled", component("Frontend", "frontend", scalingAdapter={})))
+    found = await world.eventually(
+        lambda: world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace), "an adapter"
+    )
+    name = found[0]["metadata"]["name"]
+    for status in (
+        {"replicas": 2**31 - 1, "selector": "a in (" + "b," * 10_000 + "c)", "lastScaleTime": "9999-12-31T23:59:59Z"},
+        {
+            "conditions": [
+                {
+                    "type": "DGDReady",
+                    "status": "True",
+                    "reason": "R",
+                    "message": "",
+                    "lastTransitionTime": "0001-01-01T00:00:00Z",
+                }
+            ]
+        },
+    ):
+        await _forge(world, resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, name, status)
+    for replicas in (2, 1) * 30:
+        world.note(
+            await world.tenant.patch(
+                resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+                world.namespace,
+                name,
+                {"spec": {"replicas": replicas}},
+                "scale",
+            )
+        )
+
+
+stored(
+    "adapters-of-nothing",
+    ODD,
+    "200 adapters of graphs that are not there, of other namespaces' graphs, and of one component together",
+    lambda ns: [
+        graph(ns, "one"),
+        *(
+            obj(
+                resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+                ns,
+                f"adapter-{n}",
+                spec={
+                    "replicas": n % 3,
+                    "dgdRef": {"name": ("one", "quiet/probe", "none")[n % 3], "componentName": "Frontend"},
+                },
+            )
+            for n in range(200)
+        ),
+    ],
+    linger=2.0,
+    slack=2.0,
+)
+stored(
+    "many-owners",
+    METADATA,
+    "graphs with 3,000 owners, among them themselves and nodes",
+    lambda ns: [
+        graph(
+            ns,
+            "owned",
+            metadata={
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": ("ConfigMap", "Node")[n % 2],
+                        "name": f"o{n}",
+                        "uid": f"00000000-0000-0000-0000-{n:012d}",
+                    }
+                    for n in range(3000)
+                ]
+            },
+        )
+    ],
+)
+stored(
+    "own-finalizers",
+    METADATA,
+    "graphs, requests and models with 500 finalizers of their own",
+    lambda ns: [
+        each
+        for kind in (
+            graph(ns, "f"),
+            request(ns, "f"),
+            obj(resources.DYNAMO_MODELS, ns, "f", spec={"modelName": "m", "baseModelName": "b"}),
+        )
+        for each in [
+            {**kind, "metadata": {**kind["metadata"], "finalizers": [f"hostile.example/f{n}" for n in range(500)]}}
+        ]
+    ],
+    linger=2.0,
+)
+
+
+@attack("managed-fields", METADATA, "a graph with 200 field managers", linger=1.0)
+async def _managed_fields(world: World) -> None:
+    await world.create(graph(world.namespace, "managed"))
+    for number in range(200):
+        patch = {
+            "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+            "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+            "metadata": {"name": "managed", "namespace": world.namespace, "annotations": {f"m{number}": "x" * 500}},
+        }
+        world.note(await world.tenant.apply(patch, f"manager-{number}"))
+
+
+def _metadata(ns: str, name: str, data: Any, **fields: Any) -> KubeObject:
+    return obj(resources.DYNAMO_WORKER_METADATAS, ns, name, spec={"data": data}, **fields)
+
+
+def _card(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "namespace": "quiet-probe",
+        "component": "backend",
+        "endpoint": "generate",
+        "instance_id": number,
+        "card_json": {"display_name": "model", "runtime_config": {"total_kv_blocks": 1, "max_num_seqs": 1}, **fields},
+    }
+
+
+_RECORDS: dict[str, Any] = {
+    "text": texts.nested(30_000),
+    "list": [1, 2, 3],
+    "numbers": {"endpoints": {"a": {"namespace": 1, "component": None, "endpoint": [], "instance_id": 10**400}}},
+    "negative": {"model_cards": {"a": _card(-1), "b": _card(2**64), "c": _card(0, context_length=-(2**63))}},
+    "many": {
+        "endpoints": {
+            f"e{n}": {
+                "namespace": "n",
+                "component": "c",
+                "endpoint": "e",
+                "instance_id": n,
+                "transport": {"nats_tcp": "x"},
+            }
+            for n in range(4000)
+        },
+        "model_cards": {f"m{n}": _card(n) for n in range(1200)},
+    },
+    "deep-card": {
+        "model_cards": {
+            "a": _card(
+                1, runtime_config=json.loads(texts.nested(300, '{"a":', "}").replace("{}", "{}").replace(":}", ":1}"))
+            )
+        }
+    },
+    "long-names": {"model_cards": {"a": _card(1, display_name="m" * 300_000)}},
+    "controls": {"model_cards": {"a": _card(1, display_name="\x1b[31m\u202e\u0000\ufeff" * 50)}},
+}
+for _name, _data in _RECORDS.items():
+    stored(
+        f"worker-record-{_name}",
+        "forged worker records",
+        f"a DynamoWorkerMetadata whose data are odd: {_name}",
+        lambda ns, data=_data: [_metadata(ns, "forged", data)],  # type: ignore[misc]
+    )
+stored(
+    "worker-records-500",
+    "forged worker records",
+    "500 DynamoWorkerMetadata of pods that are not there",
+    lambda ns: [_metadata(ns, f"forged-{n}", {"model_cards": {"a": _card(n)}}) for n in range(500)],
+    slack=2.0,
+)
+
+
+@attack(
+    "worker-of-another-namespace",
+    WORKERS,
+    "records, slices and pods that say they are workers of a graph in another namespace",
+    must="no event and no record names them as workers of the other namespace's graph",
+    linger=2.0,
+)
+async def _foreign_worker(world: World) -> None:
+    marks = {
+        labels.GRAPH_DEPLOYMENT_NAME: "probe",
+        labels.COMPONENT: "Frontend",
+        labels.DYNAMO_NAMESPACE: "quiet-probe",
+        labels.DISCOVERY_ENABLED: "true",
+    }
+    pod = obj(
+        resources.PODS, world.namespace, "worker-0", labels=marks, spec={"containers": [{"name": "main", "image": "x"}]}
+    )
+    await world.create(pod)
+    await world.create(
+        obj(
+            resources.ENDPOINT_SLICES,
+            world.namespace,
+            "worker-0",
+            labels=marks,
+            addressType="IPv4",
+            endpoints=[
+                {
+                    "addresses": ["10.0.0.1"],
+                    "conditions": {"ready": True},
+                    "targetRef": {"kind": "Pod", "namespace": "quiet", "name": "worker-0"},
+                }
+            ],
+        )
+    )
+    await world.create(_metadata(world.namespace, "worker-0", {"model_cards": {"a": _card(7)}}))
+
+
+stored(
+    "pods-of-components",
+    ODD,
+    "300 pods that carry the labels of a graph's components, of other graphs and of none",
+    lambda ns: [
+        graph(ns, "podded"),
+        *(
+            obj(
+                resources.PODS,
+                ns,
+                f"pretender-{n}",
+                labels={
+                    labels.COMPONENT: "Frontend",
+                    labels.GRAPH_DEPLOYMENT_NAME: ("podded", "probe", "")[n % 3],
+                    labels.SELECTOR: "podded-frontend",
+                },
+                spec={"containers": [{"name": "main", "image": "x", "command": ["c" * 1000]}]},
+            )
+            for n in range(300)
+        ),
+    ],
+    linger=2.0,
+    slack=3.0,
+)
+stored(
+    "endpoint-slices",
+    ODD,
+    "EndpointSlices and Endpoints that carry a model's label and point elsewhere",
+    lambda ns: [
+        obj(
+            resources.DYNAMO_MODELS,
+            ns,
+            "m",
+            spec={"modelName": "m", "baseModelName": "b", "modelType": "lora", "source": {"uri": "s3://b/m"}},
+        ),
+        *(
+            obj(
+                resources.ENDPOINT_SLICES,
+                ns,
+                f"slice-{n}",
+                labels={labels.BASE_MODEL_HASH: "0" * 16, labels.COMPONENT: "x"},
+                addressType="IPv4",
+                endpoints=[{"addresses": [f"10.{n}.{m}.1"], "conditions": {"ready": True}} for m in range(100)],
+            )
+            for n in range(50)
+        ),
+    ],
+    linger=2.0,
+)
+stored(
+    "autoscalers",
+    ODD,
+    "HorizontalPodAutoscalers with a graph's label that scale deployments, adapters and nothing",
+    lambda ns: [
+        graph(ns, "auto", component("Frontend", "frontend", scalingAdapter={})),
+        *(
+            obj(
+                resources.HORIZONTAL_POD_AUTOSCALERS,
+                ns,
+                f"hpa-{n}",
+                labels={labels.GRAPH_DEPLOYMENT_NAME: "auto"},
+                spec={
+                    "maxReplicas": 2**31 - 1,
+                    "scaleTargetRef": {
+                        "apiVersion": ("nvidia.com/v1beta1", "apps/v1", "x/v1")[n % 3],
+                        "kind": "Deployment",
+                        "name": "auto-frontend",
+                    },
+                    "metrics": [
+                        {
+                            "type": "External",
+                            "external": {"metric": {"name": "m" * 200}, "target": {"type": "Value", "value": "9E"}},
+                        }
+                    ],
+                },
+            )
+            for n in range(60)
+        ),
+    ],
+    linger=2.0,
+)
+stored(
+    "components-of-no-graph",
+    ODD,
+    "200 component deployments that name graphs which are not there or which are others'",
+    lambda ns: [
+        obj(
+            resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+            ns,
+            f"orphan-{n}",
+            labels={labels.GRAPH_DEPLOYMENT_NAME: ("none", "probe-1", "x" * 63)[n % 3]},
+            spec={"backendFramework": "vllm", **component("Lone", "worker", replicas=0)},
+        )
+        for n in range(200)
+    ],
+    linger=2.0,
+    slack=3.0,
+)
+stored(
+    "checkpoints",
+    ODD,
+    "50 checkpoints of one identity, with deadlines of 2^62 seconds and without",
+    lambda ns: [
+        obj(
+            resources.DYNAMO_CHECKPOINTS,
+            ns,
+            f"checkpoint-{n}",
+            spec={
+                "identity": {"model": "m", "backendFramework": "vllm"},
+                "job": {
+                    "activeDeadlineSeconds": (2**62, 1, 0, -1)[n % 4],
+                    "podTemplateSpec": {"spec": {"containers": [{"name": "main", "image": "x"}]}},
+                },
+            },
+        )
+        for n in range(50)
+    ],
+    linger=2.0,
+)
+stored(
+    "old-kinds",
+    ODD,
+    "kinds of before graphs, and graphs in v1alpha1 with odd services",
+    lambda ns: [
+        obj(resources.DYNAMO_DEPLOYMENTS, ns, "old", spec={"dynamoComponent": "x" * 1000}),
+        *(
+            {
+                **obj(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ns, f"alpha-{n}"),
+                "spec": {"services": services, "envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]},
+            }
+            for n, (services, text) in enumerate(
+                (
+                    ({}, "{}"),
+                    ({"A": {"componentType": "frontend"}}, texts.nested(100_000)),
+                    ({f"S{m}": {"componentType": "worker"} for m in range(300)}, "9" * 100_000),
+                    (
+                        {"A": {"componentType": "frontend", "autoscaling": {"minReplicas": -1}}},
+                        '{"A": {"ServiceArgs": {"workers": 1e300}}}',
+                    ),
+                )
+            )
+        ),
+    ],
+    linger=2.0,
+)
+stored(
+    "events",
+    "Events",
+    "2,000 Events about graphs of the namespace, with the platform's reasons",
+    lambda ns: [
+        {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"e-{n}", "namespace": ns},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "dynamo-pod-builder",
+            "reportingInstance": "x",
+            "action": "Reconcile",
+            "reason": "Ready",
+            "type": "Normal",
+            "note": "n" * 900,
+            "regarding": {
+                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+                "namespace": ns,
+                "name": "x",
+            },
+        }
+        for n in range(500)
+    ],
+    slack=2.0,
+)
+stored(
+    "planner-config-elsewhere",
+    ODD,
+    "a PlannerConfig named by a path, by another namespace's name, by 200 KB",
+    lambda ns: [
+        config_map(ns, "c", {"planner_config.yaml": "mode: disagg"}),
+        *(
+            disaggregated(ns, f"names-{n}", annotations={"nvidia.com/planner-config": each})
+            for n, each in enumerate(("../quiet/c", "quiet/c", "c" * 200_000, " ", "c\n", "C"))
+        ),
+    ],
+    linger=2.0,
+    slack=2.0,
+)

@@ -1,0 +1,202 @@
+"""Very much of what is allowed: keys, failures, changes, deletions. The other namespace must not wait for it.
+
+5,000 failing graphs take this machine's API server minutes to store; `GRAPHS` is what it stores in about ten seconds, and the
+queue's order, which is what matters, is the same. DYNAMO_HOSTILE_GRAPHS=5000 runs all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, Resource
+
+from tests.hostile.attack import attack
+from tests.hostile.objects import component, config_map, graph, obj
+from tests.hostile.world import World
+
+ROW = "one queue for all namespaces"
+GRAPHS = int(os.environ.get("DYNAMO_HOSTILE_GRAPHS", "400"))
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+#: The API server and two cores are shared with the storm itself. Seconds.
+SHARED = 4.0
+
+
+@attack(
+    "failing-graphs",
+    ROW,
+    f"{GRAPHS} graphs whose children are refused, again and again",
+    linger=1.0,
+    slack=SHARED,
+    memory=160.0,
+)
+async def _failing(world: World) -> None:
+    quota = obj(QUOTAS, world.namespace, "none", spec={"hard": {"count/dynamocomponentdeployments.nvidia.com": "0"}})
+    await world.admin.create_at(QUOTAS, quota)
+    try:
+        await asyncio.sleep(1)
+        await world.create_all([graph(world.namespace, f"failing-{number}") for number in range(GRAPHS)])
+        await asyncio.sleep(2)
+        world.memory["probed"] = await world.probe()
+    finally:
+        await world.admin.delete(QUOTAS, world.namespace, "none")
+
+
+@attack(
+    "many-keys",
+    ROW,
+    f"{GRAPHS // 2} graphs of six components without replicas: some thousand keys",
+    slack=SHARED,
+    memory=160.0,
+)
+async def _keys(world: World) -> None:
+    parts = [component(f"Worker{number}", "worker", replicas=0) for number in range(6)]
+    await world.create_all([graph(world.namespace, f"many-{number}", *parts) for number in range(GRAPHS // 2)])
+
+
+@attack("changing-graph", ROW, "a graph of 25 components changes 150 times in a row", slack=SHARED)
+async def _changing(world: World) -> None:
+    parts = [component(f"Worker{number}", "worker", replicas=0) for number in range(25)]
+    await world.create(graph(world.namespace, "changing", *parts))
+    for number in range(150):
+        parts[number % 25]["replicas"] = number % 2
+        world.note(
+            await world.tenant.patch(
+                DYNAMO_GRAPH_DEPLOYMENTS, world.namespace, "changing", {"spec": {"components": parts}}
+            )
+        )
+
+
+@attack("deleted-and-created", ROW, "40 graphs deleted and created again, ten times", slack=SHARED, linger=0.5)
+async def _recreated(world: World) -> None:
+    names = [f"again-{number}" for number in range(40)]
+    for _ in range(10):
+        await world.create_all([graph(world.namespace, name) for name in names])
+        await asyncio.gather(*(world.tenant.delete(DYNAMO_GRAPH_DEPLOYMENTS, world.namespace, name) for name in names))
+
+
+@attack("scale-storm", ROW, "2,000 scalings of adapters of twenty graphs", slack=SHARED)
+async def _scaled(world: World) -> None:
+    await world.create_all(
+        [
+            graph(world.namespace, f"scaled-{number}", component("Frontend", "frontend", scalingAdapter={}))
+            for number in range(20)
+        ]
+    )
+
+    async def adapters() -> bool:
+        return len(await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)) == 20
+
+    await world.eventually(adapters, "all adapters")
+    found = await world.admin.list(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, world.namespace)
+    for number in range(50):
+        for answer in await asyncio.gather(
+            *(
+                world.tenant.patch(
+                    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+                    world.namespace,
+                    each["metadata"]["name"],
+                    {"spec": {"replicas": number % 2}},
+                    "scale",
+                )
+                for each in found
+            )
+        ):
+            world.note(answer)
+
+
+@attack(
+    "labels-of-children",
+    ROW,
+    "labels, annotations and replicas of children changed by hand, again and again",
+    slack=SHARED,
+)
+async def _children(world: World) -> None:
+    await world.create_all([graph(world.namespace, f"child-{number}") for number in range(10)])
+
+    async def there() -> bool:
+        return len(await world.admin.list(DEPLOYMENTS, world.namespace)) == 10
+
+    await world.eventually(there, "all Deployments")
+    for number in range(20):
+        for each in await world.admin.list(DEPLOYMENTS, world.namespace):
+            patch = {
+                "metadata": {
+                    "labels": {labels.COMPONENT: f"other-{number}", labels.GRAPH_DEPLOYMENT_NAME: "probe"},
+                    "annotations": {"nvidia.com/last-applied-hash": "0" * 64},
+                },
+                "spec": {"replicas": number % 3},
+            }
+            world.note(await world.tenant.patch(DEPLOYMENTS, world.namespace, each["metadata"]["name"], patch))
+
+
+@attack("children-deleted", ROW, "children deleted as soon as they are there", slack=SHARED)
+async def _deleted(world: World) -> None:
+    await world.create_all([graph(world.namespace, f"child-{number}") for number in range(10)])
+    for _ in range(20):
+        for resource in (DEPLOYMENTS, resources.SERVICES, resources.DYNAMO_COMPONENT_DEPLOYMENTS):
+            await world.tenant.delete_all(resource, world.namespace)
+        await asyncio.sleep(0.1)
+
+
+@attack("secrets-storm", ROW, "300 changes of pull secrets while graphs use them", slack=SHARED)
+async def _secrets(world: World) -> None:
+    await world.create_all([graph(world.namespace, f"pulls-{number}") for number in range(5)])
+    for number in range(300):
+        secret = obj(
+            resources.SECRETS,
+            world.namespace,
+            f"pull-{number % 10}",
+            type="kubernetes.io/dockerconfigjson",
+            data={".dockerconfigjson": "e30="},
+        )
+        await world.create(secret)
+        if number % 10 == 9:
+            await world.tenant.delete_all(resources.SECRETS, world.namespace)
+
+
+@attack(
+    "planner-configs-storm", ROW, "a PlannerConfig that changes 200 times, with 30 graphs that name it", slack=SHARED
+)
+async def _planners(world: World) -> None:
+    from tests.hostile.attacks.documents import planned
+
+    first, named = planned(world.namespace, "mode: disagg\n")
+    await world.create(first)
+    await world.create_all(
+        [{**named, "metadata": {**named["metadata"], "name": f"planned-{number}"}} for number in range(30)]
+    )
+    for number in range(200):
+        data = config_map(
+            world.namespace, "planned-config", {"planner_config.yaml": f"mode: disagg\nttft: {number + 1}\n"}
+        )
+        world.note(await world.tenant.apply(data))
+
+
+@attack("models-storm", ROW, "300 DynamoModels of one base model", slack=SHARED)
+async def _models(world: World) -> None:
+    await world.create_all(
+        [
+            obj(
+                resources.DYNAMO_MODELS,
+                world.namespace,
+                f"m-{number}",
+                spec={
+                    "modelName": f"m-{number}",
+                    "baseModelName": "b",
+                    "modelType": "lora",
+                    "source": {"uri": "s3://b/m"},
+                },
+            )
+            for number in range(300)
+        ]
+    )
+
+
+@attack("requests-storm", ROW, "60 requests at once", slack=SHARED, memory=96.0)
+async def _requests(world: World) -> None:
+    from tests.hostile.objects import request
+
+    await world.create_all([request(world.namespace, f"asks-{number}") for number in range(60)])

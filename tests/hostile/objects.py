@@ -1,0 +1,75 @@
+"""Objects that attacks are made of; each builder gives a valid one unless it is told otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import Resource
+
+IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
+
+
+def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> KubeObject:
+    """An object; `labels`, `annotations` and `metadata` go where they belong, all else stands beside the metadata."""
+    metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
+    for each in ("labels", "annotations"):
+        if each in fields:
+            metadata[each] = fields.pop(each)
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **fields}
+
+
+def component(name: str, type_: str = "worker", gpus: int = 0, **fields: Any) -> KubeObject:
+    """A component of a graph; `template` replaces its pod template."""
+    container: KubeObject = {"name": "main", "image": fields.pop("image", IMAGE)}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    template = fields.pop("template", {"spec": {"containers": [container]}})
+    return {"name": name, "type": type_, "replicas": 1, "podTemplate": template, **fields}
+
+
+def graph(namespace: str, name: str, *components: KubeObject, spec: Any = None, **fields: Any) -> KubeObject:
+    """A graph: of a frontend where no components are given."""
+    parts = list(components) or [component("Frontend", "frontend")]
+    content = {"backendFramework": "vllm", "components": parts, **(spec or {})}
+    return obj(resources.DYNAMO_GRAPH_DEPLOYMENTS, namespace, name, spec=content, **fields)
+
+
+def disaggregated(namespace: str, name: str, **fields: Any) -> KubeObject:
+    """A graph of a frontend and one worker of each role."""
+    return graph(
+        namespace,
+        name,
+        component("Frontend", "frontend"),
+        component("Prefill", "prefill"),
+        component("Decode", "decode"),
+        **fields,
+    )
+
+
+def request(namespace: str, name: str, **fields: Any) -> KubeObject:
+    """A request that is simulated at once."""
+    spec = {
+        "model": "Qwen/Qwen3-0.6B",
+        "backend": "vllm",
+        "image": IMAGE,
+        "searchStrategy": "rapid",
+        "hardware": {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8},
+        "workload": {"isl": 1000, "osl": 100},
+        "sla": {"ttft": 1000, "itl": 50},
+        "autoApply": False,
+        **fields.pop("spec", {}),
+    }
+    return obj(resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, namespace, name, spec=spec, **fields)
+
+
+def lease(namespace: str, **spec: Any) -> KubeObject:
+    """The Lease by which another platform says that a namespace is its own."""
+    content = {"holderIdentity": "somebody", "leaseDurationSeconds": 30, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    return obj(resources.LEASES, namespace, "dynamo-operator-namespace-scope", spec={**content, **spec})
+
+
+def config_map(namespace: str, name: str, data: dict[str, str], **fields: Any) -> KubeObject:
+    """A ConfigMap."""
+    return obj(resources.CONFIG_MAPS, namespace, name, data=data, **fields)

@@ -1,0 +1,227 @@
+"""What attacks work with: the tenant's rights, his namespace, a quiet namespace next to it, and cleaning up."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    CLUSTER_ROLES,
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ROLE_BINDINGS,
+    Resource,
+)
+
+from tests.stage.api import Answer, Api
+from tests.stage.cluster import Stage, namespace
+
+from .farm import Farm
+from .objects import graph
+
+TENANT, QUIET = "tenant", "quiet"
+#: How long what an attack left may take to go. Seconds.
+GONE_WITHIN = 90.0
+#: From creation of the probe graph to its success, at worst, on a machine that does a hundred things. Seconds.
+PROBE_WITHIN = 60.0
+LOOK_EVERY = 0.02
+
+#: In the order in which they are removed: owners before what they own.
+SWEPT: tuple[Resource, ...] = (
+    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENTS,
+    resources.DYNAMO_COMPONENT_DEPLOYMENTS,
+    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    resources.DYNAMO_MODELS,
+    resources.DYNAMO_CHECKPOINTS,
+    resources.DYNAMO_WORKER_METADATAS,
+    resources.DYNAMO_DEPLOYMENTS,
+    resources.LEASES,
+    resources.HORIZONTAL_POD_AUTOSCALERS,
+    resources.JOBS,
+    resources.DEPLOYMENTS,
+    Resource("apps", "v1", "replicasets", "ReplicaSet"),
+    resources.PODS,
+    resources.SECRETS,
+    resources.CONFIG_MAPS,
+    resources.SERVICES,
+    Resource("", "v1", "endpoints", "Endpoints"),
+    resources.ENDPOINT_SLICES,
+    resources.INGRESSES,
+    resources.PERSISTENT_VOLUME_CLAIMS,
+    resources.SERVICE_ACCOUNTS,
+    resources.ROLE_BINDINGS,
+    resources.ROLES,
+    resources.EVENTS,
+)
+#: What Kubernetes puts into every namespace, and we into the tenant's.
+KEPT = frozenset({"default", "kube-root-ca.crt", "hostile-edit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """Seconds from the creation of a graph in the quiet namespace to its children, and to `successful`."""
+
+    children: float
+    successful: float
+
+
+@dataclass(slots=True)
+class World:
+    """The stage, and who stands on it."""
+
+    stage: Stage
+    tenant: Api
+    farm: Farm
+    prometheus: Farm
+    """plays the platform's own Prometheus"""
+    namespace: str = TENANT
+    answers: Counter[int] = field(default_factory=Counter)
+    last_refusal: str = ""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """what a check remembers of its attack"""
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def admin(self) -> Api:
+        """A client with all rights, for looking and for cleaning up."""
+        return self.stage.admin
+
+    async def create(self, obj: KubeObject) -> Answer:
+        """Create an object as the tenant."""
+        return self.note(await self.tenant.create(obj))
+
+    async def create_all(self, objects: list[KubeObject]) -> list[Answer]:
+        """Create many as the tenant."""
+        return [self.note(answer) for answer in await self.tenant.create_all(objects)]
+
+    def note(self, answer: Answer) -> Answer:
+        """Count an answer that the tenant got."""
+        self.answers[answer.status] += 1
+        if not answer.ok:
+            self.last_refusal = str(answer)
+        return answer
+
+    async def eventually(self, look: Callable[[], Awaitable[Any]], what: str, within: float = 30.0) -> Any:
+        """The first true answer of `look`; AssertionError with the last one where there is none in time."""
+        deadline, last = time.monotonic() + within, None
+        while time.monotonic() < deadline:
+            if last := await look():
+                return last
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"not within {within:g} s: {what}; last: {last!r}")
+
+    async def status_of(self, resource: Resource, name: str) -> KubeObject:
+        """The status of an object of the tenant; empty while there is none."""
+        found = await self.admin.get(resource, self.namespace, name)
+        return (found or {}).get("status") or {}
+
+    async def probe(self) -> Probed:
+        """A small graph in the quiet namespace, from creation to `successful`; it is removed again.
+
+        AssertionError where it does not get there.
+        """
+        name = f"probe-{next(self._numbers)}"
+        began = time.monotonic()
+        answer = await self.admin.create(graph(QUIET, name))
+        assert answer.ok, f"a graph in another namespace was refused: {answer}"
+        children = 0.0
+        try:
+            while True:
+                spent = time.monotonic() - began
+                if not children and await self.admin.get(DEPLOYMENTS, QUIET, f"{name}-frontend"):
+                    children = time.monotonic() - began
+                found = await self.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name) or {}
+                status = found.get("status") or {}
+                if status.get("state") == "successful":
+                    return Probed(children or time.monotonic() - began, time.monotonic() - began)
+                assert spent < PROBE_WITHIN, f"a graph in another namespace is {status or 'without a status'}"
+                await asyncio.sleep(LOOK_EVERY)
+        finally:
+            await self.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name)
+
+    async def sweep(self) -> None:
+        """Remove everything from the tenant's namespace; AssertionError where something stays."""
+        deadline = time.monotonic() + GONE_WITHIN
+        while True:
+            left: dict[str, int] = {}
+            for resource in SWEPT:
+                items = await self.admin.list(resource, self.namespace, "limit=500")
+                items = [item for item in items if item["metadata"]["name"] not in KEPT]
+                if not items:
+                    continue
+                left[resource.plural] = len(items)
+                await self._remove(resource, items)
+            if not left:
+                return
+            assert time.monotonic() < deadline, f"left in the tenant's namespace: {left}"
+            await asyncio.sleep(0.3)
+
+    async def _remove(self, resource: Resource, items: list[KubeObject]) -> None:
+        if len(items) > 20 and not any(item["metadata"]["name"] in KEPT for item in items):
+            keep = ",".join(f"metadata.name!={name}" for name in sorted(KEPT))
+            await self.admin.request(
+                "DELETE", f"{resource.path(self.namespace)}?gracePeriodSeconds=0&fieldSelector={keep}"
+            )
+        else:
+            going = [item for item in items if "deletionTimestamp" not in item["metadata"] or resource.plural == "pods"]
+            await asyncio.gather(
+                *(
+                    self.admin.request(
+                        "DELETE", resource.path(self.namespace, item["metadata"]["name"]) + "?gracePeriodSeconds=0"
+                    )
+                    for item in going
+                )
+            )
+        for item in items:
+            foreign = [each for each in item["metadata"].get("finalizers", ()) if each.startswith("hostile.")]
+            if foreign:
+                others = [each for each in item["metadata"]["finalizers"] if each not in foreign]
+                await self.admin.patch(
+                    resource, self.namespace, item["metadata"]["name"], {"metadata": {"finalizers": others or None}}
+                )
+
+
+@asynccontextmanager
+async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[World]:
+    """The two namespaces, and the tenant with the ClusterRole `edit` in his."""
+    admin = stage.admin
+    for name in (TENANT, QUIET):
+        await admin.create(namespace(name))
+    # As an aggregated role of the platform's charts would give it.
+    await admin.create(
+        {
+            "apiVersion": CLUSTER_ROLES.api_version,
+            "kind": CLUSTER_ROLES.kind,
+            "metadata": {
+                "name": "dynamo-edit",
+                "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
+            },
+            "rules": [{"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}],
+        }
+    )
+    await admin.create(
+        {
+            "apiVersion": ROLE_BINDINGS.api_version,
+            "kind": ROLE_BINDINGS.kind,
+            "metadata": {"name": "hostile-edit", "namespace": TENANT},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
+        }
+    )
+    async with Api(stage.plane.user_kubeconfig("mallory")) as tenant:
+        up = World(stage, tenant, farm, prometheus)
+
+        async def may() -> bool:
+            return (await tenant.request("GET", DYNAMO_GRAPH_DEPLOYMENTS.path(TENANT))).ok
+
+        await up.eventually(may, "the ClusterRole edit has our kinds")
+        yield up

@@ -1,0 +1,133 @@
+"""The stage: a control plane, NATS, etcd, and the services of the platform as processes, each a user of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsServer, Programs, free_port
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import NAMESPACES
+
+from .api import Api
+from .service import Service, service
+
+SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner")
+CLUSTER = "stage"
+#: Where the Secret of the webhooks' certificate is.
+SYSTEM = "dynamo-system"
+READY_WITHIN = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """What stands on the stage. `platform` is added to that section of each service's settings."""
+
+    replicas: int = 1
+    platform: dict[str, Any] = field(default_factory=dict)
+    plane: dict[str, Any] = field(default_factory=dict)
+    lease_ttl: str = "10s"
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything that runs."""
+
+    folder: Path
+    plane: ControlPlane
+    nats: NatsServer
+    etcd: EtcdServer
+    admin: Api
+    services: list[Service]
+    credentials: dict[str, dict[str, str]] = field(default_factory=dict)
+    """of NATS: user and password, by the name of the user"""
+
+    def named(self, name: str) -> list[Service]:
+        """All replicas of a service."""
+        return [each for each in self.services if each.name == name]
+
+
+@asynccontextmanager
+async def stage(options: StageOptions) -> AsyncIterator[Stage]:
+    """All of it, ready; logs stay in a temporary folder while the block runs."""
+    programs = Programs()
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynamo-stage-")))
+        plane = await stack.enter_async_context(
+            ControlPlane(ControlPlaneOptions(prepare=install_definitions, **options.plane), programs)
+        )
+        nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
+        etcd = await stack.enter_async_context(EtcdServer(await programs.obtain("etcd"), folder / "etcd"))
+        admin = await stack.enter_async_context(Api(plane.kubeconfig))
+        await admin.create(namespace(SYSTEM))
+        services = [
+            _service(options, (plane, nats, etcd), folder, name, str(replica))
+            for name in SERVICES
+            for replica in range(1, options.replicas + 1)
+        ]
+        for each in services:
+            stack.push_async_callback(each.process.stop)
+        await asyncio.gather(*(each.process.start() for each in services))
+        up = Stage(folder, plane, nats, etcd, admin, services)
+        await until_ready(up.services)
+        yield up
+
+
+async def until_ready(services: Sequence[Service], within: float = READY_WITHIN) -> None:
+    """Return when every process says that it is ready; AssertionError with what it says instead."""
+    waiting = {each.id: each for each in services}
+    said: dict[str, str] = {}
+    deadline = asyncio.get_running_loop().time() + within
+    while waiting:
+        for name, each in list(waiting.items()):
+            try:
+                status, body = await each.http.request("GET", "/readyz")
+            except OSError as error:
+                said[name] = str(error)
+                continue
+            said[name] = body.decode(errors="replace")
+            if status == 200:
+                del waiting[name]
+        assert asyncio.get_running_loop().time() < deadline, {name: said[name] for name in waiting}
+        await asyncio.sleep(0.1)
+
+
+def namespace(name: str) -> KubeObject:
+    """A Namespace."""
+    return {"apiVersion": NAMESPACES.api_version, "kind": NAMESPACES.kind, "metadata": {"name": name}}
+
+
+def user_of(name: str, replica: str) -> str:
+    """The user as which a replica acts: the audit log names it."""
+    return f"dynamo:{name}:{replica}"
+
+
+def _service(
+    options: StageOptions, servers: tuple[ControlPlane, NatsServer, EtcdServer], folder: Path, name: str, replica: str
+) -> Service:
+    plane, nats, etcd = servers
+    users = [user_of(each, str(number)) for each in SERVICES for number in range(1, options.replicas + 1)]
+    # Rights are not what is tested here; who writes is.
+    kubeconfig = plane.user_kubeconfig(user_of(name, replica), ("system:masters",))
+    webhook = free_port()
+    platform: dict[str, Any] = {
+        "clusterName": CLUSTER,
+        "nats": {"servers": [nats.url]},
+        "etcd": {"endpoints": [etcd.url], "leaseTtl": options.lease_ttl},
+        "replicas": options.replicas,
+        **options.platform,
+        "admission": {
+            "namespace": SYSTEM,
+            "operators": users,
+            **({"url": f"https://127.0.0.1:{webhook}"} if name == "admission" else {}),
+            **options.platform.get("admission", {}),
+        },
+    }
+    server = {"webhook": {"host": "127.0.0.1", "port": webhook}}
+    return service(name, replica, folder / "services", kubeconfig, platform, **server)

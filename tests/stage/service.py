@@ -1,0 +1,107 @@
+"""A service of the platform as a process of its own: its configuration, its end points, what it uses."""
+
+from __future__ import annotations
+
+import re
+import sys
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dynamo_ctl.localcluster import ManagedProcess, free_port
+from dynamo_ctl.localcluster.probe import LocalHttp
+
+READY_WITHIN = 90.0
+_RESTARTS = re.compile(r"^dynamo_platform_service_restarts_total\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Service:
+    """One replica of one service."""
+
+    name: str
+    replica: str
+    health_port: int
+    metrics_port: int
+    process: ManagedProcess
+
+    @property
+    def http(self) -> LocalHttp:
+        """Its /healthz and /readyz."""
+        return LocalHttp(self.health_port)
+
+    @property
+    def id(self) -> str:
+        """Name and replica."""
+        return f"{self.name}-{self.replica}"
+
+    def resident_mib(self) -> float:
+        """Memory that is resident now."""
+        return self._memory("VmRSS")
+
+    def peak_mib(self) -> float:
+        """Most memory that was resident since the start, or since `forget_peak`."""
+        return self._memory("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Count the peak from now on."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def restarts(self) -> float:
+        """How often the service within the process was started again."""
+        return sum(float(value) for value in _RESTARTS.findall(self.metrics()))
+
+    def metrics(self) -> str:
+        """What /metrics says; empty where it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+                text: str = answer.read().decode()
+                return text
+        except OSError:
+            return ""
+
+    def _memory(self, field: str) -> float:
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return 0.0
+        found = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(found[1]) / 1024 if found else 0.0
+
+
+def service(
+    name: str, replica: str, folder: Path, kubeconfig: Path, platform: dict[str, Any], **server: Any
+) -> Service:
+    """A service that is ready to be started; `platform` is that section of the configuration without Kubernetes."""
+    health, metrics = free_port(), free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / f"{name}-{replica}.yaml"
+    settings = {**platform, "replicaId": replica, "kubernetes": {"kubeconfig": str(kubeconfig)}}
+    config.write_text(yaml.safe_dump(_configuration(health, metrics, settings, server)))
+    config.chmod(0o600)
+    probe = LocalHttp(health)
+    process = ManagedProcess(
+        f"{name}-{replica}",
+        [sys.executable, "-m", "dynamo_ctl", "run", name, "--config", config],
+        folder / f"{name}-{replica}.log",
+        lambda: probe.ok("/healthz"),
+        ready_within=READY_WITHIN,
+        stop_within=40.0,
+    )
+    return Service(name, replica, health, metrics, process)
+
+
+def _configuration(health: int, metrics: int, platform: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
+        "kind": "OperatorConfiguration",
+        "server": {
+            "healthProbe": {"bindAddress": "127.0.0.1", "port": health},
+            "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
+            **server,
+        },
+        "rbac": {"plannerClusterRoleName": "dynamo-planner"},
+        "platform": platform,
+    }
