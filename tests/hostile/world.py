@@ -110,6 +110,10 @@ class World:
             self.last_refusal = str(answer)
         return answer
 
+    def refused(self) -> int:
+        """How many of the tenant's requests were refused; where there were none, one is counted that was not."""
+        return sum(count for status, count in self.answers.items() if 400 <= status < 500) or -1
+
     async def eventually(self, look: Callable[[], Awaitable[Any]], what: str, within: float = 30.0) -> Any:
         """The first true answer of `look`; AssertionError with the last one where there is none in time."""
         deadline, last = time.monotonic() + within, None
@@ -153,9 +157,11 @@ class World:
         deadline = time.monotonic() + GONE_WITHIN
         while True:
             left: dict[str, int] = {}
-            for resource in SWEPT:
-                items = await self.admin.list(resource, self.namespace, "limit=500")
-                items = [item for item in items if item["metadata"]["name"] not in KEPT]
+            listed = await asyncio.gather(
+                *(self.admin.list(resource, self.namespace, "limit=500") for resource in SWEPT)
+            )
+            for resource, found in zip(SWEPT, listed, strict=True):
+                items = [item for item in found if item["metadata"]["name"] not in KEPT]
                 if not items:
                     continue
                 left[resource.plural] = len(items)

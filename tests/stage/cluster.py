@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsServer, Programs, free_port
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsServer, Programs
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES
@@ -32,6 +32,8 @@ class StageOptions:
     replicas: int = 1
     platform: dict[str, Any] = field(default_factory=dict)
     plane: dict[str, Any] = field(default_factory=dict)
+    starting: Callable[[Sequence[Service]], None] = lambda _: None
+    """called with the services before they start"""
     lease_ttl: str = "10s"
 
 
@@ -71,6 +73,7 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
             for name in SERVICES
             for replica in range(1, options.replicas + 1)
         ]
+        options.starting(services)
         for each in services:
             stack.push_async_callback(each.process.stop)
         await asyncio.gather(*(each.process.start() for each in services))
@@ -115,7 +118,6 @@ def _service(
     users = [user_of(each, str(number)) for each in SERVICES for number in range(1, options.replicas + 1)]
     # Rights are not what is tested here; who writes is.
     kubeconfig = plane.user_kubeconfig(user_of(name, replica), ("system:masters",))
-    webhook = free_port()
     platform: dict[str, Any] = {
         "clusterName": CLUSTER,
         "nats": {"servers": [nats.url]},
@@ -125,9 +127,7 @@ def _service(
         "admission": {
             "namespace": SYSTEM,
             "operators": users,
-            **({"url": f"https://127.0.0.1:{webhook}"} if name == "admission" else {}),
             **options.platform.get("admission", {}),
         },
     }
-    server = {"webhook": {"host": "127.0.0.1", "port": webhook}}
-    return service(name, replica, folder / "services", kubeconfig, platform, **server)
+    return service(name, replica, folder / "services", kubeconfig, platform)

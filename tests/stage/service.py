@@ -25,6 +25,7 @@ class Service:
     replica: str
     health_port: int
     metrics_port: int
+    webhook_port: int
     process: ManagedProcess
 
     @property
@@ -71,15 +72,15 @@ class Service:
         return int(found[1]) / 1024 if found else 0.0
 
 
-def service(
-    name: str, replica: str, folder: Path, kubeconfig: Path, platform: dict[str, Any], **server: Any
-) -> Service:
+def service(name: str, replica: str, folder: Path, kubeconfig: Path, platform: dict[str, Any]) -> Service:
     """A service that is ready to be started; `platform` is that section of the configuration without Kubernetes."""
-    health, metrics = free_port(), free_port()
+    health, metrics, webhook = free_port(), free_port(), free_port()
+    if name == "admission" and not platform["admission"].get("url"):
+        platform = {**platform, "admission": {**platform["admission"], "url": f"https://127.0.0.1:{webhook}"}}
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / f"{name}-{replica}.yaml"
     settings = {**platform, "replicaId": replica, "kubernetes": {"kubeconfig": str(kubeconfig)}}
-    config.write_text(yaml.safe_dump(_configuration(health, metrics, settings, server)))
+    config.write_text(yaml.safe_dump(_configuration(health, metrics, webhook, settings)))
     config.chmod(0o600)
     probe = LocalHttp(health)
     process = ManagedProcess(
@@ -90,17 +91,17 @@ def service(
         ready_within=READY_WITHIN,
         stop_within=40.0,
     )
-    return Service(name, replica, health, metrics, process)
+    return Service(name, replica, health, metrics, webhook, process)
 
 
-def _configuration(health: int, metrics: int, platform: dict[str, Any], server: dict[str, Any]) -> dict[str, Any]:
+def _configuration(health: int, metrics: int, webhook: int, platform: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "operator.config.dynamo.nvidia.com/v1alpha1",
         "kind": "OperatorConfiguration",
         "server": {
             "healthProbe": {"bindAddress": "127.0.0.1", "port": health},
             "metrics": {"bindAddress": "127.0.0.1", "port": metrics, "secure": False},
-            **server,
+            "webhook": {"host": "127.0.0.1", "port": webhook},
         },
         "rbac": {"plannerClusterRoleName": "dynamo-planner"},
         "platform": platform,

@@ -287,14 +287,13 @@ _forged(
     ],
 )
 _HEADLESS: tuple[KubeObject, ...] = ({"metadata": "x"}, {"metadata": []}, {}, {"metadata": {"name": 1}})
-_forged(
-    "metadata-is-text",
-    "objects whose metadata is a text, a list, nothing",
-    lambda found: [
-        (_VICTIM, _headers(found, resourceVersion=HUGE), _json(each))
-        for each in ({"metadata": "x"}, {"metadata": []}, {}, {"metadata": {"name": 1}})
-    ],
-)
+
+
+def _headless(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
+    return [(_VICTIM, _headers(found, resourceVersion=HUGE), _json(each)) for each in _HEADLESS]
+
+
+_forged("metadata-is-text", "objects whose metadata is a text, a list, nothing", _headless)
 _forged(
     "not-json",
     "payloads that are no JSON",

@@ -1,0 +1,222 @@
+"""`make chaos`: rounds of work during which parts are broken; after each, everything is as the specs say."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import nats
+import nats.errors
+from dynamo_shared.leases.channel import EtcdOptions
+
+from tests.stage.cluster import SERVICES, Stage, StageOptions, namespace, stage, until_ready
+
+from . import audit, faults
+from .balancer import balanced
+from .claims import ClaimLog
+from .work import NAMESPACE, Work, differences
+
+#: Seconds of a round: work before anything breaks, and at the end when all is back.
+BEFORE, AFTER = 3.0, 4.0
+CONVERGED_WITHIN = 120.0
+#: Leases of this test live shorter than a replica is stopped.
+LEASE_TTL = "5s"
+
+
+@dataclass(slots=True)
+class Round:
+    """What came of one round."""
+
+    name: str
+    problems: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    converged_after: float = 0.0
+    seconds: float = 0.0
+    done: int = 0
+
+
+@dataclass(slots=True)
+class Chaos:
+    """What all rounds have in common."""
+
+    up: Stage
+    work: Work
+    copies: faults.Copies
+    claims: ClaimLog
+    log: Path
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+async def one(number: int, chaos: Chaos) -> Round:
+    """One round."""
+    up, work, copies = chaos.up, chaos.work, chaos.copies
+    kinds = list(faults.SERVERS)
+    killed, stopped = SERVICES[number % len(SERVICES)], SERVICES[(number + 2) % len(SERVICES)]
+    broken = kinds[number % len(kinds)]
+    round_ = Round(f"{killed} killed, {stopped} stopped, {broken}")
+    began, done = time.monotonic(), work.done
+    work.lived.clear()
+    work.deleted.clear()
+    written = _size(chaos.log)
+    working = asyncio.create_task(work.run(began + 3600))
+    try:
+        await asyncio.sleep(BEFORE)
+        async with asyncio.TaskGroup() as breaking:
+            breaking.create_task(faults.kill(up, killed, number % 2))
+            breaking.create_task(faults.stop_for_a_while(up, stopped, (number + 1) % 2))
+            breaking.create_task(_later(4.0, faults.SERVERS[broken](up, copies)))
+        await asyncio.sleep(AFTER)
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    ended = time.monotonic()
+    left = await _converged(up)
+    round_.converged_after = time.monotonic() - ended
+    round_.problems += left[:5]
+    try:
+        await until_ready(up.services, 60)
+    except AssertionError as error:
+        round_.problems.append(f"not ready: {str(error)[:500]}")
+    for each in up.services:
+        if each.process.pid is None:
+            round_.problems.append(f"{each.id} ended: {each.process.log_tail(3)[-400:]}")
+            await each.process.start()
+    round_.problems += _audited(chaos.log, written, chaos.claims)[:5]
+    if broken not in faults.LOSES_EVENTS:
+        round_.lost = await _lost(up, work)
+    round_.seconds, round_.done = time.monotonic() - began, work.done - done
+    return round_
+
+
+async def _later(after: float, act: Awaitable[None]) -> None:
+    await asyncio.sleep(after)
+    await act
+
+
+async def _converged(up: Stage) -> list[str]:
+    """What is still not as it should be after so long; empty as soon as all is."""
+    deadline, left = time.monotonic() + CONVERGED_WITHIN, ["nothing was looked at"]
+    while time.monotonic() < deadline:
+        left = await differences(up.admin)
+        if not left:
+            return []
+        await asyncio.sleep(0.5)
+    return left
+
+
+def _audited(log: Path, offset: int, claims: ClaimLog) -> list[str]:
+    with log.open() as file:
+        file.seek(offset)
+        found = audit.writes(file)
+    held, known = claims.times()
+    return [*audit.two_writers(found), *audit.late_writes(found, held, known)]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    k8suid: str = ""
+
+
+async def _lost(up: Stage, work: Work) -> list[str]:
+    """Graphs of this round whose life the stream does not tell: those that are there were ready, those that went are gone."""
+    wanted = {(uid, "deleted"): name for uid, name in work.deleted.items()}
+    wanted |= {(uid, "ready"): name for uid, name in work.lived.items() if uid not in work.deleted}
+    deadline = time.monotonic() + 20
+    while True:
+        told = await _events(up)
+        lost = [f"{event} of {name}" for (uid, event), name in wanted.items() if (uid, event) not in told]
+        if not lost or time.monotonic() > deadline:
+            return lost
+        await asyncio.sleep(1)
+
+
+async def _events(up: Stage) -> set[tuple[str, str]]:
+    client = await nats.connect(up.nats.url, **up.credentials.get("integrator", {}))
+    found: set[tuple[str, str]] = set()
+    try:
+        subscription = await client.jetstream().subscribe(
+            "dynamo.evt.v1.*.chaos.dynamographdeployment.>", ordered_consumer=True
+        )
+        with contextlib.suppress(nats.errors.TimeoutError):
+            while True:
+                message = await subscription.next_msg(timeout=1)
+                event = msgspec.json.decode(message.data, type=_Event)
+                found.add((event.k8suid, event.type.rpartition(".")[2]))
+    finally:
+        await client.close()
+    return found
+
+
+async def main(rounds: int, seed: int, keep_logs: str) -> int:
+    """Run; returns the exit code."""
+    with tempfile.TemporaryDirectory(prefix="dynamo-chaos-") as folder:
+        policy, log = Path(folder) / "policy.yaml", Path(folder) / "audit.log"
+        policy.write_text(audit.POLICY)
+        arguments = (
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={log}",
+            "--audit-log-mode=blocking",
+            "--audit-log-maxsize=1000",
+        )
+        async with balanced() as balancer:
+            options = StageOptions(
+                replicas=2,
+                lease_ttl=LEASE_TTL,
+                plane={"api_server_arguments": arguments},
+                platform={"admission": {"url": balancer.url}},
+                starting=balancer.take,
+            )
+            async with stage(options) as up:
+                try:
+                    return await _rounds(rounds, seed, up, Path(folder), log)
+                finally:
+                    if keep_logs:
+                        shutil.copytree(up.folder / "services", keep_logs, dirs_exist_ok=True)
+
+
+async def _rounds(rounds: int, seed: int, up: Stage, folder: Path, log: Path) -> int:
+    await up.admin.create(namespace(NAMESPACE))
+    claims = ClaimLog(EtcdOptions(endpoints=(up.etcd.url,)))
+    reading = asyncio.create_task(claims.run())
+    chaos = Chaos(up, Work(up.admin, random.Random(seed)), faults.Copies(folder), claims, log)
+    found = []
+    try:
+        for number in range(rounds):
+            found.append(round_ := await one(number, chaos))
+            good = "converged" if not round_.problems else "NOT CONVERGED"
+            print(
+                f"round {number + 1}: {good} {round_.converged_after:.1f} s after the end of {round_.done} pieces of work, "
+                f"lost {len(round_.lost)}: {round_.name} ({round_.seconds:.0f} s)",
+                flush=True,
+            )
+            for problem in (*round_.problems, *(f"lost: {each}" for each in round_.lost[:5])):
+                print(f"    {problem}", flush=True)
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    converged = sum(not each.problems for each in found)
+    lost = sum(len(each.lost) for each in found)
+    print(f"chaos {converged}/{len(found)} converged, lost {lost}")
+    return 0 if converged == len(found) and not lost else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("-n", "--rounds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=12, help="of the work")
+    parser.add_argument("--keep-logs", default="", help="folder that gets the logs of the services")
+    chosen = parser.parse_args()
+    sys.exit(asyncio.run(main(chosen.rounds, chosen.seed, chosen.keep_logs)))

@@ -1,0 +1,90 @@
+"""What a Service is in a cluster: one address of the webhooks, new connections to the replicas that are ready."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from tests.stage.service import Service
+
+#: Seconds.
+PROBE_EVERY, PROBE_WITHIN = 0.5, 1.0
+
+
+class Balancer:
+    """Connections in turn to those of `backends` that answered their last probe."""
+
+    def __init__(self) -> None:
+        self.backends: Sequence[Service] = ()
+        self.port = 0
+        self._ready: list[Service] = []
+        self._turn = itertools.count()
+
+    @property
+    def url(self) -> str:
+        """Where the API server calls the webhooks."""
+        return f"https://127.0.0.1:{self.port}"
+
+    def take(self, services: Sequence[Service]) -> None:
+        """Serve the replicas of admission among these services."""
+        self.backends = [each for each in services if each.name == "admission"]
+
+    async def probe(self) -> None:
+        """Look who is ready, until cancelled."""
+        while True:
+            answers = await asyncio.gather(*(self._is_ready(each) for each in self.backends))
+            self._ready = [each for each, ready in zip(self.backends, answers, strict=True) if ready]
+            await asyncio.sleep(PROBE_EVERY)
+
+    async def _is_ready(self, service: Service) -> bool:
+        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(PROBE_WITHIN):
+                reader, writer = await asyncio.open_connection("127.0.0.1", service.health_port)
+                try:
+                    writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
+                    return b" 200 " in await reader.readline()
+                finally:
+                    writer.close()
+        return False
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        ready = self._ready or list(self.backends)
+        try:
+            if not ready:
+                return
+            chosen = ready[next(self._turn) % len(ready)]
+            with suppress(OSError):
+                upstream, downstream = await asyncio.open_connection("127.0.0.1", chosen.webhook_port)
+                try:
+                    await asyncio.gather(_pipe(reader, downstream), _pipe(upstream, writer))
+                finally:
+                    downstream.close()
+        finally:
+            writer.close()
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    with suppress(OSError):
+        writer.write_eof() if writer.can_write_eof() else writer.close()
+
+
+@asynccontextmanager
+async def balanced() -> AsyncIterator[Balancer]:
+    """A balancer that listens; give it its backends once they are there."""
+    balancer = Balancer()
+    server = await asyncio.start_server(balancer.serve, "127.0.0.1", 0)
+    balancer.port = server.sockets[0].getsockname()[1]
+    probing = asyncio.create_task(balancer.probe())
+    try:
+        yield balancer
+    finally:
+        probing.cancel()
+        await asyncio.gather(probing, return_exceptions=True)
+        server.close()

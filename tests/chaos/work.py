@@ -1,0 +1,152 @@
+"""Work that goes on whatever breaks: graphs come, are scaled, change and go; and what they must have become in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from dataclasses import dataclass, field
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    SERVICES,
+)
+
+from tests.hostile.objects import IMAGE, component, graph
+from tests.stage.api import Answer, Api
+
+NAMESPACE = "chaos"
+MOST_GRAPHS = 12
+#: Between two pieces of work. Seconds.
+PACE = 0.25
+_MARK = "WORK"
+
+
+@dataclass(slots=True)
+class Work:
+    """Does the work and keeps no book of it: what the specs say in the end is what must be there.
+
+    `lived` and `deleted` are uids of graphs, for the events that must tell of them.
+    """
+
+    api: Api
+    dice: random.Random
+    done: int = 0
+    lived: dict[str, str] = field(default_factory=dict)
+    deleted: dict[str, str] = field(default_factory=dict)
+    _number: int = 0
+
+    async def run(self, until: float) -> None:
+        """Work until a moment of the monotonic clock."""
+        while time.monotonic() < until:
+            await self._one()
+            await asyncio.sleep(PACE)
+
+    async def _one(self) -> None:
+        there = await self.api.list(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE)
+        there = [each for each in there if "deletionTimestamp" not in each["metadata"]]
+        roll = self.dice.random()
+        if len(there) < 4 or (roll < 0.3 and len(there) < MOST_GRAPHS):
+            answer = await self._create()
+        elif roll < 0.45:
+            answer = await self._delete(self.dice.choice(there))
+        else:
+            answer = await self._change(self.dice.choice(there))
+        self.done += answer.ok
+
+    async def _create(self) -> Answer:
+        self._number += 1
+        parts = [component("Frontend", "frontend"), component("Worker", "worker")]
+        if self.dice.random() < 0.3:
+            parts[1]["scalingAdapter"] = {}
+        answer = await self.api.create(graph(NAMESPACE, f"graph-{self._number}", *parts))
+        if answer.ok:
+            self.lived[answer.json()["metadata"]["uid"]] = f"graph-{self._number}"
+        return answer
+
+    async def _delete(self, found: KubeObject) -> Answer:
+        uid, name = found["metadata"]["uid"], found["metadata"]["name"]
+        answer = await self.api.delete(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE, name)
+        if answer.ok:
+            self.deleted[uid] = name
+        return answer
+
+    async def _change(self, found: KubeObject) -> Answer:
+        components = json.loads(json.dumps(found["spec"]["components"]))
+        chosen = self.dice.choice(components)
+        if self.dice.random() < 0.5 and "scalingAdapter" not in chosen:
+            chosen["replicas"] = self.dice.randint(0, 3)
+        else:
+            env = [{"name": _MARK, "value": str(self.dice.randint(1, 10**9))}]
+            chosen["podTemplate"] = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
+        patch = {
+            "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
+            "spec": {"components": components},
+        }
+        return await self.api.patch(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE, found["metadata"]["name"], patch)
+
+
+async def differences(api: Api) -> list[str]:
+    """What is not yet as the specs of the graphs say; empty once all is."""
+    graphs = await api.list(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE)
+    children = {
+        resource.kind: await api.list(resource, NAMESPACE)
+        for resource in (DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, SERVICES, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
+    }
+    found: list[str] = []
+    names = {each["metadata"]["name"] for each in graphs}
+    for kind, items in children.items():
+        for item in items:
+            owner = (item["metadata"].get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME)
+            if owner and owner not in names:
+                found.append(f"{kind} {item['metadata']['name']} is left of graph {owner}")
+    for each in graphs:
+        found += _of_graph(each, children)
+    return found
+
+
+def _of_graph(found: KubeObject, children: dict[str, list[KubeObject]]) -> list[str]:
+    name = found["metadata"]["name"]
+    if "deletionTimestamp" in found["metadata"]:
+        return [f"{name} is still being deleted"]
+    status = found.get("status") or {}
+    problems: list[str] = []
+    if status.get("observedGeneration") != found["metadata"]["generation"] or status.get("state") != "successful":
+        problems.append(
+            f"{name} is {status.get('state')} of generation {status.get('observedGeneration')}, "
+            f"which is {found['metadata']['generation']}"
+        )
+    adapters = {
+        (item["spec"]["dgdRef"]["name"], item["spec"]["dgdRef"]["componentName"]): item["spec"].get("replicas")
+        for item in children[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind]
+    }
+    for part in found["spec"]["components"]:
+        own = [item for item in children[DEPLOYMENTS.kind] if _is_of(item, name, part["name"])]
+        desired = adapters.get((name, part["name"]), part.get("replicas", 1))
+        if len(own) != 1:
+            problems.append(f"{name}/{part['name']} has {len(own)} Deployments")
+            continue
+        replicas = own[0]["spec"]["replicas"]
+        if replicas != desired:
+            problems.append(f"{name}/{part['name']} has {replicas} replicas; the spec says {desired}")
+        if (mark := _mark(part["podTemplate"]["spec"])) != _mark(own[0]["spec"]["template"]["spec"]):
+            problems.append(f"{name}/{part['name']} is not the version {mark} of its spec")
+        if (own[0].get("status") or {}).get("availableReplicas", 0) != replicas:
+            problems.append(f"{name}/{part['name']} has not all of its replicas yet")
+    return problems
+
+
+def _is_of(item: KubeObject, name: str, part: str) -> bool:
+    marks = item["metadata"].get("labels") or {}
+    return marks.get(labels.GRAPH_DEPLOYMENT_NAME) == name and marks.get(labels.COMPONENT) == part
+
+
+def _mark(pod: KubeObject) -> str:
+    env = [each for part in pod["containers"] if part["name"] == "main" for each in part.get("env") or ()]
+    return next((str(each.get("value", "")) for each in env if each["name"] == _MARK), "")
