@@ -175,6 +175,7 @@ async def main(rounds: int, seed: int, keep_logs: str) -> int:
             options = StageOptions(
                 replicas=2,
                 lease_ttl=LEASE_TTL,
+                etcd_password=False,
                 plane={"api_server_arguments": arguments},
                 platform={"admission": {"url": balancer.url}},
                 starting=balancer.take,

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsServer, Programs
+from dynamo_ctl import credentials
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, EtcdServer, NatsOptions, NatsServer, Programs
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES
+from dynamo_shared.bus import permissions, server_config, subjects
+from dynamo_shared.leases.password import USER, require_password
 
 from .api import Api
 from .service import Service, service
@@ -35,6 +38,8 @@ class StageOptions:
     starting: Callable[[Sequence[Service]], None] = lambda _: None
     """called with the services before they start"""
     lease_ttl: str = "10s"
+    etcd_password: bool = True
+    """an etcd that is wiped forgets its users"""
 
 
 @dataclass(slots=True)
@@ -64,8 +69,13 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
         plane = await stack.enter_async_context(
             ControlPlane(ControlPlaneOptions(prepare=install_definitions, **options.plane), programs)
         )
-        nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
+        passwords = credentials.kept(folder / "credentials", (*permissions.USERS, USER))
+        nats = await stack.enter_async_context(
+            NatsServer(await programs.obtain("nats-server"), folder / "nats", _nats_options(passwords))
+        )
         etcd = await stack.enter_async_context(EtcdServer(await programs.obtain("etcd"), folder / "etcd"))
+        if options.etcd_password:
+            await require_password(etcd.url, passwords[USER])
         admin = await stack.enter_async_context(Api(plane.kubeconfig))
         await admin.create(namespace(SYSTEM))
         services = [
@@ -77,9 +87,25 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
         for each in services:
             stack.push_async_callback(each.process.stop)
         await asyncio.gather(*(each.process.start() for each in services))
-        up = Stage(folder, plane, nats, etcd, admin, services)
+        known = {
+            user: {"user": user, "password": passwords[user], "inbox_prefix": subjects.inbox_prefix(user)}
+            for user in permissions.USERS
+        }
+        up = Stage(folder, plane, nats, etcd, admin, services, known)
         await until_ready(up.services)
         yield up
+
+
+def _nats_options(passwords: dict[str, str]) -> NatsOptions:
+    users = {user: passwords[user] for user in permissions.USERS}
+    return NatsOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=server_config.MAX_PAYLOAD)
+
+
+def _identity(folder: Path, name: str) -> dict[str, str]:
+    """A service's user of NATS; admission has none, and needs none."""
+    if name not in permissions.USERS:
+        return {}
+    return {"user": name, "passwordFile": str(folder / "credentials" / name)}
 
 
 async def until_ready(services: Sequence[Service], within: float = READY_WITHIN) -> None:
@@ -120,8 +146,12 @@ def _service(
     kubeconfig = plane.user_kubeconfig(user_of(name, replica), ("system:masters",))
     platform: dict[str, Any] = {
         "clusterName": CLUSTER,
-        "nats": {"servers": [nats.url]},
-        "etcd": {"endpoints": [etcd.url], "leaseTtl": options.lease_ttl},
+        "nats": {"servers": [nats.url], **_identity(folder, name)},
+        "etcd": {
+            "endpoints": [etcd.url],
+            "leaseTtl": options.lease_ttl,
+            **({"user": USER, "passwordFile": str(folder / "credentials" / USER)} if options.etcd_password else {}),
+        },
         "replicas": options.replicas,
         **options.platform,
         "admission": {

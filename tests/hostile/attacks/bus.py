@@ -15,6 +15,9 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.bus import state, subjects
+from dynamo_shared.leases.channel import EtcdOptions
+from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.errors import EtcdError
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.errors import APIError
@@ -59,7 +62,7 @@ async def _refused(what: str, act: Callable[[], Awaitable[Any]]) -> None:
     try:
         async with asyncio.timeout(5):
             answer = await act()
-    except (NatsError, APIError, OSError, TimeoutError):
+    except (NatsError, APIError, EtcdError, OSError, TimeoutError):
         return
     raise AssertionError(f"NATS allowed {what}: {str(answer)[:200]}")
 
@@ -114,6 +117,22 @@ async def _hears(client: Client, subject: str) -> Any:
     await client.flush(2)
     await client.publish("hostile.probe", b"x")
     return await subscription.next_msg(timeout=2)
+
+
+@attack(
+    "etcd-anonymous",
+    ACCESS,
+    "the platform's etcd, read and written without a password",
+    must="it is refused",
+    linger=0.0,
+)
+async def _etcd(world: World) -> None:
+    async def read() -> Any:
+        async with EtcdClient(EtcdOptions(endpoints=(world.stage.etcd.url,))) as client:
+            await client.put("/dynamo-platform/hostile", b"x")
+            return "written"
+
+    await _refused("etcd without a password", read)
 
 
 _VICTIM = _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, VICTIM)
