@@ -23,7 +23,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests clean
+.PHONY: help setup programs demo test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests hostile chaos clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -138,6 +138,12 @@ e2e-requests: programs ## Every sample of deployment requests beside this projec
 
 e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in namespaces of their own.
 	@$(BIN)/python -m tests.e2e $(ARGS)
+
+hostile: programs ## A tenant with `edit` in one namespace tries to stop or mislead the platform; ARGS="--only lease", ARGS=--list.
+	@$(BIN)/python -m tests.hostile $(ARGS)
+
+chaos: programs ## ROUNDS=10 rounds in which replicas, NATS, etcd and the API server are killed, stopped, wiped and set back.
+	@$(BIN)/python -m tests.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 clean: ## Remove what make and the tools made here; the cache of built programs stays.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .dynamo dist build

@@ -23,18 +23,22 @@ _FACTORS = {
     **{suffix: Decimal(1000) ** power for power, suffix in enumerate(("", "k", "M", "G", "T", "P", "E"))},
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
-# Longer than any amount that means something, short enough that one cannot be used to burn time.
-_MAX_LENGTH = 64
 _MAX_EXPONENT = 64
 # Enough digits for the longest quantity times Ei; a result that would be rounded is an error, never a wrong amount.
 _EXACT = Context(prec=160, traps=[Inexact])
+
+
+# Longer than any amount that means something, short enough that one cannot be used to burn time.
+_MAX_LENGTH = 64
 
 
 class InvalidQuantity(ValueError):
     """A text is no quantity."""
 
     def __init__(self, value: object) -> None:
-        super().__init__(f"{value!r} is no quantity; examples: 8Gi, 500m, 2, 1e9")
+        # Never repeated whole: a tenant's text can be as long as an object.
+        said = repr(value) if not isinstance(value, str) or len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]!r}..."
+        super().__init__(f"{said} is no quantity; examples: 8Gi, 500m, 2, 1e9")
 
 
 def parse(value: int | float | str) -> Decimal:

@@ -29,9 +29,9 @@ def test_nothing_is_nothing():
     [
         ("{", "t.jsonl, line 2: not JSON"),
         ("[]", "a JSON list"),
-        ('{"timestamp": 1}', "input_length is None"),
+        ('{"timestamp": 1}', "input_length is null"),
         (record(-1), "timestamp is -1"),
-        (record(True), "timestamp is True"),
+        (record(True), "timestamp is true"),
         ('{"timestamp": NaN, "input_length": 1, "output_length": 1}', "timestamp is nan"),
     ],
 )

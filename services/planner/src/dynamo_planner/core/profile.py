@@ -110,6 +110,8 @@ def from_json(text: str | bytes, source: str) -> Profile:
         found = json.loads(text)
     except ValueError as error:
         raise ProfileError(f"{source}: not JSON: {error}") from error
+    except RecursionError as error:
+        raise ProfileError(f"{source}: nested too deeply") from error
     if not isinstance(found, dict):
         raise ProfileError(f"{source}: a JSON {type(found).__name__}; a profile is an object of lists, as {_LISTS}")
     return from_arrays(found, source)
@@ -203,7 +205,7 @@ class _Table:
                 try:
                     # JSON has no NaN; null stands for it.
                     return np.asarray(self._arrays[name], dtype=np.float64)
-                except (TypeError, ValueError) as error:
+                except (TypeError, ValueError, OverflowError) as error:
                     raise ProfileError(f"{self.source}: {name} has something that is no number: {error}") from error
         raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays go with")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
+
+from dynamo_shared.api.field_errors import shown
 
 LONGEST = 100_000
 """Intervals that a trace may span; a time-stamp in the wrong unit would otherwise ask for all memory."""
@@ -54,6 +56,8 @@ def _record(line: str, where: str) -> tuple[float, int, int]:
         record = json.loads(line)
     except ValueError as error:
         raise WarmupError(f"{where}: not JSON: {error}") from error
+    except RecursionError as error:
+        raise WarmupError(f"{where}: nested too deeply") from error
     if not isinstance(record, dict):
         raise WarmupError(
             f"{where}: a JSON {type(record).__name__}; an object with timestamp, input_length, output_length is wanted"
@@ -64,6 +68,11 @@ def _record(line: str, where: str) -> tuple[float, int, int]:
 
 def _number(record: dict[str, object], key: str, where: str) -> float:
     value = record.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
-        raise WarmupError(f"{where}: {key} is {value!r}; a number that is not negative is wanted")
-    return float(value)
+    if not isinstance(value, bool) and isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = inf  # An integer of hundreds of digits.
+        if isfinite(number) and number >= 0:
+            return number
+    raise WarmupError(f"{where}: {key} is {shown(value)}; write a number that is not negative")
