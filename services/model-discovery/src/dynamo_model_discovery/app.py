@@ -15,7 +15,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_model_discovery import routing
 from dynamo_model_discovery.events import Reporter
 from dynamo_model_discovery.lora.api import HttpWorkerApi
-from dynamo_model_discovery.lora.keeper import AdapterKeeper
+from dynamo_model_discovery.lora.keeper import AdapterKeeper, lane
 from dynamo_model_discovery.metrics import AdapterMetrics
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
 from dynamo_model_discovery.reconcilers.model import ModelReconciler
@@ -67,7 +67,7 @@ class _Models(Controller[Task]):
         self._keeper = AdapterKeeper(
             api,
             settings,
-            (context.queue(f"{NAME}-workers"), context.queue(f"{NAME}-failing-workers")),
+            (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
             reporter,
             may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
             changed=lambda key: self.look_at(Task(Concern.MODEL, key), PROGRESS),

@@ -74,7 +74,7 @@ class Controller(ABC, Generic[T]):
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.ownership = context.ownership(name)
         self.supervisor = context.supervisor(name)
-        self._queue: WorkQueue[T] = context.queue(name, self.is_urgent)
+        self._queue: WorkQueue[T] = context.queue(name, lambda task: _namespace(task.key), self.is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.
         self._causes: dict[T, str] = {}
 
@@ -129,11 +129,7 @@ class Controller(ABC, Generic[T]):
                 self.reader.on_resync(lambda _: self.synced())
                 self._share_with_other_replicas()
                 self.look_at_all()
-                keep(
-                    "workers",
-                    lambda: self._queue.run(platform.workers, self._reconcile, urgent_workers=self.urgent_workers),
-                    essential=True,
-                )
+                keep("workers", self._work, essential=True)
                 keep("resync", lambda: self._resync(platform.resync))
                 keep("count", self._count)
                 keep("leases", self._look_at_leases)
@@ -196,6 +192,12 @@ class Controller(ABC, Generic[T]):
             self.look_at_all()
         with self.supervisor.isolated(resource, key):
             self.changed(resource, key, old, new)
+
+    async def _work(self) -> None:
+        workers = self.context.settings.platform.workers
+        # One namespace may have all that are configured, and finds that there are more for the others.
+        spare = max(1, workers // 4)
+        await self._queue.run(workers + spare, self._reconcile, urgent_workers=self.urgent_workers, reserved=spare)
 
     async def _reconcile(self, task: T) -> Result:
         if not self.ownership.owns(task.key) or self.is_held(_namespace(task.key)):

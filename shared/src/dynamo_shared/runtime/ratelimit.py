@@ -16,6 +16,10 @@ class RateLimit:
         self._tokens = float(burst)
         self._seen = clock()
 
+    def is_full(self) -> bool:
+        """Whether it is as if nothing had ever been counted."""
+        return self._tokens + (self._clock() - self._seen) * self._rate >= self._burst
+
     def take(self) -> float:
         """Count one more; returns how many seconds it has to wait for its turn, 0 within the limit."""
         now = self._clock()

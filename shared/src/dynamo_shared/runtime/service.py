@@ -50,6 +50,8 @@ class ServiceContext:
         """Supervises the parts of a service."""
         return Supervisor(service, self.health, self.metrics)
 
-    def queue(self, name: str, urgent: Callable[[Any], bool] = lambda _: False) -> WorkQueue[Any]:
-        """A work queue under a name for its metrics; `urgent` keys of it are worked on before all others."""
-        return WorkQueue(metrics=self.metrics.queue(name), clock=self.clock, urgent=urgent)
+    def queue(
+        self, name: str, lane: Callable[[Any], str], urgent: Callable[[Any], bool] = lambda _: False
+    ) -> WorkQueue[Any]:
+        """A work queue under a name for its metrics. Lanes (namespaces) are taken in turn, `urgent` keys before others."""
+        return WorkQueue(metrics=self.metrics.queue(name), clock=self.clock, urgent=urgent, lane=lane)

@@ -3,6 +3,10 @@
 A key stands for "look at this", never for what has happened, so that adding it twice is adding it once. A key that is
 added while it is being worked on is worked on again afterwards: the newest state wins. A key whose work fails comes
 back after a delay that doubles each time, with jitter, so that what fails together does not come back together.
+
+Keys wait in lanes, one for each namespace, and lanes are taken in turn. Urgent keys come first: they hold up the rest of
+their own lane, and that of others by no more than every second turn. A lane's failures use up its own retries only, and
+part of the workers is reserved, so that work of one lane that hangs does not hold up the others.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -21,7 +25,7 @@ import structlog
 from dynamo_shared.aio import Randomness, delay, ended
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.runtime.metrics import QueueMetrics
-from dynamo_shared.runtime.ratelimit import RateLimit
+from dynamo_shared.runtime.turns import Budgets, Turns
 
 K = TypeVar("K", bound=Hashable)
 
@@ -29,12 +33,12 @@ K = TypeVar("K", bound=Hashable)
 FIRST_RETRY = 0.005
 #: Longest delay, in seconds: what fails for long is not worth more than one look a minute.
 LAST_RETRY = 60.0
-#: Failures of all keys together that come back at once, and a second: more of them are the API server's trouble.
+#: Failures of one lane that come back at once, and a second: more of them are trouble that more attempts do not end.
 RETRIES_AT_ONCE = 200
 RETRIES_PER_SECOND = 100.0
 #: How long work that is under way may take when the queue is told to end, in seconds.
 FINISH_WITHIN = 10.0
-#: How long urgent work may hold up the rest, in seconds: so long it may take when very much of it comes at once.
+#: How long urgent work may hold up the rest of its lane, in seconds: so long it may take when very much of it comes at once.
 HOLD_WITHIN = 2.0
 #: After this time without waiting for anything a worker lets others run, in seconds.
 LONGEST_TURN = 0.005
@@ -59,15 +63,23 @@ class WorkQueue(Generic[K]):
         clock: Callable[[], float] = time.monotonic,
         jitter: Randomness | None = None,
         urgent: Callable[[K], bool] = lambda _: False,
+        lane: Callable[[K], str] = lambda _: "",
     ) -> None:
         self._metrics = metrics
         self._clock = clock
         self._jitter = jitter
         self._urgent = urgent
-        self._first: dict[K, float] = {}  # of the ready keys those that are urgent
+        self._lane = lane
+        self._first = Turns[K](lane)  # urgent keys
         self._pressed: set[K] = set()  # urgent keys that are being worked on
-        self._calm_at = float("-inf")  # when the present urgent work began, plus HOLD_WITHIN
-        self._ready: dict[K, float] = {}  # in order of adding; the value is when it was added
+        self._urgent_of: dict[str, int] = {}  # by lane: urgent keys that wait or are being worked on
+        self._holds: OrderedDict[str, float] = (
+            OrderedDict()
+        )  # lanes whose rest waits, and until when; the earliest first
+        self._ready = Turns[K](lane)  # all other keys
+        self._rest_next = False  # whether it is the turn of a key that is not urgent
+        self._busy: dict[str, int] = {}  # by lane: keys that are not urgent and are being worked on
+        self._most_of_lane = 0  # how many of these one lane may have; 0 for no limit
         self._working: dict[K, asyncio.Task[Any] | None] = {}  # the task that `abort` cancels, where `run` made it
         self._aborted: set[K] = set()
         self._again: set[K] = set()
@@ -80,7 +92,7 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.TimerHandle | None = None
         self._ended = asyncio.Event()
         self._closing = False
-        self._retries = RateLimit(RETRIES_PER_SECOND, RETRIES_AT_ONCE, clock)
+        self._retries = Budgets(RETRIES_PER_SECOND, RETRIES_AT_ONCE, clock)
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._first)
@@ -108,20 +120,20 @@ class WorkQueue(Generic[K]):
         if key in self._working:
             self._again.add(key)
         elif key not in self._ready and key not in self._first:
-            if self._urgent(key):
-                if not self._first and not self._pressed:
-                    self._calm_at = self._clock() + HOLD_WITHIN
-                self._first[key] = self._clock()
+            if urgent := self._urgent(key):
+                self._first.add(key, self._clock())
+                self._press(self._lane(key))
             else:
-                self._ready[key] = self._clock()
+                self._ready.add(key, self._clock())
             self._metrics.added(len(self))
-            self._wake_one(urgent=key in self._first)
+            if urgent or self._ready.available:
+                self._wake_one(urgent=urgent)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Ask for another look after a failure; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = delay(failures, FIRST_RETRY, LAST_RETRY, self._jitter)
-        pause = max(pause, at_least) + self._retries.take()
+        pause = max(pause, at_least) + self._retries.take(self._lane(key))
         self._metrics.retried()
         self.add(key, pause)
         return pause
@@ -135,10 +147,13 @@ class WorkQueue(Generic[K]):
         while True:
             self._mature()
             if (waiting := self._next(urgent=urgent)) is not None:
-                key = next(iter(waiting))
+                key, added = waiting.pop()
                 if waiting is self._first:
                     self._pressed.add(key)
-                added = waiting.pop(key)
+                    self._rest_next = self._rest_next or (not urgent and self._ready.available)
+                else:
+                    self._rest_next = False
+                    self._begin(self._lane(key))
                 self._metrics.taken(self._clock() - added, len(self))
                 self._working[key] = None
                 return key
@@ -153,7 +168,7 @@ class WorkQueue(Generic[K]):
                 if waiter.done() and not waiter.cancelled():
                     if self._first:
                         self._wake_one(urgent=True)
-                    if self._ready:
+                    if self._ready.available:
                         self._wake_one()
                 else:
                     idle.remove(waiter)
@@ -161,11 +176,15 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """The work on a key has ended, well or not."""
-        self._working.pop(key, None)
+        if key not in self._working:
+            return
+        del self._working[key]
+        lane = self._lane(key)
         if key in self._pressed:
             self._pressed.discard(key)
-            if not self._first and not self._is_held():
-                self._wake_held()
+            self._relax(lane)
+        else:
+            self._end(lane)
         self._aborted.discard(key)
         self._ended.set()
         if key in self._again:
@@ -194,15 +213,19 @@ class WorkQueue(Generic[K]):
         handler: Callable[[K], Awaitable[Result]],
         *,
         urgent_workers: int = 0,
+        reserved: int = 0,
         finish_within: float = FINISH_WITHIN,
     ) -> None:
         """Work with so many workers until cancelled, and some more for urgent keys alone.
+
+        One lane never has more than `workers` less `reserved` of them, so that other lanes find one that is free.
 
         A handler's exception is logged and brings its key back.
 
         When cancelled, no work begins any more, and what is under way may take `finish_within` seconds to end.
         """
         self._closing = False
+        self._most_of_lane = workers - reserved if reserved else 0
         tasks = [
             asyncio.create_task(self._work(handler, urgent=number >= workers), name=f"worker-{number}")
             for number in range(workers + urgent_workers)
@@ -260,27 +283,57 @@ class WorkQueue(Generic[K]):
     def _drop(self, concerns: Callable[[K], bool]) -> None:
         known = (*self._ready, *self._first, *self._due, *self._again, *self._failures)
         for key in [key for key in known if concerns(key)]:
-            self._ready.pop(key, None)
-            self._first.pop(key, None)
+            self._ready.discard(key)
+            if self._first.discard(key):
+                self._relax(self._lane(key))
             self._due.pop(key, None)
             self._failures.pop(key, None)
             self._again.discard(key)
-        if not self._first and not self._is_held():
-            self._wake_held()
 
-    def _next(self, *, urgent: bool) -> dict[K, float] | None:
-        """Where the next key is taken from: what is urgent first, the rest while nothing urgent is under way, or for long."""
-        if self._first or urgent:
-            return self._first or None
-        return self._ready if self._ready and not self._is_held() else None
+    def _next(self, *, urgent: bool) -> Turns[K] | None:
+        """Where the next key is taken from; None where nothing can be taken."""
+        rest = not urgent and self._ready.available
+        if self._first and not (rest and self._rest_next):
+            return self._first
+        return self._ready if rest else None
 
-    def _is_held(self) -> bool:
-        """Whether what is not urgent has to wait."""
-        return bool(self._pressed) and self._clock() < self._calm_at
+    def _press(self, lane: str) -> None:
+        """One more urgent key of a lane: the first one makes the rest of the lane wait."""
+        self._urgent_of[lane] = count = self._urgent_of.get(lane, 0) + 1
+        if count == 1:
+            self._holds[lane] = self._clock() + HOLD_WITHIN
+            self._park(lane)
 
-    def _wake_held(self) -> None:
-        for _ in range(min(len(self._ready), len(self._waiting))):
+    def _relax(self, lane: str) -> None:
+        """One urgent key of a lane less: with the last one the rest of the lane goes on."""
+        self._urgent_of[lane] -= 1
+        if not self._urgent_of[lane]:
+            del self._urgent_of[lane]
+            if self._holds.pop(lane, None) is not None:
+                self._park(lane)
+                self._wake_rest()
+
+    def _begin(self, lane: str) -> None:
+        self._busy[lane] = self._busy.get(lane, 0) + 1
+        self._park(lane)
+
+    def _end(self, lane: str) -> None:
+        self._busy[lane] -= 1
+        if not self._busy[lane]:
+            del self._busy[lane]
+        self._park(lane)
+        if self._ready.available:
             self._wake_one()
+
+    def _park(self, lane: str) -> None:
+        """Pass over a lane while it is held up, or has as many workers as it may have."""
+        full = self._most_of_lane and self._busy.get(lane, 0) >= self._most_of_lane
+        self._ready.park(lane, bool(lane in self._holds or full))
+
+    def _wake_rest(self) -> None:
+        if self._ready.available:
+            for _ in range(min(len(self._ready), len(self._waiting))):
+                self._wake_one()
 
     def _wake_one(self, *, urgent: bool = False) -> None:
         """Wake a worker for a key: for an urgent one rather one that does nothing else."""
@@ -292,8 +345,12 @@ class WorkQueue(Generic[K]):
                     return
 
     def _mature(self) -> None:
-        """Move what is due to the ready keys."""
+        """Move what is due to the ready keys, and hold up nothing any longer than it may be."""
         now = self._clock()
+        while self._holds and next(iter(self._holds.values())) <= now:
+            lane, _ = self._holds.popitem(last=False)
+            self._park(lane)
+            self._wake_rest()
         while self._later:
             due, _, key = self._later[0]
             if self._due.get(key) == due:  # else an earlier wish replaced this one, or it was fulfilled
@@ -308,8 +365,8 @@ class WorkQueue(Generic[K]):
             self._timer.cancel()
             self._timer = None
         due = [self._later[0][0]] if self._later else []
-        if self._ready and self._is_held():
-            due.append(self._calm_at)
+        if self._ready and self._holds:
+            due.append(next(iter(self._holds.values())))
         if due:
             pause = max(0.0, min(due) - self._clock())
             self._timer = asyncio.get_running_loop().call_later(pause, self._timer_fired)
@@ -317,7 +374,5 @@ class WorkQueue(Generic[K]):
     def _timer_fired(self) -> None:
         self._timer = None
         self._mature()
-        if not self._is_held():
-            self._wake_held()
         if self._waiting or self._waiting_for_urgent:
             self._set_timer()

@@ -44,6 +44,12 @@ class Place(NamedTuple):
     """uid"""
     pod: str
     """uid"""
+    namespace: str
+
+
+def lane(place: Place) -> str:
+    """Places wait their turn by namespace."""
+    return place.namespace
 
 
 class Listener(Protocol):
@@ -101,9 +107,10 @@ class AdapterKeeper:
     async def run(self) -> None:
         """Work until cancelled."""
         second = max(1, self._settings.concurrency // 4)
+        first = self._settings.concurrency - second
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._first.run(self._settings.concurrency - second, self._work, finish_within=0.0))
-            tasks.create_task(self._second.run(second, self._work, finish_within=0.0))
+            tasks.create_task(self._first.run(first, self._work, reserved=first // 4, finish_within=0.0))
+            tasks.create_task(self._second.run(second, self._work, reserved=second // 4, finish_within=0.0))
 
     def want(
         self,
@@ -130,7 +137,7 @@ class AdapterKeeper:
             if adapter is not None and self._take_over(standing, uid):
                 act = not standing.idle
             if act:
-                self._add(Place(uid, worker.uid), standing)
+                self._add(Place(uid, worker.uid, model.namespace), standing)
         return standings
 
     def drop(self, uid: str) -> None:
@@ -146,7 +153,7 @@ class AdapterKeeper:
             self._owed[uid] = _Owed(model, self._clock() + self._settings.unload_later)
         for pod, standing in list(standings.items()):
             if standing.adapter is not None and standing.wish(standing.worker, None, names):
-                self._add(Place(uid, pod), standing)
+                self._add(Place(uid, pod, model["metadata"]["namespace"]), standing)
             if standing.settled:
                 del standings[pod]
         if not standings:

@@ -104,7 +104,12 @@ class Platform(Section):
         None, ge=1, description="Processes like this one. 1: no leases are needed; unset: as etcd.endpoints says."
     )
     replica_id: str = Field("", description="Name of this process among them; made of the host's where unset.")
-    workers: int = Field(16, ge=1, le=256, description="Objects that one service works on at once.")
+    workers: int = Field(
+        16,
+        ge=1,
+        le=256,
+        description="Objects of one namespace that one service works on at once; a quarter more is for other namespaces.",
+    )
     resync: Duration = Field(600.0, ge=10, description="How often everything is looked at again.")
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()

@@ -1,0 +1,111 @@
+"""Keys that wait, by lane, with the lanes taken in turn: who has many keys waits for them, and others do not.
+
+A lane is a namespace. However many keys one lane has, another lane's first key is taken within one round of all lanes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeAlias, TypeVar
+
+from dynamo_shared.runtime.ratelimit import RateLimit
+
+K = TypeVar("K", bound=Hashable)
+Lane: TypeAlias = str
+
+
+class Turns(Generic[K]):
+    """Keys in order of adding within their lane. Every operation takes constant time; state is kept of waiting keys only."""
+
+    def __init__(self, lane: Callable[[K], Lane]) -> None:
+        self._lane = lane
+        self._keys: dict[Lane, OrderedDict[K, float]] = {}
+        self._order: OrderedDict[Lane, None] = OrderedDict()
+        """lanes that have keys and are not parked; the next one first"""
+        self._parked: set[Lane] = set()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._keys.get(self._lane(key), ())
+
+    def __iter__(self) -> Iterator[K]:
+        for keys in self._keys.values():
+            yield from keys
+
+    @property
+    def available(self) -> bool:
+        """Whether `pop` has a key: one whose lane is not parked."""
+        return bool(self._order)
+
+    def add(self, key: K, at: float) -> None:
+        """A key waits since `at`. It must not be waiting already."""
+        lane = self._lane(key)
+        keys = self._keys.get(lane)
+        if keys is None:
+            keys = self._keys[lane] = OrderedDict()
+            if lane not in self._parked:
+                self._order[lane] = None
+        keys[key] = at
+        self._count += 1
+
+    def pop(self) -> tuple[K, float]:
+        """The next lane's first key, and since when it waited; the lane is the last one now. KeyError without one."""
+        lane, _ = self._order.popitem(last=False)
+        keys = self._keys[lane]
+        key, at = keys.popitem(last=False)
+        self._count -= 1
+        if keys:
+            self._order[lane] = None
+        else:
+            del self._keys[lane]
+        return key, at
+
+    def discard(self, key: K) -> bool:
+        """Forget a key; whether it was waiting."""
+        lane = self._lane(key)
+        keys = self._keys.get(lane)
+        if keys is None or keys.pop(key, None) is None:
+            return False
+        self._count -= 1
+        if not keys:
+            del self._keys[lane]
+            self._order.pop(lane, None)
+        return True
+
+    def park(self, lane: Lane, parked: bool) -> None:
+        """Pass over a lane, or no longer."""
+        if parked:
+            self._parked.add(lane)
+            self._order.pop(lane, None)
+        elif lane in self._parked:
+            self._parked.discard(lane)
+            if lane in self._keys:
+                self._order[lane] = None
+
+
+class Budgets:
+    """A rate limit for each lane, so that one lane's failures delay no other's. Lanes that are within it are forgotten."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._limits: OrderedDict[Lane, RateLimit] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._limits)
+
+    def take(self, lane: Lane) -> float:
+        """Count one more of a lane; returns how many seconds it has to wait for its turn."""
+        limit = self._limits.pop(lane, None) or RateLimit(self._rate, self._burst, self._clock)
+        self._limits[lane] = limit
+        # The one that was used longest ago, so that what is kept stays as much as is in use.
+        oldest = next(iter(self._limits))
+        if oldest != lane and self._limits[oldest].is_full():
+            del self._limits[oldest]
+        return limit.take()
