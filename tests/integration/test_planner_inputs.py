@@ -120,7 +120,13 @@ async def prometheus_program(programs: Programs) -> Path:
 async def reading(server: PrometheusServer, namespace: str = NAMESPACE, model: str = "tiny") -> AsyncIterator[Read]:
     async with PrometheusClient.open(PrometheusOptions(url=server.url, timeout=5)) as client:
         reader = TrafficReader(
-            client, source=MetricsSource.FRONTEND, namespace=namespace, model=model, stale_after=5.0, least_window=1.0
+            client,
+            source=MetricsSource.FRONTEND,
+            namespace=namespace,
+            kubernetes_namespace="team",
+            model=model,
+            stale_after=5.0,
+            least_window=1.0,
         )
 
         async def read() -> Traffic | Unavailable:

@@ -120,10 +120,12 @@ async def test_redirections_are_not_followed(server):
     assert len(server.seen) == 1
 
 
-async def test_prometheus_own_word_for_an_error_is_passed_on_and_other_pages_are_not(server):
+async def test_prometheus_name_for_an_error_is_passed_on_and_nothing_else_of_an_answer(server):
     server.status = 422
     server.body = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples"}).encode()
-    assert str(await refused(server)).endswith("answers 422: too many samples")
+    assert str(await refused(server)).endswith("answers 422: execution")
+    server.body = json.dumps({"status": "error", "errorType": "AKIA123", "error": "secret"}).encode()
+    assert str(await refused(server)).endswith("answers 422")
     server.status, server.body = 503, b"<html>internal address 10.0.0.7</html>"
     assert str(await refused(server)).endswith("answers 503")
 
@@ -133,8 +135,8 @@ async def test_prometheus_own_word_for_an_error_is_passed_on_and_other_pages_are
     [
         (b"<html>", "sends what Prometheus does not send"),
         (b"\xff", "sends what Prometheus does not send"),
-        (b'{"status": "success"}', "answers success"),
-        (b'{"status": "success", "data": {"resultType": "scalar", "result": []}}', "a vector is wanted"),
+        (b'{"status": "success"}', "answers with an error"),
+        (b'{"status": "success", "data": {"resultType": "scalar", "result": []}}', "a vector is needed"),
         (b'{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}}]}}', "without a value"),
     ],
 )

@@ -26,6 +26,39 @@ def test_a_graph_may_name_its_own():
     assert options(endpoint=THEIRS).url == THEIRS
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:9090",
+        "169.254.169.254",
+        "[::1]:9090",
+        "[::ffff:169.254.169.254]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[2002:7f00:1::]",
+        "[fe80::1%25eth0]",
+        "[fd00:ec2::254]",
+        "0.0.0.0",
+        "10.96.0.1",
+        "NATS.dynamo.svc:4222",
+    ],
+)
+def test_but_neither_this_host_nor_a_clouds_metadata_nor_the_platform_itself(host: str):
+    config = PlannerConfig(metric_pulling_prometheus_endpoint=f"http://{host}")
+    with pytest.raises(InputError, match=r"this host|platform itself|no address"):
+        prometheus_options(config, Prometheus(), OURS, frozenset({"10.96.0.1", "nats.dynamo.svc"}))
+
+
+def test_the_platforms_own_may_be_anywhere():
+    assert options(infrastructure="http://127.0.0.1:9090", endpoint="http://127.0.0.1:9090/").url.endswith(".1:9090")
+
+
+def test_a_plan_does_not_change_how_the_platforms_prometheus_is_asked():
+    settings = Prometheus(extra_query_params={"tenant": "us"})
+    named = {"extra_query_params": {"tenant": "them", "dedup": "true"}, "ssl_verify": False}
+    asked = options(settings, **named)
+    assert (asked.extra_params, asked.verify) == ({"tenant": "us", "dedup": "true"}, True)
+
+
 def test_unless_that_is_off():
     with pytest.raises(InputError, match="ownEndpoints is off"):
         options(Prometheus(own_endpoints=False), endpoint=THEIRS)

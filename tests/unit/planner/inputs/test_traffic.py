@@ -40,10 +40,10 @@ class Scripted:
 
 
 def kind(promql):
-    if "increase" not in promql and "count by" not in promql:
+    if "increase" not in promql and "count(" not in promql:
         return "scraped" if promql.endswith("s]") else "there"
     for name, words in {
-        "labelled": ("count by",),
+        "unlabelled": ("count(",),
         "isl": ("input_sequence_tokens",),
         "osl": ("output_sequence_tokens",),
         "ttft": ("time_to_first_token",),
@@ -80,7 +80,9 @@ def healthy(**changes):
 
 def reader(answers, source=MetricsSource.FRONTEND, model="qwen", **options):
     client = Scripted(answers)
-    return TrafficReader(client, source=source, namespace="ns-a", model=model, **options), client
+    return TrafficReader(
+        client, source=source, namespace="ns-a", kubernetes_namespace="ns", model=model, **options
+    ), client
 
 
 async def read(answers, **options):
@@ -181,11 +183,10 @@ class TestMissing:
         assert "dynamo_namespace ns-a" in outcome.message
 
     async def test_others_are_scraped_with_their_label(self):
-        labelled = [Sample({"dynamo_namespace": "ns-b"}, NOW, 3.0)]
-        assert why(await read({"labelled": labelled})) is Missing.NO_SERIES
+        assert why(await read({"unlabelled": []})) is Missing.NO_SERIES
 
     async def test_the_label_is_missing(self):
-        outcome = await read({"labelled": [Sample({}, NOW, 3.0)]})
+        outcome = await read({"unlabelled": [Sample({}, NOW, 3.0)]})
         assert why(outcome) is Missing.NO_LABEL
         assert "nvidia.com/dynamo-namespace" in outcome.message
 
@@ -243,23 +244,25 @@ class TestMissing:
 
 class TestQueries:
     def test_are_those_of_dynamos_planner_for_one_namespace(self):
-        queries = Queries(MetricsSource.FRONTEND, "ns-a", 180.0)
-        assert queries.requests(STARTED) == f'increase({STARTED}{{dynamo_namespace="ns-a"}}[180s])'
+        queries = Queries(MetricsSource.FRONTEND, "ns-a", "ns", 180.0)
+        assert queries.requests(STARTED) == f'increase({STARTED}{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s])'
         metric = "dynamo_frontend_input_sequence_tokens"
         assert queries.mean("isl") == (
-            f'increase({metric}_sum{{dynamo_namespace="ns-a"}}[180s]) / '
-            f'increase({metric}_count{{dynamo_namespace="ns-a"}}[180s])'
+            f'increase({metric}_sum{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s]) / '
+            f'increase({metric}_count{{dynamo_namespace="ns-a",namespace=~"|ns"}}[180s])'
         )
         assert queries.kv_hit_rate is None
 
     def test_the_router_writes_namespaces_with_underscores(self):
-        queries = Queries(MetricsSource.ROUTER, "ns-a", 60.0)
+        queries = Queries(MetricsSource.ROUTER, "ns-a", "ns", 60.0)
         metric = "dynamo_component_router_kv_hit_rate"
         assert queries.kv_hit_rate == (
-            f'sum(increase({metric}_sum{{dynamo_namespace="ns_a"}}[60s])) / '
-            f'sum(increase({metric}_count{{dynamo_namespace="ns_a"}}[60s]))'
+            f'sum(increase({metric}_sum{{dynamo_namespace="ns_a",namespace=~"|ns"}}[60s])) / '
+            f'sum(increase({metric}_count{{dynamo_namespace="ns_a",namespace=~"|ns"}}[60s]))'
         )
 
-    def test_names_cannot_end_the_quotation(self):
-        queries = Queries(MetricsSource.FRONTEND, 'a"} or vector(1) #\\\n', 60.0)
-        assert '{dynamo_namespace="a\\"} or vector(1) #\\\\\\n"}' in queries.requests("m")
+    def test_names_cannot_end_the_quotation_nor_match_others(self):
+        queries = Queries(MetricsSource.FRONTEND, 'a"} or vector(1) #\\\n', 'n"s.*-b', 60.0)
+        assert '{dynamo_namespace="a\\"} or vector(1) #\\\\\\n",' in queries.requests("m")
+        assert 'namespace=~"|n\\"s\\\\.\\\\*-b"}' in queries.requests("m")
+        assert queries.unlabelled("m") == 'count(m{dynamo_namespace="",namespace=~"|n\\"s\\\\.\\\\*-b"})'

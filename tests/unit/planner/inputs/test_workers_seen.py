@@ -9,6 +9,7 @@ from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker, pool_counts
 from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import ModelCard, WorkerData
 
 P, D = Pool.PREFILL, Pool.DECODE
@@ -174,7 +175,7 @@ class TestStartup:
         assert len(times._seen) <= 256
 
 
-def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns-g", **card):
+def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns-g", *, of="ns", **card):
     told = {
         "name": "Qwen",
         "kv_cache_block_size": 16,
@@ -188,6 +189,7 @@ def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns
         name=name,
         role=role,
         component="backend",
+        namespace=of,
         dynamo_namespace=namespace,
         graph_deployment=graph,
         graph_component=component,
@@ -212,6 +214,11 @@ class TestEngines:
             (worker(), Mode.DISAGG, Pool.DECODE, True),
             (worker(component="Prefill"), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="other"), Mode.DISAGG, Pool.DECODE, False),
+            # A graph of the same name in another namespace, and one that claims the Dynamo namespace.
+            (worker(of="other"), Mode.DISAGG, Pool.DECODE, False),
+            (worker(of=""), Mode.DISAGG, Pool.DECODE, False),
+            (worker(graph="", component="", of="other"), Mode.DISAGG, Pool.DECODE, False),
+            (worker(graph="", component="", of=""), Mode.DISAGG, Pool.DECODE, True),
             # Found through etcd: no pod, no graph.
             (worker(graph="", component=""), Mode.DISAGG, Pool.DECODE, True),
             (worker(graph="", component="", role="prefill"), Mode.DISAGG, Pool.DECODE, False),
@@ -222,5 +229,7 @@ class TestEngines:
         ],
     )
     def test_those_of_the_pool_count(self, seen, mode, pool, counts):
-        found = is_of_pool(seen, graph="g", component="Decode", pool=pool, mode=mode, namespaces=("ns-g",))
+        found = is_of_pool(
+            seen, graph=ObjectKey("ns", "g"), component="Decode", pool=pool, mode=mode, namespaces=("ns-g",)
+        )
         assert found is counts

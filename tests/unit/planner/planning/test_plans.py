@@ -143,3 +143,27 @@ def test_a_config_that_is_a_bomb_is_refused_in_few_words(name: str, text: str) -
         read_plan({"metadata": {"name": "g", "namespace": "ns", "uid": "u"}, "spec": {}}, config_map, None)
     assert refused.value.reason == "InvalidPlannerConfig"
     assert len(str(refused.value)) < 4000
+
+
+@pytest.mark.parametrize(
+    ("shared", "namespace", "own"),
+    [
+        (False, "ns-g", True),
+        (False, "other-g", False),
+        (False, "dynamo", False),
+        (True, "dynamo", True),
+        (True, "other-g", False),
+    ],
+)
+def test_a_plan_is_made_of_the_graphs_own_dynamo_namespace(shared: bool, namespace: str, own: bool) -> None:
+    config_map = {
+        "metadata": {"name": "c", "namespace": "ns"},
+        "data": {"planner_config.json": f'{{"namespace": "{namespace}"}}'},
+    }
+    graph = {
+        "metadata": {"name": "g", "namespace": "ns", "uid": "u"},
+        "spec": {"components": [{"name": "F", "type": "frontend", "globalDynamoNamespace": shared}]},
+    }
+    with pytest.raises(NotPlannable) as refused:
+        read_plan(graph, config_map, None)
+    assert ("the graph's own is" in str(refused.value)) is not own

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_planner.requests.dcgm import parse
+from dynamo_planner.requests.dcgm import exporters, parse
 from dynamo_planner.requests.hardware import (
     GpuNode,
     HardwareUnknown,
     complete,
+    held_against,
     infer_sku,
     kinds,
     nodes_with_labels,
@@ -154,3 +155,54 @@ def test_what_no_label_tells_apart_keeps_engines_nowhere():
     assert planned_product({}) is None
     two = (GpuNode("a", "NVIDIA-H100-80GB-HBM3", 8, 81559), GpuNode("b", "NVIDIA-H100-SXM5", 4, 81559))
     assert planned_product(told(*two)) is None
+
+
+def exporter(node: str, account: str = "nvidia-dcgm-exporter", **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"on-{node}", "uid": node, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"nodeName": node, "serviceAccountName": account},
+        "status": {"phase": "Running", "podIP": "10.0.0.7", **status},
+    }
+
+
+def test_only_pods_of_the_platforms_exporters_are_asked_and_one_for_each_node() -> None:
+    pods = [
+        exporter("a"),
+        exporter("a"),
+        exporter("b", "default"),
+        exporter("c", phase="Pending"),
+        exporter("d", podIP="169.254.169.254"),
+        exporter("e", podIP="::ffff:127.0.0.1"),
+        exporter("f", podIP="fd00::7"),
+    ]
+    assert exporters(pods, frozenset({"nvidia-dcgm-exporter"})) == [pods[0], pods[6]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f'DCGM_FI_DEV_GPU_TEMP{{gpu="{n}",modelName="H100"}} 1\n' for n in range(60_000))
+        + 'DCGM_FI_DEV_FB_FREE{gpu="0"} 80000\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} +Inf\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} NaN\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} -5\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="H100"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} 1e300\n',
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="' + "x" * 1_000_000 + '"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} 80000\n',
+    ],
+)
+def test_what_no_exporter_would_answer_is_not_believed(text: str) -> None:
+    assert parse(text, "node-1") is None
+
+
+def test_other_metrics_are_not_even_parsed() -> None:
+    assert parse("another_metric{ 1\n" * 100_000 + METRICS, "node-1") == parse(METRICS, "node-1")
+
+
+def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
+    reported = [GpuNode(name, "H100", 16, 80_000) for name in ("a", "b", "c", "d")]
+    nodes = [
+        {"metadata": {"name": "a"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}},
+        {"metadata": {"name": "b"}, "status": {"capacity": {"cpu": "8"}}},
+        {"metadata": {"name": "c"}, "spec": {"unschedulable": True}},
+    ]
+    assert [(each.name, each.gpus) for each in held_against(reported, nodes)] == [("a", 8), ("b", 16)]

@@ -7,7 +7,6 @@ write slices could otherwise make the platform call any address. Slices say whic
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
+from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """Label of a slice: the Service that it is of."""
@@ -22,12 +22,6 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 #: Ends of the names of PodCliques whose pods are not asked (operator behaviour, section 0): ranks, and holders of memory.
 _GROVE_FOLLOWERS = ("wkr", "gms")
-
-
-#: Where clouds answer with credentials besides the link-local address: Alibaba, Azure, AWS and Google by IPv6.
-_METADATA_SERVERS = frozenset(
-    map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,29 +159,13 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
     addresses = _addresses(pod)
     if not addresses:
         return None, "it has no address yet"
-    try:
-        address = ipaddress.ip_address(addresses[0])
-    except ValueError:
-        return None, f"its address {addresses[0]!r} is none"
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
+    address = parsed(addresses[0])
+    if address is None:
+        return None, f"its address {addresses[0][:80]!r} is not a valid IP address"
     # A pod network has none of these: they lead to this process's own host, to a cloud's metadata, or to many.
-    if (
-        address.is_loopback
-        or address.is_link_local
-        or address.is_multicast
-        or address.is_unspecified
-        or address.is_reserved
-        or address in _METADATA_SERVERS
-        or (isinstance(address, ipaddress.IPv6Address) and _is_tunnel(address))
-    ):
+    if not may_be_called(address):
         return None, f"its address {address} is not one of a pod network and is not called"
     return (f"[{address}]" if address.version == 6 else str(address)), ""
-
-
-def _is_tunnel(address: ipaddress.IPv6Address) -> bool:
-    """Whether an address names an interface of this host, or hides one of IPv4."""
-    return address.scope_id is not None or address.sixtofour is not None or address.teredo is not None
 
 
 def _incarnation(pod: KubeObject) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import WorkerData
 
 from dynamo_planner.core.observing import EngineCapabilities, Pool
@@ -12,14 +13,16 @@ from dynamo_planner.inputs.forward_passes import pool_of
 
 
 def is_of_pool(
-    worker: WorkerData, *, graph: str, component: str, pool: Pool, mode: Mode, namespaces: Container[str]
+    worker: WorkerData, *, graph: ObjectKey, component: str, pool: Pool, mode: Mode, namespaces: Container[str]
 ) -> bool:
-    """Whether a worker is one of a graph's component.
+    """Whether a worker is one of a graph's component; one of another Kubernetes namespace never is.
 
     Pods say so. Of workers that are found otherwise only the Dynamo namespace, the runtime's component and the role are known.
     """
+    if worker.namespace not in ("", graph.namespace):
+        return False
     if worker.graph_component:
-        return (worker.graph_deployment, worker.graph_component) == (graph, component)
+        return (worker.namespace, worker.graph_deployment, worker.graph_component) == (*graph, component)
     if worker.dynamo_namespace not in namespaces:
         return False
     roles = {"aggregated", "decode"} if mode is Mode.AGG else {pool.value}

@@ -26,6 +26,7 @@ from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result, ServiceContext
 from dynamo_shared.runtime.controller import Controller, Part, now
+from dynamo_shared.runtime.outbound import platform_hosts
 
 from dynamo_planner.core.deciding import Effects
 from dynamo_planner.core.policies import make_policy
@@ -168,7 +169,10 @@ class Plans(Controller[Task]):
     def _prometheus(self, plan: Plan) -> Any:
         settings = self.context.settings
         return prometheus_options(
-            plan.config, settings.platform.planner.prometheus, settings.infrastructure.prometheus_endpoint
+            plan.config,
+            settings.platform.planner.prometheus,
+            settings.infrastructure.prometheus_endpoint,
+            platform_hosts(settings),
         )
 
     async def _fly(self, plan: Plan) -> None:

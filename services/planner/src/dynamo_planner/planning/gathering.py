@@ -159,7 +159,7 @@ class ClusterGatherer:
             for worker in _workers_of(self._cache)
             if is_of_pool(
                 worker,
-                graph=plan.graph.name,
+                graph=plan.graph,
                 component=plan.components[pool],
                 pool=pool,
                 mode=plan.config.mode,
@@ -218,6 +218,7 @@ async def gatherer(
             client,
             source=plan.config.throughput_metrics_source,
             namespace=namespace,
+            kubernetes_namespace=plan.graph.namespace,
             model=plan.config.model_name,
         )
         yield ClusterGatherer(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from dynamo_shared.api.contracts import PlannerConfig, contract_errors
+from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.field_errors import field_errors
+from dynamo_shared.api.field_errors import field_errors, shown
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
@@ -74,6 +75,7 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
             f"annotation {PLANNER_CONFIG} names ConfigMap {config_map_of(graph)}, which does not exist",
         )
     config = _config(config_map)
+    _check_namespace(config, graph)
     try:
         pools = find_pools(graph, config.mode)
         profile = _profile(profile_map)
@@ -88,6 +90,19 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
         profile=profile,
         warmup=_warmup(config, config_map),
     )
+
+
+def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:
+    """A plan is made of what the graph itself does: another Dynamo namespace is another user's, or of another graph."""
+    key, components = key_of(graph), (graph.get("spec") or {}).get("components") or ()
+    own = {dynamo_namespace(key.namespace, key.name)}
+    if any(each.get("globalDynamoNamespace") for each in components):
+        own.add(GLOBAL)
+    if config.namespace is not None and config.namespace not in own:
+        raise NotPlannable(
+            "InvalidPlannerConfig",
+            f"namespace is {shown(config.namespace)}; the graph's own is {' or '.join(sorted(own))}: leave it out",
+        )
 
 
 def _config(config_map: KubeObject) -> PlannerConfig:

@@ -70,7 +70,7 @@ class Requests(Controller[Task]):
         self._reporter = RequestReporter(self.recorder, self.publisher)
         self._profilings = Profilings(profiler, lambda key: self.look_at(Task(key)))
         self._statuses = StatusWriter(self.kube, self.cache, context.clock)
-        exporters = DcgmExporters(self.kube, context.clock)
+        exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = Thorough(
             self.kube,
             self.cache,

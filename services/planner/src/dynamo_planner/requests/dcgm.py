@@ -1,4 +1,8 @@
-"""GPUs as DCGM exporters tell of them, where nodes have no labels (operator behaviour, section 7.8)."""
+"""GPUs as DCGM exporters report them, where nodes have no labels (operator behaviour, section 7.8).
+
+Any pod can carry an exporter's label, and answer anything. So only pods of the namespaces and with the ServiceAccounts that
+the settings name are asked, one for each node, and what they answer is bounded.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,18 @@ import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import islice
+from math import isfinite
 from typing import Any
 
 import aiohttp
 import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS
+from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden
+from dynamo_shared.runtime.settings.planner import Dcgm
 from prometheus_client.parser import text_string_to_metric_families
 
 from dynamo_planner.requests.hardware import GpuNode
@@ -25,8 +33,16 @@ DEFAULT_TEMPLATE = "http://{POD_IP}:9400/metrics"
 FRESH = 60.0
 #: For one exporter. Seconds.
 REQUEST_TIMEOUT, CONNECT_TIMEOUT = 5.0, 3.0
-#: Bytes of one answer, and exporters asked at once.
-MAX_ANSWER, AT_ONCE = 4 << 20, 16
+#: For all exporters together: nobody waits longer for a cluster whose exporters hang. Seconds.
+ALL_WITHIN = 20.0
+#: Bytes of one answer, and exporters asked at once. A node with 16 GPUs has half of it.
+MAX_ANSWER, AT_ONCE = 1 << 20, 16
+#: Lines of an answer that are read, of those that say something here, and characters of one.
+MAX_LINES, MAX_LINE = 1024, 2048
+#: Exporters that are asked: the largest clusters of Kubernetes have 5,000 nodes.
+MAX_PODS = 5000
+#: GPUs of one node, and MiB of one GPU, that are believed: twice what the largest ones have.
+MAX_GPUS, MAX_MEMORY = 32, 1 << 20
 
 _TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
 _MEMORY = ("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_RESERVED")
@@ -37,8 +53,11 @@ log = structlog.get_logger("dynamo.planner.hardware")
 class DcgmExporters:
     """Asks the exporters of a cluster, at most once a minute however many requests want to know."""
 
-    def __init__(self, kube: KubeClient, clock: Callable[[], float], template: str | None = None) -> None:
+    def __init__(
+        self, kube: KubeClient, clock: Callable[[], float], settings: Dcgm, template: str | None = None
+    ) -> None:
         self._kube = kube
+        self._settings = settings
         self._clock = clock
         self._template = template or os.environ.get(TEMPLATE_VARIABLE) or DEFAULT_TEMPLATE
         self._lock = asyncio.Lock()
@@ -54,20 +73,26 @@ class DcgmExporters:
             return self._found
 
     async def _ask(self) -> list[GpuNode]:
-        pods: dict[str, KubeObject] = {}
+        found: list[KubeObject] = []
         try:
-            for selector in SELECTORS:
-                listed = await self._kube.list(PODS, label_selector=selector)
-                pods |= {pod["metadata"]["uid"]: pod for pod in listed.items}
+            for namespace in self._settings.namespaces:
+                for selector in SELECTORS:
+                    found += (await self._kube.list(PODS, namespace, label_selector=selector)).items
         except Forbidden as error:
             log.info("exporters of GPU metrics cannot be looked for", error=str(error))
             return []
-        running = [pod for pod in pods.values() if _address(pod)]
+        running = exporters(found, frozenset(self._settings.service_accounts))
         slots = asyncio.Semaphore(AT_ONCE)
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
-            answers = await asyncio.gather(*(self._scrape(session, slots, pod) for pod in running))
-        return [node for node in answers if node is not None]
+            asked = [asyncio.create_task(self._scrape(session, slots, pod)) for pod in running]
+            try:
+                await asyncio.wait(asked, timeout=ALL_WITHIN) if asked else None
+            finally:
+                for task in asked:
+                    task.cancel()
+                answers = await asyncio.gather(*asked, return_exceptions=True)
+        return [node for node in answers if isinstance(node, GpuNode)]
 
     async def _scrape(
         self, session: aiohttp.ClientSession, slots: asyncio.Semaphore, pod: KubeObject
@@ -86,11 +111,21 @@ class DcgmExporters:
         if len(body) > MAX_ANSWER:
             log.info("an exporter of GPU metrics answers too much", pod=pod["metadata"]["name"])
             return None
-        return parse(body.decode(errors="replace"), pod.get("spec", {}).get("nodeName") or pod["metadata"]["name"])
+        return parse(body.decode(errors="replace"), pod["spec"]["nodeName"])
+
+
+def exporters(pods: Iterable[KubeObject], accounts: frozenset[str]) -> list[KubeObject]:
+    """Pods that are asked: running, with one of the ServiceAccounts, one for each node."""
+    by_node: dict[str, KubeObject] = {}
+    for pod in sorted(pods, key=lambda each: str(each["metadata"].get("creationTimestamp", ""))):
+        spec = pod.get("spec", {})
+        if spec.get("serviceAccountName") in accounts and spec.get("nodeName") and _address(pod):
+            by_node.setdefault(spec["nodeName"], pod)
+    return list(by_node.values())[:MAX_PODS]
 
 
 def parse(text: str, node: str) -> GpuNode | None:
-    """GPUs of a node from its exporter's metrics; None where they tell of none, or are no metrics at all.
+    """GPUs of a node from its exporter's metrics; None where they report none, too many, or are not metrics at all.
 
     A GPU is one `gpu` label of the temperature; its memory is free, used and reserved together (MiB), the largest of them all.
     """
@@ -102,22 +137,29 @@ def parse(text: str, node: str) -> GpuNode | None:
             if sample.name == _TEMPERATURE:
                 gpus.add(gpu)
                 product = product or sample.labels.get("modelName", "")
-            elif sample.name in _MEMORY:
+            elif sample.name in _MEMORY and isfinite(sample.value):
                 memory[gpu] += sample.value
     except ValueError:
         return None
-    if not gpus or not product or not memory:
+    largest = max(memory.values(), default=0.0)
+    if not product or not 0 < len(gpus) <= MAX_GPUS or not 1 <= largest <= MAX_MEMORY:
         return None
-    return GpuNode(node, product, len(gpus), round(max(memory.values())))
+    return GpuNode(node, product[:128], len(gpus), round(largest))
 
 
 def _samples(text: str) -> Iterable[Any]:
-    return (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+    """Samples of the metrics that are read here, of the lines of an answer that have one."""
+    wanted = (_TEMPERATURE, *_MEMORY)
+    lines = (line for line in text.splitlines() if line.startswith(wanted) and len(line) <= MAX_LINE)
+    read = "\n".join(islice(lines, MAX_LINES))
+    return (sample for family in text_string_to_metric_families(f"{read}\n") for sample in family.samples)
 
 
 def _address(pod: KubeObject) -> str:
     status = pod.get("status", {})
     if status.get("phase") != "Running":
         return ""
-    address = str(status.get("podIP") or "")
-    return f"[{address}]" if ":" in address else address
+    address = parsed(str(status.get("podIP") or ""))
+    if address is None or not may_be_called(address):
+        return ""
+    return f"[{address}]" if address.version == 6 else str(address)

@@ -24,6 +24,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, KubeError
 
 from dynamo_planner.events import RequestReporter
+from dynamo_planner.requests.ownership import is_managed, write
 from dynamo_planner.requests.status import DEPLOYMENT_READY, Draft
 
 _TAKEN = (
@@ -45,11 +46,15 @@ class Deploying:
     reporter: RequestReporter
 
     async def provide(self, obj: KubeObject, graph: str, config_maps: Iterable[KubeObject]) -> None:
-        """Makes the ConfigMaps that the graph of a name reads; they belong to the request until the graph is there."""
+        """Writes the ConfigMaps that the graph of a name reads; they belong to the request until the graph is there.
+
+        NameTaken where there is one of the name that was not created for this request.
+        """
+        request = obj["metadata"]["name"]
         for config_map in config_maps:
             made = marked(obj, config_map, owner=owner_of(obj))
             made["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = graph
-            await self.kube.apply(CONFIG_MAPS, made)
+            await write(self.kube, made, lambda observed: is_managed(observed, request))
 
     async def advance(self, obj: KubeObject, draft: Draft) -> float | None:
         """A step of a request that is deploying. Returns seconds to wait where it shall be tried again."""

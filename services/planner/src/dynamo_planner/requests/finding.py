@@ -15,6 +15,7 @@ from dynamo_planner.requests.hardware import (
     SPEC,
     Found,
     complete,
+    held_against,
     is_complete,
     kinds,
     nodes_with_labels,
@@ -37,4 +38,6 @@ class HardwareFinder:
         found = kinds(nodes_with_labels(self.cache.list(NODES)))
         if found or is_complete(asked):
             return complete(asked, found, cap=self.cap, source=NODE_LABELS)
-        return complete(asked, kinds(await self.exporters.nodes()), cap=self.cap, source=DCGM)
+        return complete(
+            asked, kinds(held_against(await self.exporters.nodes(), self.cache.list(NODES))), cap=self.cap, source=DCGM
+        )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1.request import GpuNodes, Hardware, HardwareStatus
@@ -114,6 +115,19 @@ def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
         if product and gpus > 0 and vram > 0 and not node.get("spec", {}).get("unschedulable"):
             found.append(GpuNode(name, product, gpus, vram))
     return found
+
+
+def held_against(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> list[GpuNode]:
+    """What exporters report, for nodes that exist and are scheduled on; no more GPUs than the node itself has, if it says so."""
+    known = {node["metadata"]["name"]: node for node in nodes}
+    kept = []
+    for each in reported:
+        node = known.get(each.name)
+        if node is None or node.get("spec", {}).get("unschedulable"):
+            continue
+        capacity = _number(str(((node.get("status") or {}).get("capacity") or {}).get(NVIDIA_GPU, "0")))
+        kept.append(replace(each, gpus=min(each.gpus, capacity)) if capacity else each)
+    return kept
 
 
 def kinds(nodes: Iterable[GpuNode]) -> list[GpuNodes]:

@@ -36,6 +36,7 @@ from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, 
 from dynamo_planner.requests.deploying import Deploying
 from dynamo_planner.requests.finding import HardwareFinder
 from dynamo_planner.requests.hardware import HardwareUnknown, planned_product
+from dynamo_planner.requests.ownership import NameTaken
 from dynamo_planner.requests.results import results_status
 from dynamo_planner.requests.status import OBJECTIVE_MET, PROFILING, SPEC_GENERATED, VALIDATION, Draft
 from dynamo_planner.requests.thorough import Thorough
@@ -201,7 +202,7 @@ class RequestReconciler:
         name = result.selected.dgd["metadata"]["name"]
         try:
             await self.deploying.provide(obj, name, result.selected.config_maps)
-        except (Invalid, Forbidden) as error:
+        except (Invalid, Forbidden, NameTaken) as error:
             self.reporter.warning(obj, "ConfigMapCreationFailed", str(error))
             return await self._write(
                 obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))

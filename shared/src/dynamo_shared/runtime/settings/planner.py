@@ -72,6 +72,18 @@ class Prometheus(Section):
     )
 
 
+class Dcgm(Section):
+    """DCGM exporters, which are asked for GPUs where nodes have no labels. The defaults are those of NVIDIA's GPU operator."""
+
+    namespaces: tuple[str, ...] = Field(
+        ("gpu-operator", "nvidia-gpu-operator"), description="Namespaces whose exporters are asked; none where empty."
+    )
+    service_accounts: tuple[str, ...] = Field(
+        ("nvidia-dcgm-exporter",),
+        description="ServiceAccounts of the exporters' pods; a pod with another one is not asked, whatever its labels.",
+    )
+
+
 class RuntimeNats(Section):
     """NATS of the Dynamo runtime, from which the planner reads what engines do. It publishes nothing there."""
 
@@ -105,4 +117,5 @@ class Planner(Section):
     rapid: Rapid = Rapid()
     thorough: Thorough = Thorough()
     prometheus: Prometheus = Prometheus()
+    dcgm: Dcgm = Dcgm()
     runtime_nats: RuntimeNats = RuntimeNats()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import aiohttp
 import msgspec
+from dynamo_shared.runtime import outbound
 
 from dynamo_planner.core.observing import Missing
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
@@ -19,6 +20,10 @@ from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 CONNECTIONS = 4
 """At once to one Prometheus, for one graph."""
 TOKEN_BYTES = 64 << 10
+#: `errorType` of Prometheus's API (web/api/v1).
+_KINDS_OF_ERRORS = frozenset(
+    {"timeout", "canceled", "execution", "bad_data", "internal", "unavailable", "not_found", "not_acceptable"}
+)
 
 
 class PrometheusError(Exception):
@@ -83,8 +88,14 @@ class PrometheusClient:
     @asynccontextmanager
     async def open(cls, options: PrometheusOptions) -> AsyncIterator[PrometheusClient]:
         """A client with connections of its own."""
-        connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=30)
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        connector = (
+            outbound.connector(CONNECTIONS, options.forbidden)
+            if options.named_by_tenant
+            else aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=30)
+        )
+        jar = aiohttp.DummyCookieJar()
+        # The environment's proxy would resolve names in our place.
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=False) as session:
             yield cls(options, session)
 
     @property
@@ -173,12 +184,12 @@ async def _limited(answer: aiohttp.ClientResponse, limit: int, url: str) -> byte
 def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     try:
         answer = _decode(body)
-    except msgspec.DecodeError as error:
-        raise PrometheusError(f"{url} sends what Prometheus does not send: {error}") from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise PrometheusError(f"{url} sends what Prometheus does not send") from error
     if answer.status != "success" or answer.data is None:
-        raise PrometheusError(f"{url} answers {answer.errorType or answer.status}: {answer.error[:200]}")
+        raise PrometheusError(f"{url} answers with an error{_kind_of(answer)}")
     if answer.data.resultType != kind:
-        raise PrometheusError(f"{url} sends a {answer.data.resultType[:20]}, a {kind} is wanted")
+        raise PrometheusError(f"{url} sends another type of result, a {kind} is needed")
     return answer.data.result
 
 
@@ -193,12 +204,16 @@ def _sample(series: _Series, url: str) -> Sample:
 
 
 def _reason(body: bytes) -> str:
-    """Prometheus's own word for an error, where the body is of Prometheus."""
+    """Prometheus's name for an error, where the body is of Prometheus."""
     try:
-        answer = _decode(body)
-    except msgspec.DecodeError:
+        return _kind_of(_decode(body))
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return ""
-    return f": {answer.error[:200]}" if answer.error else ""
+
+
+def _kind_of(answer: _Answer) -> str:
+    """The API's own names of errors only: a condition repeats nothing that any server could answer."""
+    return f": {answer.errorType}" if answer.errorType in _KINDS_OF_ERRORS else ""
 
 
 def _tls(options: PrometheusOptions) -> ssl.SSLContext | bool:

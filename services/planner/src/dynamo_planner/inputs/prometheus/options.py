@@ -13,12 +13,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.runtime.outbound import RefusedAddressError, check
 from dynamo_shared.runtime.settings.planner import Prometheus
 
 from dynamo_planner.inputs.outcome import InputError
 
 MAX_ANSWER = 4 << 20
 """Bytes of one answer: a graph has few series; more comes from a wrong address."""
+
+LONGEST_TIMEOUT = 60.0
+"""Seconds that one query may take, whatever a PlannerConfig says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +39,19 @@ class PrometheusOptions:
     timeout: float = 10.0
     """seconds"""
     max_answer: int = MAX_ANSWER
+    named_by_tenant: bool = False
+    """whether the address comes from a PlannerConfig: then only addresses that may be called on a tenant's word are"""
+    forbidden: frozenset[str] = frozenset()
+    """hosts of the platform itself, which no such address may lead to"""
 
 
-def prometheus_options(config: PlannerConfig, settings: Prometheus, infrastructure_endpoint: str) -> PrometheusOptions:
-    """The options for a graph; InputError where its PlannerConfig asks for what it may not have."""
+def prometheus_options(
+    config: PlannerConfig, settings: Prometheus, infrastructure_endpoint: str, forbidden: frozenset[str] = frozenset()
+) -> PrometheusOptions:
+    """The options for a graph; InputError where its PlannerConfig asks for what it may not have.
+
+    `forbidden`: hosts of the platform itself, which a PlannerConfig may not name.
+    """
     ours = (settings.endpoint or infrastructure_endpoint).rstrip("/")
     named = (config.metric_pulling_prometheus_endpoint or "").rstrip("/")
     own = bool(named) and named != ours
@@ -57,20 +70,23 @@ def prometheus_options(config: PlannerConfig, settings: Prometheus, infrastructu
     token = config.metric_pulling_prometheus_token or ""
     extra = dict(config.metric_pulling_prometheus_extra_query_params or {})
     if not own:
-        extra = {**settings.extra_query_params, **extra}
-        ca_file = ca_file or settings.ca_file
-        verify = settings.verify if verify is None else verify
+        # The platform's own way of asking it is not the tenant's to change: its token goes along.
+        extra = {**extra, **settings.extra_query_params}
+        ca_file = settings.ca_file or ca_file
+        verify = settings.verify or verify is True
         if not (token or token_file):
             token_file = settings.token_file
     return PrometheusOptions(
-        url=_checked(url),
+        url=_checked(url, forbidden) if own else _well_formed(url),
         token=token,
         token_file=token_file,
         # A certificate that nobody checks lets anybody in between read the token, so unset means checked.
         verify=verify is not False,
         ca_file=ca_file,
         extra_params=extra,
-        timeout=config.metric_pulling_prometheus_request_timeout_seconds,
+        timeout=min(config.metric_pulling_prometheus_request_timeout_seconds, LONGEST_TIMEOUT),
+        named_by_tenant=own,
+        forbidden=forbidden,
     )
 
 
@@ -88,7 +104,19 @@ def _file(name: str | None, field_name: str, folder: Path | None) -> Path | None
     return path
 
 
-def _checked(url: str) -> str:
+def _checked(url: str, forbidden: frozenset[str]) -> str:
+    """An address that a PlannerConfig names. Names are checked when they are resolved."""
+    host = urlsplit(_well_formed(url)).hostname or ""
+    try:
+        check(host, forbidden)
+    except RefusedAddressError as error:
+        raise InputError(f"metric_pulling_prometheus_endpoint is {url[:200]}: {error}; name a Prometheus") from error
+    if host.rstrip(".") in forbidden:
+        raise InputError(f"metric_pulling_prometheus_endpoint is {url[:200]}: this is a server of the platform itself")
+    return url
+
+
+def _well_formed(url: str) -> str:
     try:
         parts = urlsplit(url)
         right = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)

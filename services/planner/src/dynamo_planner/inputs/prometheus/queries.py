@@ -6,6 +6,7 @@ is of is looked at here, since its case may differ.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import MetricsSource
@@ -28,6 +29,9 @@ class Queries:
 
     source: MetricsSource
     namespace: str
+    """Dynamo namespace of the graph"""
+    kubernetes_namespace: str
+    """the graph's; of series that have this label, those of other namespaces are left out: any pod can claim the other one"""
     window: float
 
     @property
@@ -49,9 +53,9 @@ class Queries:
         """The counters of all models as they stand: for when none of them grew."""
         return self._of(counter)
 
-    def labelled(self, counter: str) -> str:
-        """How many series each Dynamo namespace has, whichever it is: told of when ours has none."""
-        return f"count by ({NAMESPACE}) ({counter})"
+    def unlabelled(self, counter: str) -> str:
+        """Series that say of no Dynamo namespace: reported when the graph's own has none."""
+        return f'count({counter}{{{NAMESPACE}="",{self._wall}}})'
 
     def mean(self, signal: str) -> str:
         """The mean of a signal within the window; NaN of a series that saw nothing."""
@@ -74,7 +78,13 @@ class Queries:
         return sums, counts
 
     def _of(self, metric: str) -> str:
-        return f"{metric}{{{NAMESPACE}={_quoted(self.told_namespace)}}}"
+        return f"{metric}{{{NAMESPACE}={_quoted(self.told_namespace)},{self._wall}}}"
+
+    @property
+    def _wall(self) -> str:
+        # Prometheus sets `namespace` at each pod that it scrapes; scrape configs without it match, too.
+        literal = re.escape(self.kubernetes_namespace).replace("\\-", "-")
+        return f"namespace=~{_quoted('|' + literal)}"
 
     @property
     def told_namespace(self) -> str:

@@ -53,11 +53,13 @@ class TrafficReader:
         *,
         source: MetricsSource,
         namespace: str,
+        kubernetes_namespace: str,
         model: str | None = None,
         stale_after: float = STALE_AFTER,
         least_window: float = LEAST_WINDOW,
     ) -> None:
         self._client, self._source, self._namespace = client, source, namespace
+        self._kubernetes_namespace = kubernetes_namespace
         self._model = model.casefold() if model else None
         self._model_name = model
         self._stale_after, self._least_window = stale_after, least_window
@@ -67,7 +69,7 @@ class TrafficReader:
         """The traffic of the last `window` seconds, or why it is not known. A window that is too short for scraping is
         widened; `Traffic.duration` tells.
         """
-        queries = Queries(self._source, self._namespace, max(window, self._least_window))
+        queries = Queries(self._source, self._namespace, self._kubernetes_namespace, max(window, self._least_window))
         try:
             for counter in queries.counters:
                 if counts := self._ours(await self._client.query(queries.requests(counter))):
@@ -143,8 +145,8 @@ class TrafficReader:
                 why=Missing.NO_SERIES,
                 message=f"{where} of model {self._model_name}; model_name must be as the frontend serves it",
             )
-        labelled = [each for name in queries.counters for each in await self._client.query(queries.labelled(name))]
-        if any(not each.labels.get(NAMESPACE) for each in labelled):
+        unlabelled = [each for name in queries.counters for each in await self._client.query(queries.unlabelled(name))]
+        if any(each.value > 0 for each in unlabelled):
             return Unavailable(
                 why=Missing.NO_LABEL,
                 message=f"{where} with the label {NAMESPACE}; make the scrape config copy it from the pod label "

@@ -11,13 +11,14 @@ import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey, of
+from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, NotFound
 
 from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
+from dynamo_planner.requests.ownership import NameTaken, is_managed, write
 from dynamo_planner.requests.thorough import access, names
 from dynamo_planner.requests.thorough.job import profiling_job
 from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
@@ -72,7 +73,10 @@ class Thorough:
         await asyncio.to_thread(self.candidates, request)
         await self._remove_output(obj, request)
         for child in access.objects(request.namespace, self.cluster_role):
-            await self.kube.apply(of(child), child)
+            try:
+                await write(self.kube, child, is_managed)
+            except NameTaken as error:
+                raise ProfilingFailed("NameTaken", str(error)) from None
         gpus = (request.spec.hardware and request.spec.hardware.total_gpus) or 1
         job = profiling_job(obj, request, image=self.image(request), deadline=self.budget.deadline(gpus))
         try:

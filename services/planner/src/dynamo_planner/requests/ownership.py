@@ -1,0 +1,46 @@
+"""Writing what belongs to requests: created where it is missing, corrected where it is ours, and never taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import OPERATOR, labels
+from dynamo_shared.api.resources import Resource, key_of, of
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
+
+
+class NameTaken(Exception):
+    """An object of the desired name exists, and is not managed by this platform."""
+
+    def __init__(self, resource: Resource, name: str) -> None:
+        super().__init__(
+            f"a {resource.kind} named {name!r} exists and is not managed by this platform; it is left as it is: "
+            "delete or rename it, and create the request again"
+        )
+
+
+def is_managed(observed: KubeObject, request: str = "") -> bool:
+    """Whether this platform created an object; where `request` is given, for a request of that name."""
+    marks = observed["metadata"].get("labels") or {}
+    return marks.get(labels.MANAGED_BY) == OPERATOR and request in ("", marks.get(labels.REQUEST_NAME))
+
+
+async def write(kube: KubeClient, desired: KubeObject, is_own: Callable[[KubeObject], bool]) -> KubeObject:
+    """Create or correct an object. NameTaken where it exists and `is_own` denies it; KubeError as the API server says."""
+    resource, key = of(desired), key_of(desired)
+    try:
+        observed = await kube.get(resource, key)
+    except NotFound:
+        try:
+            # Unlike an apply, this takes nothing over in a race.
+            return await kube.create(resource, desired)
+        except AlreadyExists:
+            observed = await kube.get(resource, key)
+    if not is_own(observed):
+        raise NameTaken(resource, key.name)
+    # The uid is a precondition: another object that took the name meanwhile stays as it is.
+    return await kube.apply(
+        resource, {**desired, "metadata": {**desired["metadata"], "uid": observed["metadata"]["uid"]}}
+    )

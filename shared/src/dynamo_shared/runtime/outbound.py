@@ -1,0 +1,94 @@
+"""Connections to servers that tenants name: a name is resolved once, and only a checked address is connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
+from dynamo_shared.runtime.settings import Settings
+
+#: How long the addresses of the platform's own servers are remembered. Seconds.
+REMEMBERED = 60.0
+_API_SERVER = ("kubernetes.default.svc", "kubernetes.default", "kubernetes.default.svc.cluster.local")
+
+
+class RefusedAddressError(OSError):
+    """A name leads to an address that is not called on a tenant's word. The message names no address."""
+
+
+class CheckedResolver(AbstractResolver):
+    """Resolves names of servers that tenants name. `forbidden` are hosts of the platform itself: names or addresses."""
+
+    def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None) -> None:
+        self._forbidden = frozenset(host.lower().rstrip(".") for host in forbidden if host)
+        self._names = names or ThreadedResolver()
+        self._known: frozenset[str] = frozenset()
+        self._known_at: float | None = None
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """All addresses of a name; RefusedAddressError where one of them may not be called."""
+        if host.lower().rstrip(".") in self._forbidden:
+            raise RefusedAddressError("this is a server of the platform itself")
+        found = await self._names.resolve(host, port, family)
+        forbidden = await self._own()
+        for each in found:
+            check(each["host"], forbidden)
+        return found
+
+    async def close(self) -> None:
+        """Close what resolves names."""
+        await self._names.close()
+
+    async def _own(self) -> frozenset[str]:
+        """Addresses of the platform's own servers, as far as they can be resolved."""
+        if self._known_at is None or time.monotonic() - self._known_at >= REMEMBERED:
+            found = await asyncio.gather(*map(self._addresses, sorted(self._forbidden)))
+            self._known, self._known_at = frozenset().union(*found), time.monotonic()
+        return self._known
+
+    async def _addresses(self, host: str) -> frozenset[str]:
+        if (address := parsed(host)) is not None:
+            return frozenset({str(address)})
+        try:
+            found = await self._names.resolve(host, 0, socket.AF_UNSPEC)
+        except OSError:
+            return frozenset()
+        return frozenset(str(parsed(each["host"]) or each["host"]) for each in found)
+
+
+def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
+    """RefusedAddressError where a literal address may not be called on a tenant's word; a name passes."""
+    address = parsed(host)
+    if address is not None and (str(address) in forbidden or not may_be_called(address)):
+        raise RefusedAddressError("its address leads to this host, to a cloud's metadata or to the platform itself")
+
+
+def connector(limit: int, forbidden: Iterable[str] = ()) -> aiohttp.TCPConnector:
+    """A connector that connects only to addresses which may be called. Literal addresses of URLs are for `check`."""
+    # Without a cache of its own: what is connected to is what was checked for this very connection.
+    return aiohttp.TCPConnector(
+        limit=limit, keepalive_timeout=30, resolver=CheckedResolver(forbidden), use_dns_cache=False
+    )
+
+
+def platform_hosts(settings: Settings, environ: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Hosts of the servers that the platform itself uses: the API server, NATS and etcd, its own and the runtime's."""
+    platform, infrastructure = settings.platform, settings.infrastructure
+    runtime = (*platform.planner.runtime_nats.servers, infrastructure.nats_address, infrastructure.etcd_address)
+    servers = (*platform.nats.servers, *platform.etcd.endpoints, *runtime)
+    named = (urlsplit(each if "://" in each else f"//{each}").hostname for each in servers if each)
+    return frozenset(
+        {host.lower().rstrip(".") for host in named if host}
+        | {environ.get("KUBERNETES_SERVICE_HOST", "").strip("[]").lower(), *_API_SERVER} - {""}
+    )

@@ -1,0 +1,86 @@
+"""Names that tenants give are resolved once, and lead to no address of this host, of a cloud or of the platform."""
+
+from __future__ import annotations
+
+import socket
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
+from dynamo_shared.runtime import load_settings
+from dynamo_shared.runtime.outbound import CheckedResolver, RefusedAddressError, check, connector, platform_hosts
+
+
+class Names(AbstractResolver):
+    """Names and their addresses."""
+
+    def __init__(self, **names: list[str]) -> None:
+        self.names = names
+        self.asked: list[str] = []
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        if host not in self.names:
+            raise OSError(f"{host} is not known")
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in self.names[host]
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("address", ["10.0.0.7", "192.168.1.2", "8.8.8.8", "fd00::7", "2001:4860:4860::8888"])
+def test_addresses_of_networks_may_be_called(address: str) -> None:
+    found = parsed(address)
+    assert found is not None
+    assert may_be_called(found)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "255.255.255.255", "224.0.0.1", "100.100.100.200"),
+        *("::1", "::", "fe80::1", "fe80::1%eth0", "ff02::1", "::ffff:127.0.0.1", "::ffff:a9fe:a9fe", "::127.0.0.1"),
+        *("64:ff9b::7f00:1", "64:ff9b:1::a9fe:a9fe", "2002:7f00:1::", "2001:0:53aa:64c::1", "fd00:ec2::254"),
+    ],
+)
+async def test_addresses_that_lead_elsewhere_may_not(address: str) -> None:
+    with pytest.raises(RefusedAddressError):
+        check(address)
+    with pytest.raises(RefusedAddressError):
+        await CheckedResolver(names=Names(evil=["10.0.0.7", address])).resolve("evil", 9090)
+
+
+async def test_a_name_that_leads_to_a_server_of_the_platform_is_refused() -> None:
+    names = Names(nats=["10.0.0.4"], other=["10.0.0.4"], api=["10.0.0.1"], metrics=["10.0.0.9"])
+    resolver = CheckedResolver(["nats", "10.0.0.1", "unknown"], names)
+    for host in ("nats", "NATS.", "other", "api"):
+        with pytest.raises(RefusedAddressError):
+            await resolver.resolve(host, 9090)
+    assert [each["host"] for each in await resolver.resolve("metrics", 9090)] == ["10.0.0.9"]
+    # Asked once, and remembered.
+    assert names.asked.count("nats") == 1
+
+
+async def test_a_client_connects_to_no_address_that_is_refused() -> None:
+    async with aiohttp.ClientSession(connector=connector(1), trust_env=False) as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get("http://localhost:9/")
+
+
+def test_hosts_of_the_platform_are_known() -> None:
+    settings = load_settings(
+        None,
+        {
+            "DYNAMO_PLATFORM__NATS__SERVERS": "nats://nats.dynamo.svc:4222",
+            "DYNAMO_PLATFORM__ETCD__ENDPOINTS": "https://10.0.0.5:2379",
+            "DYNAMO_INFRASTRUCTURE__ETCD_ADDRESS": "etcd.dynamo:2379",
+        },
+    )
+    hosts = platform_hosts(settings, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"})
+    assert {"nats.dynamo.svc", "10.0.0.5", "etcd.dynamo", "10.96.0.1", "kubernetes.default.svc"} <= hosts
