@@ -143,12 +143,17 @@ def effects(decision: Decision | None = None) -> Effects:
     return Effects(next_tick=Tick(at=1), decision=decision, explanation=Explanation(message="said"))
 
 
+def at_risk() -> Effects:
+    return Effects(next_tick=Tick(at=1), explanation=Explanation(message="said; too few GPUs", at_risk="too few GPUs"))
+
+
 @pytest.mark.parametrize(
     ("config", "told", "status", "reason"),
     [
         ({}, Told(gathered(), effects(), None), True, "Holds"),
         ({}, Told(gathered(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
         ({}, Told(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)), False, "ScalerRefused"),
+        ({}, Told(gathered(), at_risk(), None), True, "PromiseAtRisk"),
         ({}, Told(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
         ({}, Told(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
         (

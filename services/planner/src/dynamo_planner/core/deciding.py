@@ -38,6 +38,8 @@ class Explanation:
     throughput_reason: str = ""
     message: str = ""
     """one sentence for people"""
+    at_risk: str = ""
+    """why the promised share of requests may not be kept, and what would be needed; empty where it is expected to be kept"""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     predictions: Mapping[str, float] = field(default_factory=dict)
     """requests_per_second, isl, osl, kv_hit_rate as foretold; estimated_ttft_ms, estimated_itl_ms; capacities (requests/s)"""

@@ -21,6 +21,8 @@ from dynamo_planner.planning.pilot import Acted
 from dynamo_planner.planning.plans import Plan
 
 HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
+AT_RISK = "PromiseAtRisk"
+"""Planning works, and what it may use does not keep the promised share of requests."""
 
 
 class Told(NamedTuple):
@@ -52,6 +54,8 @@ class Outcome:
         elif held:
             troubles = "; ".join(f"{name}: {text}" for name, text in sorted(held.items()))
             self.reason, self.message = INPUT_MISSING, f"replicas are held; {troubles}"
+        elif explanation.at_risk:
+            self.reason, self.message = AT_RISK, said
         elif effects.decision is not None:
             self.reason, self.message = PLANNED, said
         else:
@@ -77,13 +81,15 @@ class PlanReporter:
         asked = acted is not None or (effects.decision is not None and plan.config.advisory)
         if not asked and not is_news:
             return outcome
-        if outcome.reason == PLANNED and asked:
+        if is_news and outcome.reason == AT_RISK:
+            self._recorder.record(graph, type_="Warning", reason=AT_RISK, message=outcome.message, action="Plan")
+        elif outcome.reason in (PLANNED, AT_RISK) and asked:
             self._recorder.record(graph, type_="Normal", reason="Planned", message=outcome.message, action="Plan")
         elif is_news and not outcome.status:
             self._recorder.record(
                 graph, type_="Warning", reason=f"Planning{outcome.reason}", message=outcome.message, action="Plan"
             )
-        event = "planned" if outcome.reason == PLANNED else "plan-held"
+        event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"
         data = plan_data(plan, told, outcome)
         cause = f"{plan.uid}.{at.isoformat()}"
         self._publisher.publish(

@@ -54,7 +54,8 @@ class Outcome:
 
     def attainment(self) -> float:
         """Share of requests within both targets; those that never ended are not."""
-        return self._share(lambda job: self._in_ttft(job) and self._in_itl(job))
+        kept = self.in_time()
+        return sum(kept) / len(kept) if kept else nan
 
     def ttft_attainment(self) -> float:
         """Share of requests whose first token came in time."""
@@ -63,6 +64,10 @@ class Outcome:
     def itl_attainment(self) -> float:
         """Share of requests whose tokens came fast enough, on their mean."""
         return self._share(self._in_itl)
+
+    def in_time(self) -> list[bool]:
+        """Whether each request is within both targets, in order of arrival."""
+        return [self._in_ttft(job) and self._in_itl(job) for job in self.jobs]
 
     @property
     def gpu_hours(self) -> float:

@@ -97,9 +97,12 @@ class PlannerConfig(PlannerExtensions):
 
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
     """How the planner service decides: `adaptive`, or `reference` as Dynamo's planner, which does not read this."""
-    gpu_price: Annotated[Number, Field(ge=0, le=1)] = 0.7
-    """Of the policy `adaptive`: what part of the requests that a GPU serves at its best must be in time for each GPU that is
-    added or kept. Lower keeps more requests within the targets for more GPU-hours: 0.2 to 0.4 where the targets count most."""
+    attainment: Annotated[Number, Field(ge=0.5, le=0.999)] = 0.95
+    """Of the policy `adaptive`: the share of requests, over an hour, that must be within ttft_ms and itl_ms. The plan is the one
+    with the fewest GPUs that keeps it."""
+    gpu_price: Annotated[Number | None, Field(ge=0, le=1)] = None
+    """Of the policy `adaptive`, in place of `attainment`: what part of the requests that a GPU serves at its best must be in time
+    for each GPU that is added or kept. Higher saves GPUs and keeps fewer requests within the targets."""
 
     pre_deployment_sweeping_mode: Sweeping = Sweeping.RAPID
     """How engines are measured first: not at all, by simulation, or on GPUs."""
@@ -258,6 +261,8 @@ class PlannerConfig(PlannerExtensions):
                 ("min_gpu_budget",),
                 f"{self.min_gpu_budget} is above max_gpu_budget, {self.max_gpu_budget}, which wins",
             )
+        if self.gpu_price is not None and "attainment" in self.model_fields_set:
+            yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
         if self.optimization_target is Target.SLA:
             return
         target = f"optimization_target {self.optimization_target.value!r}"

@@ -9,6 +9,7 @@ from typing import Any
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.forecasting import Forecast
 from dynamo_planner.core.adaptive.pools import PoolPlan
+from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.deciding import Explanation
 from dynamo_planner.core.observing import Observation, Pool
@@ -24,6 +25,8 @@ def explain(
     final: Mapping[Pool, int],
     losses: Mapping[str, float],
     horizon: float,
+    promise: Promise | None = None,
+    at_risk: str = "",
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
     inputs: dict[str, Any] = {
@@ -48,6 +51,10 @@ def explain(
         "osl": demand.osl,
         "horizon_seconds": horizon,
     }
+    if promise is not None:
+        predictions["attainment_aim"] = promise.aim
+        if promise.kept is not None:
+            predictions["attainment_of_last_hour"] = promise.kept
     if demand.hits is not None:
         predictions["kv_hit_rate"] = demand.hits
     for pool, plan in plans.items():
@@ -58,14 +65,17 @@ def explain(
     return Explanation(
         load_reason=reason.value,
         throughput_reason=reason.value,
-        message=_sentence(reason, forecast, plans, final, horizon),
+        message=_sentence(reason, forecast, plans, final, horizon) + (f"; {at_risk}" if at_risk else ""),
+        at_risk=at_risk,
         inputs=inputs,
         predictions=predictions,
-        alternatives=tuple(option for pool, plan in plans.items() for option in _options(pool, plan, final[pool])),
+        alternatives=tuple(
+            option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], promise)
+        ),
     )
 
 
-def _options(pool: Pool, plan: PoolPlan, taken: int) -> list[dict[str, Any]]:
+def _options(pool: Pool, plan: PoolPlan, taken: int, promise: Promise | None) -> list[dict[str, Any]]:
     """One replica fewer and one more, what they bring, and why it is neither."""
     options = []
     for replicas in (taken - 1, taken + 1):
@@ -79,11 +89,23 @@ def _options(pool: Pool, plan: PoolPlan, taken: int) -> list[dict[str, Any]]:
         gain = None
         if replicas in plan.brings and taken in plan.brings:
             gain = abs(plan.brings[replicas] - plan.brings[taken])
-            option |= {"requests_per_second_in_time": round(plan.brings[replicas], 3), "price": round(plan.price, 3)}
-        options.append(
-            option | {"not_taken": _why_not(plan, gain, more=replicas > taken, limited=plan.replicas > taken)}
+            option |= {"requests_per_second_in_time": round(plan.brings[replicas], 3)}
+            if promise is None:
+                option |= {"price": round(plan.price, 3)}
+        more, limited = replicas > taken, plan.replicas > taken
+        why = (
+            _why_not(plan, gain, more=more, limited=limited) if promise is None else _why_not_kept(gain, more, limited)
         )
+        options.append(option | {"not_taken": why})
     return options
+
+
+def _why_not_kept(gain: float | None, more: bool, limited: bool) -> str:
+    if more:
+        return "the GPU budget" if limited else "fewer GPUs are expected to keep the promised share"
+    if gain is None:
+        return "the least that the pool keeps, or a step's limit"
+    return "too many requests would miss the target, or the replica has been needed of late"
 
 
 def _why_not(plan: PoolPlan, gain: float | None, *, more: bool, limited: bool) -> str:

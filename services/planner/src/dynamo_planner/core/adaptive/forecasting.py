@@ -22,7 +22,7 @@ SHORT = (0.6, 0.8)
 """Being short of the load costs more than being above it: pinball loss at this quantile chooses, and sets the margin.
 The first where new replicas are there at once, the second where they need `LONG`: a shortage lasts as long."""
 LONG = 300.0
-MEMORY = 180
+MEMORY = 720
 """Newest forecasts by which a way is judged: half an hour of them, so that what comes seldom is not forgotten at once."""
 ALIKE = 0.5
 """Share of forecasts, those made at rates nearest to this one, that tell how far off this one may be."""
@@ -45,7 +45,7 @@ BURSTS = {"short-bursts": 30.0, "long-bursts": 120.0}
 SEEN = 0.8
 """That bursts end is believed where it foretells so much better."""
 WAYS = ("level", "trend", "wave", *BURSTS)
-USUAL_OVER = 1800.0
+USUAL_OVER = 7200.0
 BETTER = 0.95
 """A way must do so much better than the one in use to take its place."""
 
@@ -117,7 +117,9 @@ class Forecast:
         if not self.errors:
             # Nobody knows yet how forecasts do: it may stay as it is just as well.
             return np.array([expected, np.full(len(leads), self.now)])
-        off = np.quantile(np.array(self.errors), (np.arange(rows) + 0.5) / rows)
+        places = (np.arange(rows) + 0.5) / rows
+        places[-1] = 0.99
+        off = np.quantile(np.array(self.errors), places)
         rates = expected + off[:, None] * np.sqrt(np.minimum(1.0, leads / self.horizon))
         return np.asarray(np.clip(rates, np.minimum(expected, self.trough), np.maximum(expected, self.peak)))
 
@@ -180,7 +182,7 @@ def _usual(demand: Demand, now: float) -> tuple[float, float, float]:
     rates = sorted(sample.rate for sample in demand.samples if sample.at > now - USUAL_OVER)
     if not rates:
         return 0.0, 0.0, 0.0
-    return rates[len(rates) // 2], rates[int(0.05 * len(rates))], rates[int(0.95 * (len(rates) - 1))]
+    return rates[len(rates) // 2], rates[int(0.05 * len(rates))], rates[int(0.99 * (len(rates) - 1))]
 
 
 def _trend(demand: Demand, now: float) -> tuple[float, float]:

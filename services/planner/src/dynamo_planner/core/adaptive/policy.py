@@ -11,7 +11,9 @@ from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing, Steady
+from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
+from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import Sizer
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
@@ -48,6 +50,7 @@ class AdaptivePolicy:
         self._engine = EngineEstimator(profile, least_samples=config.load_min_observations)
         self._sizing = Sizing(config, self._engine, self._settings)
         self._demand = Demand()
+        self._promise = Promise(config.attainment)
         self._forecaster = Forecaster()
         self._steady = {pool: Steady() for pool in self._limits.pools}
         self._sample = self._window = self._settings.sample(config)
@@ -82,6 +85,7 @@ class AdaptivePolicy:
                 f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations seen"
             )
             return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message))
+        self._look_back(observation, traffic)
         plans = self._plan(observation, forecast)
         return self._decide(next_tick, observation, forecast, plans)
 
@@ -125,6 +129,20 @@ class AdaptivePolicy:
             if batch >= 1:
                 self._engine.decode.observe((batch, batch * load.context), traffic.itl)
 
+    def _look_back(self, seen: Observation, traffic: Traffic) -> None:
+        """Estimate which share of the traffic was kept, with the replicas that served it."""
+        load = self._demand.load(traffic.requests / traffic.duration)
+        share = 1.0
+        for pool in self._limits.pools:
+            sizer = self._sizing.sizer(pool, load, self._able(seen, pool))
+            share *= sizer.share(seen.workers[pool].ready)
+        late = any(
+            mean is not None and mean > target
+            for mean, target in ((traffic.ttft, self._config.ttft_ms), (traffic.itl, self._config.itl_ms))
+        )
+        requests = load.rate * min(traffic.duration, self._sample)
+        self._promise.observe(seen.now, requests, 0.0 if late else share)
+
     def _warm(self, warmup: Sequence[Interval]) -> None:
         seconds = float(self._config.throughput_adjustment_interval_seconds)
         for index, interval in enumerate(warmup):
@@ -152,13 +170,8 @@ class AdaptivePolicy:
         ahead = startup + needed
         weighing = self._weighing(seen, forecast, startup, ahead)
         asked = {pool: max(_asked(seen.workers[pool]), self._least_of(pool)) for pool in pools}
-        # A start is paid for as long as it takes; whoever starts must be worth that, and be needed as soon as it is there.
-        worth = weighing.best(startup, ahead, ahead, asked, weighing.most)
-        up = weighing.best(startup, startup + settings.together, settings.together, asked, worth)
-        # What is worth starting counts as there, even where the cluster has no room: a pool that is too small empties no other.
-        low = {pool: up[pool] if up[pool] > asked[pool] else self._least_of(pool) for pool in pools}
-        # Who goes saves what it costs until it has to be asked for again: a start-up time before it is needed.
-        keep = weighing.best(0.0, ahead, needed, low, up)
+        size = self._by_share if self._config.gpu_price is None else self._by_price
+        up, keep = size(weighing, startup, needed, asked)
         final, reasons = {}, {}
         for pool in pools:
             enough = self._steady[pool].enough(seen.now, keep[pool], settings.regret * startup)
@@ -171,9 +184,37 @@ class AdaptivePolicy:
                 sizer=weighing.pools[pool].sizer,
                 brings=weighing.around(pool, final, startup, startup + settings.together),
                 price=weighing.price * weighing.pools[pool].gpus,
+                gpus=weighing.pools[pool].gpus,
             )
             for pool in pools
         }
+
+    def _by_share(
+        self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
+    ) -> tuple[dict[Pool, int], dict[Pool, int]]:
+        """The fewest GPUs that keep the promised share: what to start, and what of it to keep."""
+        aim, ahead = self._promise.aim, startup + needed
+        up = weighing.cheapest(startup, startup + self._settings.together, aim, asked, weighing.most)
+        low = self._lowest(up, asked)
+        # A replica that goes must be missed neither now nor when another could be there in its place, and clearly so.
+        sure = 1 - (1 - aim) * self._settings.surely
+        now, later = weighing.cheapest(0.0, ahead, sure, low, up), weighing.cheapest(startup, ahead, sure, low, up)
+        return up, {pool: max(now[pool], later[pool]) for pool in up}
+
+    def _by_price(
+        self, weighing: Weighing, startup: float, needed: float, asked: Mapping[Pool, int]
+    ) -> tuple[dict[Pool, int], dict[Pool, int]]:
+        """The replicas that are worth their price: what to start, and what of it to keep."""
+        together, ahead = self._settings.together, startup + needed
+        # A start is paid for as long as it takes; whoever starts must be worth that, and be needed as soon as it is there.
+        worth = weighing.best(startup, ahead, ahead, asked, weighing.most)
+        up = weighing.best(startup, startup + together, together, asked, worth)
+        # Who goes saves what it costs until it has to be asked for again: a start-up time before it is needed.
+        return up, weighing.best(0.0, ahead, needed, self._lowest(up, asked), up)
+
+    def _lowest(self, up: Mapping[Pool, int], asked: Mapping[Pool, int]) -> dict[Pool, int]:
+        """What is to be started counts as there, room or no room: a pool that is too small does not empty another."""
+        return {pool: up[pool] if up[pool] > asked[pool] else self._least_of(pool) for pool in up}
 
     def _one(self, seen: Observation, pool: Pool, up: int, enough: int, keep: int) -> tuple[int, Reason]:
         """What one pool is given now, and why: `up` is what is worth starting, `enough` what was worth keeping all the while."""
@@ -194,7 +235,7 @@ class AdaptivePolicy:
         sizers = {pool: self._sizing.sizer(pool, expected, self._able(seen, pool)) for pool in self._limits.pools}
         states = {pool: self._state(pool, seen, sizer, float(rates.max())) for pool, sizer in sizers.items()}
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
-        return Weighing(states, Rates(leads=leads, rates=rates), self._config.gpu_price * best)
+        return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
 
     def _least_of(self, pool: Pool) -> int:
         return max(self._limits.least(pool), 1)
@@ -203,9 +244,12 @@ class AdaptivePolicy:
         counts, able = seen.workers[pool], self._able(seen, pool)
         asked, least = _asked(counts), self._least_of(pool)
         told = self._config.prefill_engine_num_gpu if pool is Pool.PREFILL else self._config.decode_engine_num_gpu
-        enough = self._sizing.sizer(pool, self._demand.load(highest), able).fit(NEARLY_ALL).replicas
         prompts = pool is Pool.PREFILL or Pool.PREFILL not in self._limits.pools
         tokens = sum(forward.queued.sum_prefill_tokens for forward in seen.forward_passes) if prompts else 0
+        backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
+        # Prompts that wait come on top of what arrives, until new replicas have worked them off.
+        highest += backlog / max(self._settings.together, self._startup(pool, seen))
+        enough = self._sizing.sizer(pool, self._demand.load(highest), able).fit(NEARLY_ALL).replicas
         return PoolState(
             sizer=sizer,
             ready=counts.ready,
@@ -214,7 +258,7 @@ class AdaptivePolicy:
             gpus=(told if told is not None else able.num_gpu) or 1,
             least=least,
             most=max(least, asked, enough),
-            backlog=tokens / max(self._demand.load(0.0).fresh, 1.0),
+            backlog=backlog,
         )
 
     def _decide(
@@ -236,6 +280,11 @@ class AdaptivePolicy:
             order = (Reason.HOLD_PENDING, Reason.HOLD_STABILIZING)
             reason = next((reason for reason in order if reason in held), Reason.NO_CHANGE)
         decision = Decision(replicas=final, reason=reason.value) if up or down else None
+        promise = self._promise if self._config.gpu_price is None else None
+        at_risk = ""
+        if promise is not None:
+            startup = max(self._startup(pool, seen) for pool in plans)
+            at_risk = risk(promise, plans, final, seen.workers, budget=self._config.max_gpu_budget, startup=startup)
         told = explain(
             reason,
             seen,
@@ -245,6 +294,8 @@ class AdaptivePolicy:
             final=final,
             losses=self._forecaster.losses(),
             horizon=self._horizon(seen),
+            promise=promise,
+            at_risk=at_risk,
         )
         return Effects(next_tick=next_tick, decision=decision, explanation=told)
 

@@ -86,4 +86,6 @@ class PoolPlan:
     brings: dict[int, float]
     """requests a second in time, by replicas, soon after new ones are there: with what it shall have, one fewer and one more"""
     price: float
-    """requests a second in time that one replica has to bring"""
+    """requests a second in time that one replica has to bring, where GPUs have a price"""
+    gpus: int = 1
+    """of one replica"""

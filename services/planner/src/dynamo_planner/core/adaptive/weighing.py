@@ -19,6 +19,8 @@ from dynamo_planner.core.observing import Pool
 
 Array = npt.NDArray[np.float64]
 
+NEARLY = 0.995
+"""Where no number of replicas keeps the share, those that keep so much of the most are as good."""
 BEHIND = 2.0
 """Requests that come too late for each one that still waits in the end: at 70 % load, more than two come while one is worked off
 beside them."""
@@ -60,11 +62,11 @@ class PoolState:
 class Weighing:
     """Pools under the rates that may come. Numbers of replicas are given by pool, in the order of `pools`."""
 
-    def __init__(self, pools: Mapping[Pool, PoolState], rates: Rates, price: float) -> None:
+    def __init__(self, pools: Mapping[Pool, PoolState], rates: Rates, price: float = 0.0) -> None:
         self.pools, self._rates = pools, rates
         self.most = {pool: state.most for pool, state in pools.items()}
         self.price = price
-        """requests a second in time that a GPU must bring"""
+        """requests a second in time that a GPU must bring, where GPUs have a price"""
         self._counts = {pool: np.arange(state.least, state.most + 1) for pool, state in pools.items()}
         shares = [self._shares(pool) for pool in pools]
         self._first, self._second = shares[0], shares[1] if len(shares) > 1 else np.ones((1, *rates.rates.shape))
@@ -91,15 +93,40 @@ class Weighing:
     ) -> dict[Pool, int]:
         """The counts within bounds that bring most between two lead times, less the price of `paid` seconds of their GPUs."""
         worth = self.brings(since, until) - self.price * paid * self._gpus
-        inside = np.ones(worth.shape, dtype=bool)
+        return self._at(np.where(self._inside(low, high), worth, -np.inf))
+
+    def _inside(self, low: Mapping[Pool, int], high: Mapping[Pool, int]) -> npt.NDArray[np.bool_]:
+        inside = np.ones(self._gpus.shape, dtype=bool)
         for axis, pool in enumerate(self.pools):
             counts = self._counts[pool]
             within = (counts >= low[pool]) & (counts <= high[pool])
             inside &= within[:, None] if axis == 0 else within[None, :]
-        worth = np.where(inside, worth, -np.inf)
-        # The first of the best is the one with the fewest replicas.
+        return inside
+
+    def _at(self, worth: Array) -> dict[Pool, int]:
+        """The counts of the highest worth; the first of several is the one with the fewest replicas."""
         place = np.unravel_index(int(np.argmax(worth)), worth.shape)
         return {pool: int(self._counts[pool][index]) for pool, index in zip(self.pools, place, strict=False)}
+
+    def cheapest(
+        self, since: float, until: float, share: float, low: Mapping[Pool, int], high: Mapping[Pool, int]
+    ) -> dict[Pool, int]:
+        """The fewest GPUs within bounds that keep so large a share of requests in time; where none do, those that keep most."""
+        brings = self.brings(since, until)
+        inside = self._inside(low, high)
+        enough = inside & (brings >= share * self.comes(since, until))
+        if not enough.any():
+            most = np.where(inside, brings, -np.inf).max()
+            enough = inside & (brings >= most - (1 - NEARLY) * abs(most))
+        gpus = np.where(enough, self._gpus, np.inf)
+        # Of those that cost the same, the one that keeps most.
+        worth = np.where(gpus == gpus.min(), brings, -np.inf)
+        return self._at(worth)
+
+    def comes(self, since: float, until: float) -> float:
+        """Requests that are predicted between two lead times."""
+        chosen = (self._rates.leads >= since) & (self._rates.leads < until)
+        return float(self._rates.rates[:, chosen].sum() * self._rates.step / len(self._rates.rates))
 
     def around(self, pool: Pool, counts: Mapping[Pool, int], since: float, until: float) -> dict[int, float]:
         """Requests a second in time between two lead times, with one replica of a pool fewer and more, as far as considered."""

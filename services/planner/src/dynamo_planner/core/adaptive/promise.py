@@ -1,0 +1,48 @@
+"""The promise: what share of requests was kept within the targets of late, and what share the next plan has to keep.
+
+A share is a promise over time, not of each moment: what is missed while replicas start has to be made up for by keeping more
+afterwards. So the aim lies above the promised share, and further above it while the last hour kept less.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+WINDOW = 3600.0
+"""Seconds over which the promise is held: long enough for a burst to be made up for."""
+SLACK = 0.6
+"""Of the share that may miss, so much is left for what no plan foresees: replicas that start, bursts, forecasts that are off."""
+MOST = 0.995
+"""The highest aim: the tail behind it costs a replica for each further tenth of a percent."""
+
+
+class Promise:
+    """Requests that were kept and that came, in the last `WINDOW` seconds."""
+
+    def __init__(self, attainment: float) -> None:
+        self.attainment = attainment
+        """share of requests within both targets, 0 to 1"""
+        self._ticks: deque[tuple[float, float, float]] = deque()
+        self._came = self._kept = 0.0
+
+    @property
+    def kept(self) -> float | None:
+        """Share of the requests of the last hour that were kept, as estimated; None before the first request."""
+        return self._kept / self._came if self._came > 0 else None
+
+    @property
+    def aim(self) -> float:
+        """Share of predicted requests that a plan has to keep now."""
+        base = 1 - (1 - self.attainment) * (1 - SLACK)
+        behind = 0.0 if self.kept is None else max(0.0, self.attainment - self.kept)
+        return min(base + behind, max(MOST, base))
+
+    def observe(self, now: float, requests: float, share: float) -> None:
+        """Take the requests since the last tick, and the share of them that was within both targets."""
+        self._ticks.append((now, requests, requests * share))
+        self._came += requests
+        self._kept += requests * share
+        while self._ticks[0][0] <= now - WINDOW:
+            _, came, kept = self._ticks.popleft()
+            self._came -= came
+            self._kept -= kept

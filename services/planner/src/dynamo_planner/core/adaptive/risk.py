@@ -1,0 +1,44 @@
+"""Why the promised share may not be kept, and what would be needed: GPUs, room in the cluster, faster starts, other targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from dynamo_planner.core.adaptive.pools import PoolPlan
+from dynamo_planner.core.adaptive.promise import Promise
+from dynamo_planner.core.observing import Pool, PoolCounts
+
+
+def risk(
+    promise: Promise,
+    plans: Mapping[Pool, PoolPlan],
+    final: Mapping[Pool, int],
+    workers: Mapping[Pool, PoolCounts],
+    *,
+    budget: int,
+    startup: float,
+) -> str:
+    """One sentence, or nothing where the promise is expected to hold. `budget` in GPUs, `startup` in seconds."""
+    promised = f"{100 * promise.attainment:g} % are promised"
+    missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
+    if missed:
+        return f"{promised}, and no number of {' and '.join(missed)} replicas meets the target: raise it, or use a faster engine"
+    expected = prod(plan.sizer.share(final[pool]) for pool, plan in plans.items())
+    if expected < promise.attainment:
+        expects = f"{100 * expected:.0f} % of requests are expected within the targets, {promised}"
+        if any(final[pool] < plan.replicas for pool, plan in plans.items()):
+            needs = ", ".join(f"{pool.value} {plan.replicas}" for pool, plan in plans.items())
+            gpus = sum(plan.gpus * plan.replicas for plan in plans.values())
+            return f"{expects}: that needs {needs} ({gpus} GPUs), and max_gpu_budget is {budget}"
+    pending = {pool: counts.pending for pool, counts in workers.items() if pool in plans and counts.pending}
+    if pending:
+        gpus = sum(plans[pool].gpus * count for pool, count in pending.items())
+        waits = ", ".join(f"{count} {pool.value}" for pool, count in pending.items())
+        return f"{promised}, and the cluster has no room for {waits} (pending): {gpus} more GPUs are needed"
+    if promise.kept is not None and promise.kept < promise.attainment:
+        return (
+            f"{100 * promise.kept:.0f} % of the last hour's requests were within the targets, as estimated, {promised}: replicas "
+            f"need {startup:.0f} s to start; a higher min_endpoint or a faster start keeps more"
+        )
+    return ""

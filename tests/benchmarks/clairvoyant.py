@@ -1,0 +1,103 @@
+"""The best plan in hindsight: all arrivals known, the same start-up times and limits, found by dynamic programming.
+
+Each split of the GPUs is run through the whole trace once. What it keeps of the requests that arrive in a slot is what a plan
+keeps that has this split there. A plan is a split a slot: replicas that start are paid for while they start, and only the first
+ones are there before a start-up time has passed. Of all plans the one with most requests kept, less a price for GPU seconds, is
+exact. The price runs from high to low, which gives the plans that no other beats (the convex hull). It is a plan in hindsight and
+not a bound: queues that one split leaves to the next are counted with the split that was run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Split = tuple[int, int]
+SLOT = 15.0
+"""Seconds of one slot: bursts come and go faster than minutes."""
+PRICES = 48
+"""Plans on the hull that are computed."""
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """A plan: the share of requests that it keeps, and its GPU-hours."""
+
+    attainment: float
+    gpu_hours: float
+
+
+def kept_by_slot(arrivals: Sequence[float], kept: Sequence[bool], seconds: float) -> Array:
+    """Requests kept, by the slot in which they arrive."""
+    slots = np.minimum((np.asarray(arrivals) // SLOT).astype(int), _slots(seconds) - 1)
+    return np.asarray(np.bincount(slots, weights=np.asarray(kept, dtype=float), minlength=_slots(seconds)), dtype=float)
+
+
+def plans(kept: Mapping[Split, Array], requests: int, startup: float, first: Split = (1, 1)) -> list[Hindsight]:
+    """Plans that no other beats, from the cheapest to the one that keeps most. One GPU a replica."""
+    splits = sorted(kept)
+    table = np.array([kept[split] for split in splits])
+    gpus = np.array([sum(split) for split in splits], dtype=float)
+    new = np.array([[sum(max(0, b - a) for a, b in zip(old, to, strict=True)) for to in splits] for old in splits])
+    course = _Course(table, gpus, new, splits.index(first), startup)
+    found = {
+        (round(plan.attainment, 5), round(plan.gpu_hours, 4)): plan
+        for price in np.geomspace(3.0, 0.0005, PRICES)
+        for plan in [course.plan(float(price), requests)]
+    }
+    return sorted(found.values(), key=lambda plan: plan.gpu_hours)
+
+
+def at_least(found: Sequence[Hindsight], attainment: float) -> Hindsight:
+    """The cheapest plan that keeps so much; the one that keeps most where none does."""
+    enough = [plan for plan in found if plan.attainment >= attainment]
+    return enough[0] if enough else max(found, key=lambda plan: plan.attainment)
+
+
+def within(found: Sequence[Hindsight], gpu_hours: float) -> Hindsight:
+    """The plan that keeps most for no more GPU-hours; the cheapest where all take more."""
+    fitting = [plan for plan in found if plan.gpu_hours <= gpu_hours]
+    return max(fitting, key=lambda plan: plan.attainment) if fitting else found[0]
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What splits keep by slot, what they cost, and what changes between them start."""
+
+    table: Array
+    gpus: Array
+    new: Array
+    """GPUs that start, from split to split"""
+    first: int
+    startup: float
+
+    def plan(self, price: float, requests: int) -> Hindsight:
+        """The plan with most requests kept, less `price` a GPU second."""
+        count, slots = self.table.shape
+        fixed, cost = int(np.ceil(self.startup / SLOT)), price * self.startup * self.new
+        worth = np.full(count, -np.inf)
+        worth[self.first] = 0.0
+        came_from = np.zeros((slots, count), dtype=int)
+        for slot in range(slots):
+            if slot < fixed:
+                came_from[slot] = np.arange(count)
+            else:
+                paths = worth[:, None] - cost
+                came_from[slot], worth = paths.argmax(axis=0), paths.max(axis=0)
+            worth = worth + self.table[:, slot] - price * SLOT * self.gpus
+        place, seconds, kept = int(worth.argmax()), 0.0, 0.0
+        for slot in reversed(range(slots)):
+            before = int(came_from[slot][place])
+            kept += self.table[place, slot]
+            seconds += SLOT * self.gpus[place] + self.startup * self.new[before, place]
+            place = before
+        return Hindsight(float(kept / requests), float(seconds / 3600))
+
+
+def _slots(seconds: float) -> int:
+    return int(np.ceil(seconds / SLOT))

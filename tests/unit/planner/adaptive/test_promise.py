@@ -1,0 +1,122 @@
+"""The promised share: an aim above it, higher while it is not kept; the fewest GPUs that keep it; why it may not be kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.promise import MOST, WINDOW, Promise
+from dynamo_planner.core.observing import Pool, PoolCounts
+from dynamo_shared.api.contracts.planner import PlannerConfig
+
+from tests.unit.planner.adaptive.test_policy import BOTH, PROFILE, Follower, config
+from tests.unit.planner.adaptive.test_weighing import MANY, ONE, weighing
+
+
+def kept(*ticks: tuple[float, float, float], attainment: float = 0.95) -> Promise:
+    promise = Promise(attainment)
+    for at, requests, share in ticks:
+        promise.observe(at, requests, share)
+    return promise
+
+
+def test_before_the_first_request_the_aim_leaves_room_for_what_no_plan_foresees() -> None:
+    promise = kept()
+    assert promise.kept is None
+    assert 0.95 < promise.aim < MOST
+
+
+@pytest.mark.parametrize(
+    ("ticks", "share"),
+    [
+        ([(10, 100, 1.0)], 1.0),
+        ([(10, 100, 1.0), (20, 300, 0.0)], 0.25),
+        ([(10, 100, 0.0), (20 + WINDOW, 100, 1.0)], 1.0),
+        ([(10, 100, 0.5), (20, 0, 1.0)], 0.5),
+    ],
+)
+def test_the_share_is_that_of_the_requests_of_the_last_hour(
+    ticks: list[tuple[float, float, float]], share: float
+) -> None:
+    assert kept(*ticks).kept == pytest.approx(share)
+
+
+def test_what_was_missed_is_made_up_for_and_what_was_kept_is_not_spent() -> None:
+    calm, behind = kept((10, 100, 1.0)), kept((10, 100, 0.94))
+    assert kept().aim == calm.aim < behind.aim <= MOST
+    assert kept((10, 100, 0.0)).aim == MOST
+    assert kept((10, 100, 0.0), attainment=0.999).aim >= 0.999
+
+
+def test_the_fewest_gpus_that_keep_a_share_grow_with_it() -> None:
+    load = weighing([np.full(60, 40.0)])
+    sizes = [sum(load.cheapest(300, 600, share, ONE, MANY).values()) for share in (0.5, 0.9, 0.98, 0.995)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_where_nothing_within_bounds_keeps_the_share_it_is_what_keeps_most() -> None:
+    load = weighing([np.full(60, 40.0)])
+    tight = {Pool.PREFILL: 2, Pool.DECODE: 8}
+    assert load.cheapest(300, 600, 0.99, ONE, tight)[Pool.PREFILL] == 2
+
+
+def test_a_higher_attainment_is_more_replicas() -> None:
+    sizes = []
+    for attainment in (0.6, 0.99):
+        graph = Follower(AdaptivePolicy(config(attainment=attainment), profile=PROFILE), BOTH)
+        graph.run(37, 200)
+        sizes.append(sum(graph.replicas.values()))
+    assert sizes[1] > sizes[0]
+
+
+def test_it_is_kept_without_a_risk_where_there_is_room() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 4, Pool.DECODE: 4})
+    effects = graph.run(20, 300)
+    assert effects.explanation.at_risk == ""
+    assert effects.explanation.predictions["attainment_aim"] > 0.95
+    assert effects.explanation.predictions["attainment_of_last_hour"] > 0.95
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes", "rate", "words"),
+    [
+        ({"max_gpu_budget": 2}, {}, 40, "and max_gpu_budget is 2"),
+        ({"itl_ms": 1}, {}, 20, "no number of decode replicas meets the target"),
+        (
+            {},
+            {"workers": {p: PoolCounts(ready=1, pending=3, expected=4) for p in BOTH}},
+            40,
+            "the cluster has no room for 3 prefill, 3 decode (pending): 6 more GPUs are needed",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_says_why_and_what_would_be_needed(
+    fields: dict[str, Any], changes: dict[str, Any], rate: float, words: str
+) -> None:
+    graph = Follower(AdaptivePolicy(config(**fields), profile=PROFILE), dict(BOTH))
+    graph.run(rate, 200)
+    told = graph.step(rate, **changes).explanation
+    assert words in told.at_risk
+    assert told.at_risk in told.message
+
+
+def test_a_start_that_takes_long_is_named_while_the_last_hour_shows_it() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), dict(BOTH), startup=120.0)
+    graph.replicas = {Pool.PREFILL: 1, Pool.DECODE: 1}
+    for _ in range(12):
+        graph.step(60, workers={pool: PoolCounts(ready=1, expected=1) for pool in BOTH})
+    graph.replicas = {Pool.PREFILL: 9, Pool.DECODE: 9}
+    told = graph.step(60).explanation
+    assert "need 120 s to start" in told.at_risk
+
+
+def test_a_price_takes_the_place_of_the_promise() -> None:
+    graph = Follower(AdaptivePolicy(config(gpu_price=0.7, max_gpu_budget=2), profile=PROFILE), BOTH)
+    told = graph.run(40, 200).explanation
+    assert told.at_risk == ""
+    assert "attainment_aim" not in told.predictions
+    remarks = dict(PlannerConfig.model_validate({"gpu_price": 0.5, "attainment": 0.9}).remarks())
+    assert "ignored with gpu_price" in remarks[("attainment",)]
