@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import Applier, Change, NameTaken
+from dynamo_pod_builder.applying import Applier, Change
+from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (

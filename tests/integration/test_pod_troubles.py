@@ -191,8 +191,9 @@ async def test_pods_that_no_node_has_room_for_are_told_in_the_schedulers_words(h
 
     async def all_five() -> str | None:
         message = (await until_reason(kube, namespace, "Unschedulable"))["message"]
-        return message if " and 2 more: " in message else None
+        return message if " and 2 more: " in message and "5 in all" in message else None
 
+    # The Deployment counts its pods a little after the scheduler has refused them.
     message = await eventually(all_five, "all five pods")
     assert "Insufficient nvidia.com/gpu" in ready["message"]
     assert "preemption" not in message

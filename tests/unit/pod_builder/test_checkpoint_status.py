@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.reconcilers import restoring
+from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.routing import Concern, Task
@@ -184,10 +184,10 @@ def test_another_version_of_the_files_is_not_ready_yet() -> None:
     assert not is_ready(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"}), HASH)
 
 
-def cache_of(*checkpoints: KubeObject) -> ObjectCache:
+def cache_of(*found: KubeObject) -> ObjectCache:
     cache = ObjectCache()
-    restoring.index(cache)
-    for each in checkpoints:
+    checkpoints.index(cache)
+    for each in found:
         cache.put(DYNAMO_CHECKPOINTS, each)
     return cache
 
@@ -195,11 +195,11 @@ def cache_of(*checkpoints: KubeObject) -> ObjectCache:
 def test_the_first_checkpoint_of_an_identity_is_the_one() -> None:
     later = checkpoint("a", creationTimestamp="2026-01-02T00:00:00Z")
     leaving = checkpoint("b", creationTimestamp="2025-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z")
-    found = restoring.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
+    found = checkpoints.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
     assert found is not None
     assert found["metadata"]["name"] == "y"
-    assert restoring.of_identity(cache_of(checkpoint()), "other", HASH) is None
-    assert restoring.of_identity(cache_of({**checkpoint(), "spec": {}}), "ns", HASH) is None
+    assert checkpoints.of_identity(cache_of(checkpoint()), "other", HASH) is None
+    assert checkpoints.of_identity(cache_of({**checkpoint(), "spec": {}}), "ns", HASH) is None
 
 
 def graph(name: str, experimental: KubeObject | None = None) -> KubeObject:
@@ -212,7 +212,7 @@ def woken(old: KubeObject | None, new: KubeObject | None, *others: KubeObject) -
     cache = cache_of(*others)
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("plain"))
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
-    return {str(task) for task in restoring.woken_by(cache, DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)}
+    return {str(task) for task in checkpoints.woken_by(cache, DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)}
 
 
 STARTING = str(Task(Concern.GRAPH, ObjectKey("ns", "starting")))
@@ -238,7 +238,7 @@ def test_who_looks_again_when_a_checkpoint_changes(
 def test_all_look_again_when_it_changes_where_checkpoints_are_kept() -> None:
     cache = cache_of(checkpoint())
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
-    tasks = restoring.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
+    tasks = checkpoints.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
     assert {str(task) for task in tasks} == {str(Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))), STARTING}
 
 
@@ -252,7 +252,9 @@ def test_its_checkpoint_looks_again_when_a_pod_gets_into_trouble() -> None:
     unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
     held_up = {**fine, "status": {"phase": "Pending", "conditions": [unplaced]}}
     key = ObjectKey("ns", "p")
-    assert list(restoring.woken_by(cache, PODS, key, fine, {**fine})) == []
-    assert list(restoring.woken_by(cache, PODS, key, fine, held_up)) == [Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))]
+    assert list(checkpoints.woken_by(cache, PODS, key, fine, {**fine})) == []
+    assert list(checkpoints.woken_by(cache, PODS, key, fine, held_up)) == [
+        Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))
+    ]
     other = {"metadata": {"name": "p"}, "status": held_up["status"]}
-    assert list(restoring.woken_by(cache, PODS, key, None, other)) == []
+    assert list(checkpoints.woken_by(cache, PODS, key, None, other)) == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
-from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account
+from dynamo_pod_builder.surroundings import REFRESH, PullSecretLists, component_account, index
 from dynamo_shared.api.resources import SERVICE_ACCOUNTS
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Forbidden, Unavailable
@@ -133,6 +133,7 @@ def account(name: str, marked: str | None = "true", namespace: str = "ns") -> di
 )
 def test_the_first_account_that_is_marked_runs_component_pods(accounts, name) -> None:
     cache = ObjectCache()
+    index(cache)
     for each in accounts:
         cache.put(SERVICE_ACCOUNTS, each)
     assert component_account(cache, "ns") == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -29,19 +30,21 @@ from dynamo_shared.runtime.controller import Counts, Part, now
 from dynamo_shared.runtime.patience import Patience
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_pod_builder import children, pods
-from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_pod_builder import checkpoints, children, pods, surroundings
+from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.checkpoints import woken_by
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.events import CheckpointReporter, Reporter
 from dynamo_pod_builder.pod_events import PodEvents
-from dynamo_pod_builder.reconcilers import restoring
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
+from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
+from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
+from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
-from dynamo_pod_builder.reconcilers.restoring import Checkpoints, woken_by
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_pod_builder.routing import Concern, Task, is_of_replicas, is_of_status, tasks_for
@@ -87,7 +90,8 @@ class _PodBuilder(Controller[Task]):
         settings, kube, cache = context.settings, self.kube, self.cache
         children.index(cache)
         pods.index(cache)
-        restoring.index(cache)
+        checkpoints.index(cache)
+        surroundings.index(cache)
         self._reporter = Reporter(self.recorder, self.publisher)
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
@@ -97,19 +101,25 @@ class _PodBuilder(Controller[Task]):
         self._pull_secrets = PullSecretLists(
             kube, self.recorder, in_use=self._in_use, changed=self._look_at_namespace, clock=context.clock
         )
-        around = (self._pull_secrets, PodEvents(kube))
-        shared = (cache, applier, statuses, self._reporter, lambda: self._config, now, *around)
-        checkpoints = Checkpoints(kube, cache)
+        config, reporter, pod_events = (lambda: self._config), self._reporter, PodEvents(kube)
         checkpoint_reporter = CheckpointReporter(self.recorder, self.publisher)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
-            Concern.GRAPH: GraphReconciler(*shared, checkpoints, keys=keys).reconcile,
-            Concern.COMPONENT: ComponentReconciler(*shared, checkpoints).reconcile,
+            Concern.GRAPH: GraphReconciler(
+                GraphObserver(cache, config, now, self._pull_secrets),
+                Executor(applier, keys, reporter),
+                GraphReport(statuses, reporter, pod_events),
+                applier,
+                reporter,
+            ).reconcile,
+            Concern.COMPONENT: ComponentReconciler(
+                cache, applier, statuses, reporter, config, now, self._pull_secrets, pod_events
+            ).reconcile,
             Concern.SCALING: ScalingReconciler(cache, applier).reconcile,
             Concern.CHECKPOINT: CheckpointReconciler(
-                kube, cache, applier, statuses, checkpoint_reporter, lambda: self._config, now
+                kube, cache, applier, statuses, checkpoint_reporter, config, now
             ).reconcile,
             Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
-            Concern.COHORT: CohortReconciler(cache, kube, self._reporter).reconcile,
+            Concern.COHORT: CohortReconciler(cache, kube, reporter).reconcile,
         }
 
     def is_urgent(self, task: Task) -> bool:
@@ -157,7 +167,7 @@ class _PodBuilder(Controller[Task]):
                 self._reporter.gone(old)
 
     def _graph_of_set(self, key: ObjectKey) -> str:
-        owner = controller_of(self.cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})
+        owner = objects.controller_of(self.cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})
         return owner["name"] if owner else ""
 
     async def reconcile(self, task: Task) -> Result:

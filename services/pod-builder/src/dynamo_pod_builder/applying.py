@@ -16,10 +16,9 @@ import enum
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
-from dynamo_shared.api import resources
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
@@ -39,6 +38,8 @@ from dynamo_shared.kube import KubeClient, coverage
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 
+from dynamo_pod_builder.errors import NameTaken
+
 #: What Kubernetes lets nobody change once it is there: where it must differ, the object is made anew. Pods keep the claims
 #: that were made for them by a template.
 FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
@@ -50,20 +51,6 @@ ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 SCALED = frozenset({DEPLOYMENTS, LEADER_WORKER_SETS, DYNAMO_COMPONENT_DEPLOYMENTS})
 #: What is made where it is missing, and else taken as it is, whoever made it: data outlives what asked for it.
 TAKEN_AS_FOUND = frozenset({PERSISTENT_VOLUME_CLAIMS})
-
-
-class NameTaken(Exception):
-    """An object of the wanted name exists and is not ours; `holder_kind` and `holder_uid` are its controller's, or empty."""
-
-    def __init__(self, resource: Resource, observed: KubeObject) -> None:
-        owner = controller_of(observed)
-        self.holder_kind = owner["kind"] if owner else ""
-        self.holder_uid = owner["uid"] if owner else ""
-        holder = f"{owner['kind']} {owner['name']}" if owner else "nobody that we know of"
-        super().__init__(
-            f"a {resource.kind} named {observed['metadata']['name']!r} exists already and belongs to {holder}; "
-            "it is left as it is: delete or rename it, or rename this deployment"
-        )
 
 
 class Change(enum.Enum):
@@ -134,7 +121,7 @@ class Applier:
         self, resource: Resource, desired: KubeObject, observed: KubeObject, family: Collection[str]
     ) -> KubeObject:
         """Give an object another controller while it stays. Conflict where it is no longer what was seen."""
-        holder, heir = controller_of(observed), controller_of(desired)
+        holder, heir = objects.controller_of(observed), objects.controller_of(desired)
         if holder is None or heir is None or holder["uid"] not in family:
             raise NameTaken(resource, observed)
         metadata = observed["metadata"]
@@ -151,9 +138,19 @@ class Applier:
         result = await self._kube.merge_patch(resource, resources.key_of(desired), patch)
         return self._remembered(resource, Change.UPDATED, result)
 
+    async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
+        """Create what others of the same need may create, too, and what stays as it is. Whether it was created now."""
+        if self._cache.get(resource, resources.key_of(desired)) is not None:
+            return False
+        # Another of the same need may have been faster, which is as good.
+        with contextlib.suppress(AlreadyExists):
+            self._remembered(resource, Change.CREATED, await self._kube.create(resource, desired))
+            return True
+        return False
+
     async def delete(self, resource: Resource, observed: KubeObject) -> None:
         """Delete exactly this object: another one that took its name meanwhile stays."""
-        if "deletionTimestamp" in observed["metadata"]:
+        if objects.is_deleting(observed):
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
         # Gone, or gone and followed by another of its name: either way it is not there.
@@ -168,12 +165,10 @@ class Applier:
 
         What it guards, owner references take along.
         """
-        metadata = observed["metadata"]
-        finalizers = metadata.get("finalizers", ())
-        if REFERENCE_FINALIZER not in finalizers:
+        rest = objects.without_finalizer(observed, REFERENCE_FINALIZER)
+        if rest is None:
             return
-        rest = [each for each in finalizers if each != REFERENCE_FINALIZER]
-        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": rest}}
+        patch = {"metadata": {"resourceVersion": observed["metadata"]["resourceVersion"], "finalizers": rest}}
         with contextlib.suppress(NotFound):
             await self._kube.merge_patch(resource, resources.key_of(observed), patch)
 
@@ -212,7 +207,7 @@ def stamped(desired: KubeObject) -> KubeObject:
 
 
 def _is_of_reference(observed: KubeObject) -> bool:
-    return LAST_APPLIED_GENERATION in observed["metadata"].get("annotations", {})
+    return LAST_APPLIED_GENERATION in objects.annotations(observed)
 
 
 def _with_marks_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
@@ -238,19 +233,11 @@ def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
 
 def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
     """Ours is what our owner controls; for objects without an owner, what carries our managed-by label."""
-    owner = controller_of(desired)
+    owner = objects.controller_of(desired)
     if owner is None:
-        marks = observed["metadata"].get("labels", {})
-        return bool(
-            marks.get(labels.APP_MANAGED_BY) == desired["metadata"].get("labels", {}).get(labels.APP_MANAGED_BY)
-        )
-    holder = controller_of(observed)
+        return objects.labels(observed).get(labels.APP_MANAGED_BY) == objects.labels(desired).get(labels.APP_MANAGED_BY)
+    holder = objects.controller_of(observed)
     return holder is not None and holder["uid"] == owner["uid"]
-
-
-def controller_of(obj: KubeObject) -> dict[str, Any] | None:
-    """The owner reference of the object's controller."""
-    return next((ref for ref in obj["metadata"].get("ownerReferences", ()) if ref.get("controller")), None)
 
 
 def _has_all_but_replicas(wanted: KubeObject, observed: KubeObject) -> bool:
@@ -260,6 +247,5 @@ def _has_all_but_replicas(wanted: KubeObject, observed: KubeObject) -> bool:
 
 
 def _has_all(wanted: KubeObject, observed: KubeObject) -> bool:
-    last, now = observed["metadata"].get("annotations", {}), wanted["metadata"]["annotations"]
-    same_wish = last.get(LAST_APPLIED_HASH) == now.get(LAST_APPLIED_HASH)
-    return same_wish and not coverage.missing(wanted, observed)
+    same = objects.annotations(observed).get(LAST_APPLIED_HASH) == objects.annotations(wanted).get(LAST_APPLIED_HASH)
+    return same and not coverage.missing(wanted, observed)

@@ -1,10 +1,10 @@
-"""Whose child an object is, and which children are no longer wanted."""
+"""Whose child an object is, and which children are no longer desired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from dynamo_shared.api import resources
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -16,7 +16,9 @@ from dynamo_shared.api.resources import (
     INGRESSES,
     JOBS,
     PERSISTENT_VOLUME_CLAIMS,
+    POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
+    POD_CLIQUES,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
     ROLES,
@@ -28,7 +30,6 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus.cache import ObjectCache
 
-from dynamo_pod_builder.applying import controller_of
 from dynamo_pod_builder.status.workload import WORKLOADS
 
 #: What graphs and components own, the resources that are indexed by their controller's uid.
@@ -53,56 +54,53 @@ OWNED: tuple[Resource, ...] = (
 )
 #: What the graphs of a namespace share, without an owner.
 SHARED: tuple[Resource, ...] = (ROLE_BINDINGS, SERVICE_ACCOUNTS)
+#: What Grove makes of a PodCliqueSet, and owns it through that.
+OF_SETS: tuple[Resource, ...] = (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)
 OWNER_INDEX = "owner-uid"
 
 
 def index(cache: ObjectCache) -> None:
     """Index the cache by owner."""
-    for resource in OWNED:
+    for resource in (*OWNED, *OF_SETS):
         cache.add_index(resource, OWNER_INDEX, _owner_uid)
 
 
 def children(cache: ObjectCache, resource: Resource, owner: KubeObject) -> list[KubeObject]:
     """Objects of a resource that `owner` controls."""
-    return cache.by_index(resource, OWNER_INDEX, owner["metadata"]["uid"])
+    return cache.by_index(resource, OWNER_INDEX, objects.uid(owner))
 
 
-def owned_by(owner: KubeObject, obj: KubeObject) -> bool:
-    """Whether `owner` controls `obj`."""
-    controller = controller_of(obj)
-    return controller is not None and bool(controller["uid"] == owner["metadata"]["uid"])
+def children_of(cache: ObjectCache, owner: KubeObject) -> dict[tuple[str, str], KubeObject]:
+    """All objects that `owner` controls, by id of the resource and name."""
+    return {
+        (resource.id, objects.name(child)): child for resource in OWNED for child in children(cache, resource, owner)
+    }
 
 
 def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
     """What runs the pods of a component deployment, under its name; None before there is any.
 
-    While one that spans nodes takes the place of one that does not, or the other way round, the one that is wanted.
+    While one that spans nodes takes the place of one that does not, or the other way round, the one that is desired.
     """
-    metadata = component["metadata"]
-    key = ObjectKey(metadata["namespace"], metadata["name"])
-    found = [workload for resource in _wanted_first(component) if (workload := cache.get(resource, key)) is not None]
-    return next((workload for workload in found if owned_by(component, workload)), None)
+    key = ObjectKey(objects.namespace(component), objects.name(component))
+    found = [workload for resource in _desired_first(component) if (workload := cache.get(resource, key)) is not None]
+    return next((workload for workload in found if objects.controls(component, workload)), None)
 
 
-def _wanted_first(component: KubeObject) -> tuple[Resource, ...]:
+def _desired_first(component: KubeObject) -> tuple[Resource, ...]:
     multinode = component.get("spec", {}).get("multinode") or {}
     return tuple(reversed(WORKLOADS)) if multinode.get("nodeCount", 1) > 1 else WORKLOADS
 
 
 def surplus(
-    cache: ObjectCache, owner: KubeObject, wanted: Iterable[KubeObject], keep: Iterable[str] = ()
+    present: Mapping[tuple[str, str], KubeObject], desired: Iterable[KubeObject], keep: Iterable[str] = ()
 ) -> list[KubeObject]:
-    """Children of `owner` that are not among `wanted` and whose uid is not in `keep`."""
-    names = {(resources.of(child).id, child["metadata"]["name"]) for child in wanted}
+    """Children (as `children_of` gives them) that are not among `desired` and whose uid is not in `keep`."""
+    places = {(resources.of(child).id, objects.name(child)) for child in desired}
     kept = set(keep)
-    return [
-        child
-        for resource in OWNED
-        for child in children(cache, resource, owner)
-        if (resource.id, child["metadata"]["name"]) not in names and child["metadata"]["uid"] not in kept
-    ]
+    return [child for place, child in present.items() if place not in places and objects.uid(child) not in kept]
 
 
 def _owner_uid(obj: KubeObject) -> Iterable[str]:
-    controller = controller_of(obj)
+    controller = objects.controller_of(obj)
     return (controller["uid"],) if controller else ()

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -21,7 +22,6 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_pod_builder.applying import controller_of
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.pods import component_of
 from dynamo_pod_builder.status.pods import trouble_of
@@ -111,7 +111,7 @@ def _rest(obj: KubeObject) -> KubeObject:
 def _of_child(
     resource: Resource, key: ObjectKey, obj: KubeObject, graph_of_set: Callable[[ObjectKey], str]
 ) -> Iterator[Task]:
-    owner = controller_of(obj)
+    owner = objects.controller_of(obj)
     if resource in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS):
         if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
             name = graph_of_set(ObjectKey(key.namespace, owner["name"]))
@@ -141,7 +141,7 @@ def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> I
 
 
 def _graph_of(namespace: str, obj: KubeObject) -> Iterator[Task]:
-    name = obj["metadata"].get("labels", {}).get(labels.GRAPH_DEPLOYMENT_NAME)
+    name = objects.labels(obj).get(labels.GRAPH_DEPLOYMENT_NAME)
     if name:
         yield Task(Concern.GRAPH, ObjectKey(namespace, name))
 

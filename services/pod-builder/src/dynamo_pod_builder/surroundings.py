@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
@@ -20,7 +21,9 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, KubeError
 from dynamo_shared.kube.events import EventRecorder
 
-from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets, index
+from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, TYPES, Malformed, PullSecrets
+from dynamo_pod_builder.render.pull_secrets import index as index_of_secrets
 
 #: How old the list of a namespace's secrets may become; the reference's interval (operator behaviour, section 10). Seconds.
 REFRESH = 60.0
@@ -28,23 +31,29 @@ REFRESH = 60.0
 LOOK_EVERY = 5.0
 #: Namespaces whose secrets are known at the same time; of more, those asked for longest ago are listed again.
 CAPACITY = 5000
-#: Where a namespace has no account with the label.
-DEFAULT_ACCOUNT = "default"
+_COMPONENT_ACCOUNTS = "component-accounts"
 
 log = structlog.get_logger("dynamo.pod-builder.surroundings")
 
 
+def index(cache: ObjectCache) -> None:
+    """Index service accounts that are labelled for component pods by namespace: each graph has others of its own."""
+    cache.add_index(
+        SERVICE_ACCOUNTS,
+        _COMPONENT_ACCOUNTS,
+        lambda account: (objects.namespace(account),) if is_component_account(account) else (),
+    )
+
+
 def component_account(cache: ObjectCache, namespace: str) -> str:
-    """Name of the first service account that is marked for component pods."""
-    marked = (account for account in cache.list(SERVICE_ACCOUNTS, namespace) if is_component_account(account))
-    return min((str(account["metadata"]["name"]) for account in marked), default=DEFAULT_ACCOUNT)
+    """Name of the first service account that is labelled for component pods."""
+    labelled = cache.by_index(SERVICE_ACCOUNTS, _COMPONENT_ACCOUNTS, namespace)
+    return min(map(objects.name, labelled), default=DEFAULT_ACCOUNT)
 
 
 def is_component_account(account: KubeObject | None) -> bool:
-    """Whether a service account is marked for component pods."""
-    if account is None:
-        return False
-    return bool(account["metadata"].get("labels", {}).get(labels.COMPONENT_POD) == "true")
+    """Whether a service account is labelled for component pods."""
+    return account is not None and objects.labels(account).get(labels.COMPONENT_POD) == "true"
 
 
 class PullSecretLists:
@@ -118,7 +127,7 @@ class PullSecretLists:
             log.warning("cannot list secrets", namespace=namespace, error=str(error))
             return self._keep(namespace, before, before.secrets, before.malformed)
         self._forbidden = False
-        secrets, malformed = index(found)
+        secrets, malformed = index_of_secrets(found)
         reported = frozenset(before.malformed) if before else frozenset()
         by_name = {each["metadata"]["name"]: each for each in found}
         for each in malformed:

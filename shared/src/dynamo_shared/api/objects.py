@@ -1,8 +1,82 @@
-"""Kubernetes objects as they come from the API server: decoded JSON, and what is read from any of them."""
+"""Kubernetes objects as they come from the API server: decoded JSON, and what is read from any of them.
 
-from __future__ import annotations
+Use it as a module, `objects.labels(pod)`: the registries of label and annotation names have the same short names. Pure.
+(Without the import of `annotations` from `__future__`: that name is a function here.)
+"""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 #: One Kubernetes object, or a part of one, as decoded JSON.
 KubeObject: TypeAlias = dict[str, Any]
+
+
+def name(obj: KubeObject) -> str:
+    """Name of a stored object."""
+    return str(obj["metadata"]["name"])
+
+
+def namespace(obj: KubeObject) -> str:
+    """Namespace of an object; "" where it has none."""
+    return str(obj["metadata"].get("namespace", ""))
+
+
+def uid(obj: KubeObject) -> str:
+    """Uid of a stored object."""
+    return str(obj["metadata"]["uid"])
+
+
+def labels(obj: KubeObject) -> Mapping[str, str]:
+    """Labels of an object, or of a pod template."""
+    found: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
+    return found
+
+
+def annotations(obj: KubeObject) -> Mapping[str, str]:
+    """Annotations of an object, or of a pod template."""
+    found: Mapping[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
+    return found
+
+
+def generation(obj: KubeObject) -> int:
+    """How often the spec of a stored object was written; 1 where the API server does not count."""
+    return int(obj["metadata"].get("generation", 1))
+
+
+def created_at(obj: KubeObject) -> str:
+    """Creation time of an object, RFC 3339; "" where it is not stored yet."""
+    return str(obj["metadata"].get("creationTimestamp", ""))
+
+
+def is_deleting(obj: KubeObject) -> bool:
+    """Whether an object's deletion was requested, and only finalizers keep it."""
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def controller_of(obj: KubeObject) -> KubeObject | None:
+    """Owner reference of an object's controller; None where nothing controls it."""
+    return next((ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("controller")), None)
+
+
+def controls(owner: KubeObject, obj: KubeObject) -> bool:
+    """Whether `owner` is the controller of `obj`: by uid, since names are used again."""
+    controller = controller_of(obj)
+    return controller is not None and bool(controller["uid"] == uid(owner))
+
+
+def without_finalizer(obj: KubeObject, finalizer: str) -> list[str] | None:
+    """The finalizers of an object but for this one; None where it does not have it."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return [each for each in finalizers if each != finalizer] if finalizer in finalizers else None
+
+
+def condition(obj: KubeObject | None, type_: str) -> KubeObject | None:
+    """The condition of a type in an object's status; None where there is none, or no object."""
+    entries = ((obj or {}).get("status") or {}).get("conditions") or ()
+    return next((entry for entry in entries if entry["type"] == type_), None)
+
+
+def is_true(obj: KubeObject | None, type_: str) -> bool:
+    """Whether an object's status has a condition of this type that is `True`."""
+    found = condition(obj, type_)
+    return found is not None and found["status"] == "True"

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import CHECKPOINT_ID, JOB_NAME
@@ -29,17 +30,17 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec, parse_checkpoint
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier, NameTaken, is_ours
-from dynamo_pod_builder.children import owned_by
+from dynamo_pod_builder.applying import Applier, is_ours
+from dynamo_pod_builder.checkpoints import of_identity
+from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import CheckpointReporter
 from dynamo_pod_builder.pods import pods_of
-from dynamo_pod_builder.reconcilers.component import RETRY_REFUSED
-from dynamo_pod_builder.reconcilers.restoring import of_identity
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.render.checkpoint import job, names
 from dynamo_pod_builder.render.checkpoint.allowed import refusal
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
@@ -47,6 +48,7 @@ from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.status import checkpoint as told
 from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, Course, Obstacle
+from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.pods import look_again, troubles
 
 #: How soon the agent is looked at again that has not said how its work ended. Seconds.
@@ -72,14 +74,14 @@ class CheckpointReconciler:
     now: Callable[[], datetime]
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look at one checkpoint. Raises KubeError where the API server is away: the queue comes back to it."""
+        """One reconcile of one checkpoint. Raises KubeError where the API server is away: the queue comes back to it."""
         obj = self.cache.get(DYNAMO_CHECKPOINTS, key)
-        if obj is None or "deletionTimestamp" in obj["metadata"]:
+        if obj is None or objects.is_deleting(obj):
             return Result()
         try:
             checkpoint = parse_checkpoint(obj)
         except InvalidManifest as error:
-            return await self._refuse(obj, "", Obstacle(FAILED, "InvalidSpec", str(error)))
+            return await self._refuse(obj, "", _obstacle_of(failure_of(error)))
         spec = checkpoint.spec
         if spec is None:
             return await self._refuse(obj, "", Obstacle(FAILED, "InvalidSpec", "spec: is required"))
@@ -92,7 +94,7 @@ class CheckpointReconciler:
         return await self._begin(obj, checkpoint, spec, digest)
 
     async def _labelled(self, obj: KubeObject, digest: str) -> KubeObject:
-        if obj["metadata"].get("labels", {}).get(CHECKPOINT_ID) == digest:
+        if objects.labels(obj).get(CHECKPOINT_ID) == digest:
             return obj
         patch = {"metadata": {"labels": {CHECKPOINT_ID: digest}}}
         written = await self.kube.merge_patch(DYNAMO_CHECKPOINTS, key_of(obj), patch)
@@ -111,22 +113,18 @@ class CheckpointReconciler:
         try:
             wanted = job.children(checkpoint, spec, taking, self.config())
             await self._make(wanted, claim_of(defaults, namespace))
-        except render.RenderError as error:
-            return await self._refuse(obj, digest, Obstacle(FAILED, "NotDeployable", str(error)))
-        except NameTaken as error:
-            return await self._refuse(obj, digest, Obstacle(PENDING, "NameTaken", str(error)), RETRY_REFUSED)
-        except (Invalid, Forbidden) as error:
-            return await self._refuse(obj, digest, Obstacle(FAILED, "RefusedByApiServer", str(error)), RETRY_REFUSED)
+        except REFUSALS as error:
+            failure = failure_of(error)
+            return await self._refuse(obj, digest, _obstacle_of(failure), retry_after(failure))
         return await self._tell(obj, told.creating(obj, taking, self.now()))
 
     def _obstacle(self, obj: KubeObject, spec: DynamoCheckpointSpec, digest: str) -> Obstacle | None:
         if (refused := refusal(spec, self.config().checkpoints)) is not None:
             return Obstacle(FAILED, *refused)
-        metadata = obj["metadata"]
-        holder = (of_identity(self.cache, metadata["namespace"], digest) or obj)["metadata"]
-        if holder["uid"] == metadata["uid"]:
+        holder = of_identity(self.cache, objects.namespace(obj), digest) or obj
+        if objects.uid(holder) == objects.uid(obj):
             return None
-        message = f"identity {digest} is already owned by DynamoCheckpoint {holder['name']}: use that one"
+        message = f"identity {digest} is already owned by DynamoCheckpoint {objects.name(holder)}: use that one"
         return Obstacle(FAILED, "AlreadyOwned", message)
 
     async def _make(self, wanted: list[KubeObject], claim: KubeObject | None) -> None:
@@ -173,7 +171,7 @@ class CheckpointReconciler:
                 found = await self.kube.get(JOBS, key)
             except NotFound:
                 return None
-        return found if owned_by(obj, found) else None
+        return found if objects.controls(obj, found) else None
 
     async def _lease(self, key: ObjectKey) -> KubeObject | None:
         """The agent's hold on a checkpoint, a Lease named as the Job."""
@@ -196,3 +194,8 @@ class CheckpointReconciler:
 
         wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, tell=tell)
         return Result(requeue_after=again if wait is None else wait)
+
+
+def _obstacle_of(failure: Failure) -> Obstacle:
+    """A name that is taken may become free by itself; all else takes a change."""
+    return Obstacle(PENDING if failure.reason == "NameTaken" else FAILED, failure.reason, failure.message)

@@ -1,40 +1,84 @@
-"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its own status."""
+"""DynamoComponentDeployment -> Deployment or LeaderWorkerSet, Services, and its own status: observe, plan, carry out, report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dynamo_shared.api import resources
-from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
-from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier, NameTaken
-from dynamo_pod_builder.children import surplus, workload_of
+from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.checkpoints import catalogue
+from dynamo_pod_builder.children import children_of, surplus, workload_of
+from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.legacy_types import legacy_type
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
-from dynamo_pod_builder.reconcilers import scaling, switching
-from dynamo_pod_builder.reconcilers.adopting import legacy_type
-from dynamo_pod_builder.reconcilers.restoring import Checkpoints
-from dynamo_pod_builder.status.component import Failure, component_status, failure_of
+from dynamo_pod_builder.reconcilers import scaling
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
+from dynamo_pod_builder.reconcilers.requeue import LOOK_AT_SHARED, earliest
+from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
+from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
+from dynamo_pod_builder.render.config import NEW_COMPONENT
+from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, starts_of
+from dynamo_pod_builder.status import component as status
+from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.pods import look_again, troubles
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
-#: A refusal may be somebody's policy or quota, which can change without our hearing of it. Seconds.
-RETRY_REFUSED = 60.0
-#: How long a model may be without its Service after the component that owned it went. Seconds.
-LOOK_AT_SHARED = 30.0
-#: Kinds of owners that a model's Service may have: components, and graphs on Grove.
-SHARERS = frozenset({DYNAMO_COMPONENT_DEPLOYMENTS.kind, DYNAMO_GRAPH_DEPLOYMENTS.kind})
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One component deployment, and what decides how it is rendered."""
+
+    component: KubeObject
+    config: render.RenderConfig
+    around: render.ObservedComponent = NEW_COMPONENT
+    checkpoints: Catalogue = NO_CHECKPOINTS
+    #: The number that its adapter has for it; None where none owns it.
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a component should become; with a failure there is nothing to write."""
+
+    children: Sequence[KubeObject] = ()
+    checkpoints: Sequence[KubeObject] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a plan; `again` are the seconds after which another reconcile is due though no event asks for it."""
+
+    failure: Failure | None = None
+    again: float | None = None
+
+
+def planned(observed: Observed) -> Plan:
+    """The objects that a component should become, with the checkpoint that is to be taken of it. Pure."""
+    try:
+        parsed = parse_component(scaling.with_replicas(observed.component, observed.replicas))
+        starts = starts_of([(parsed.metadata.name, parsed.spec)], observed.checkpoints, observed.config)
+        around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
+        # A graph has those of its components created.
+        missing = () if parsed.metadata.owner_references else starts.missing.values()
+        return Plan(
+            render.component_children(parsed, observed.config, around),
+            [checkpoint_of(parsed, identity, observed.config, around) for identity in missing],
+        )
+    except REFUSALS as error:
+        return Plan(failure=failure_of(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,75 +93,65 @@ class ComponentReconciler:
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
     pod_events: PodEvents
-    checkpoints: Checkpoints
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look at one component. Raises KubeError where the API server is away: the queue comes back to it."""
+        """One reconcile of one component. Raises KubeError where the API server is away: the queue comes back to it."""
         component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
         if component is None:
             return Result()
-        if "deletionTimestamp" in component["metadata"]:
+        if objects.is_deleting(component):
             await self.applier.let_go(DYNAMO_COMPONENT_DEPLOYMENTS, component)
             return Result()
-        made = await self._make(component)
-        failure = made.failure
-        now, workload = self.now(), workload_of(self.cache, component)
-        pods = pods_of(self.cache, workload)
-        found = await self.pod_events.explain(key.namespace, troubles(pods, now))
-        status = component_status(component, workload, failure, now, found)
-        before = failure_of(component)
-        if failure is not None and failure != before:
-            self.reporter.component_failed(component, failure.reason, failure.message)
-        urgent = failure is not None or before is not None
-        wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, status, urgent=urgent)
-        return Result(requeue_after=earliest(made.again, look_again(pods, now)) if wait is None else wait)
+        plan = planned(await self._observe(component))
+        return await self._report(component, await self._carry_out(component, plan))
 
-    async def _make(self, component: KubeObject) -> _Made:
-        namespace = component["metadata"]["namespace"]
-        observed = render.ObservedComponent(
-            service_account=component_account(self.cache, namespace),
-            legacy_type=legacy_type(component, workload_of(self.cache, component)),
-            pull_secrets=await self.pull_secrets.of(namespace),
+    async def _observe(self, component: KubeObject) -> Observed:
+        namespace = objects.namespace(component)
+        secrets = await self.pull_secrets.of(namespace)
+        return Observed(
+            component,
+            self.config(),
+            render.ObservedComponent(
+                service_account=component_account(self.cache, namespace),
+                legacy_type=legacy_type(component, workload_of(self.cache, component)),
+                pull_secrets=secrets,
+            ),
+            catalogue(self.cache, namespace, [component.get("spec", {})]),
+            scaling.replicas_of(self.cache, component),
         )
-        try:
-            parsed, config = parse_component(scaling.of_component(self.cache, component)), self.config()
-            starts = self.checkpoints.of_component(parsed, config)
-            observed = replace(observed, restore=starts.restores.get(parsed.metadata.name))
-            wanted = render.component_children(parsed, config, observed)
-        except InvalidManifest as error:
-            return _Made(Failure("InvalidSpec", str(error)))
-        except render.RenderError as error:
-            return _Made(Failure("NotDeployable", str(error)))
+
+    async def _carry_out(self, component: KubeObject, plan: Plan) -> Outcome:
+        if plan.failure is not None:
+            return Outcome(plan.failure, retry_after(plan.failure))
         again: float | None = None
         try:
-            for child in wanted:
+            for child in plan.children:
                 try:
                     await self.applier.ensure(child)
                 except NameTaken as error:
-                    if error.holder_uid and error.holder_uid == switching.graph_uid(component):
+                    if error.holder_uid and error.holder_uid == graph_uid(component):
                         # Its graph runs on Grove, or comes from there: who has the object is the graph's to decide.
                         continue
-                    if not (render.is_shared(child) and error.holder_kind in SHARERS):
+                    if not is_left_to(child, error):
                         raise
-                    # A sibling has it, and nobody tells us when the sibling goes and takes it along.
                     again = LOOK_AT_SHARED
-            await self.checkpoints.make_for_component(parsed, starts, config, observed)
-        except NameTaken as error:
-            return _Made(Failure("NameTaken", str(error)), RETRY_REFUSED)
-        except (Invalid, Forbidden) as error:
-            return _Made(Failure("RefusedByApiServer", str(error)), RETRY_REFUSED)
-        for leftover in surplus(self.cache, component, wanted):
+            for checkpoint in plan.checkpoints:
+                await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
+        except REFUSALS as error:
+            failure = failure_of(error)
+            return Outcome(failure, retry_after(failure))
+        for leftover in surplus(children_of(self.cache, component), plan.children):
             await self.applier.delete(resources.of(leftover), leftover)
-        return _Made(again=again)
+        return Outcome(again=again)
 
-
-def earliest(*delays: float | None) -> float | None:
-    """The first of several delays; None where there is none."""
-    return min((delay for delay in delays if delay is not None), default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    failure: Failure | None = None
-    #: Seconds after which to look again though nothing was heard.
-    again: float | None = None
+    async def _report(self, component: KubeObject, outcome: Outcome) -> Result:
+        failure, before, now = outcome.failure, status.failure_of(component), self.now()
+        workload = workload_of(self.cache, component)
+        pods = pods_of(self.cache, workload)
+        found = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
+        after = component_status(component, workload, failure, now, found)
+        if failure is not None and failure != before:
+            self.reporter.component_failed(component, failure.reason, failure.message)
+        urgent = failure is not None or before is not None
+        wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent)
+        return Result(requeue_after=earliest(outcome.again, look_again(pods, now)) if wait is None else wait)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
@@ -11,7 +12,7 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.children import SHARED
 
 
@@ -23,7 +24,7 @@ class NamespaceReconciler:
     applier: Applier
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look at the namespace that `key.name` names."""
+        """One reconcile of the namespace that `key.name` names."""
         namespace = key.name
         if self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
             return Result()
@@ -35,5 +36,4 @@ class NamespaceReconciler:
 
 
 def _is_shared(obj: KubeObject) -> bool:
-    marks = obj["metadata"].get("labels", {})
-    return controller_of(obj) is None and marks.get(labels.APP_MANAGED_BY) == render.MANAGED_BY
+    return objects.controller_of(obj) is None and objects.labels(obj).get(labels.APP_MANAGED_BY) == render.MANAGED_BY

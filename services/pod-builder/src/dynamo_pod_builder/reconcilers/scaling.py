@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dynamo_shared.api import adapted, resources
+from dynamo_shared.api import adapted, objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -25,18 +25,12 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube.errors import Invalid, NotFound
 from dynamo_shared.runtime import Result
 
-from dynamo_pod_builder.applying import Applier, controller_of
+from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.children import children, workload_of
 
 
-def of_graph(cache: ObjectCache, graph: KubeObject) -> KubeObject:
-    """The graph with the replicas of its adapters."""
-    return adapted.with_replicas(graph, adapted.replicas_of(_owning(cache, graph)))
-
-
-def of_component(cache: ObjectCache, component: KubeObject) -> KubeObject:
+def with_replicas(component: KubeObject, replicas: int | None) -> KubeObject:
     """The component deployment with the replicas of its adapter; as it is, where none owns them."""
-    replicas = _wanted(cache, component)
     if replicas is None or component["spec"].get("replicas") == replicas:
         return component
     return {**component, "spec": {**component["spec"], "replicas": replicas}}
@@ -49,7 +43,7 @@ def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey
     if graph is None:
         return
     for each in children(cache, DYNAMO_COMPONENT_DEPLOYMENTS, graph):
-        if _name_of(each) == reference["componentName"] and _wanted(cache, each) is not None:
+        if _name_of(each) == reference["componentName"] and replicas_of(cache, each) is not None:
             yield key_of(each)
 
 
@@ -61,31 +55,31 @@ class ScalingReconciler:
     applier: Applier
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look at one component deployment. Raises KubeError where the API server is away."""
+        """One reconcile of one component deployment. Raises KubeError where the API server is away."""
         component = self.cache.get(DYNAMO_COMPONENT_DEPLOYMENTS, key)
-        if component is None or "deletionTimestamp" in component["metadata"]:
+        if component is None or objects.is_deleting(component):
             return Result()
-        workload, replicas = workload_of(self.cache, component), _wanted(self.cache, component)
+        workload, replicas = workload_of(self.cache, component), replicas_of(self.cache, component)
         if workload is None or replicas is None or workload["spec"].get("replicas") == replicas:
             return Result()
         try:
             await self.applier.patch_replicas(resources.of(workload), workload, replicas)
         except (NotFound, Invalid):
-            # Gone, or refused: the component itself is looked at next, and tells of it.
+            # Gone, or refused: the component itself is reconciled next, and reports it.
             return Result()
         return Result()
 
 
-def _wanted(cache: ObjectCache, component: KubeObject) -> int | None:
+def replicas_of(cache: ObjectCache, component: KubeObject) -> int | None:
     """The adapter's number, where it is that of this component deployment alone.
 
     While generations take turns their numbers are the rolling update's; Grove's pods have no component deployment.
     """
-    owner = controller_of(component)
+    owner = objects.controller_of(component)
     if owner is None or owner["kind"] != DYNAMO_GRAPH_DEPLOYMENTS.kind:
         return None
     graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(component["metadata"]["namespace"], owner["name"]))
-    if graph is None or graph["metadata"]["uid"] != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
+    if graph is None or objects.uid(graph) != owner["uid"] or children(cache, POD_CLIQUE_SETS, graph):
         return None
     name = _name_of(component)
     adapter = _owning(cache, graph).get(name)
@@ -98,4 +92,4 @@ def _owning(cache: ObjectCache, graph: KubeObject) -> dict[str, KubeObject]:
 
 
 def _name_of(component: KubeObject) -> str:
-    return str(component["metadata"].get("labels", {}).get(labels.COMPONENT, ""))
+    return objects.labels(component).get(labels.COMPONENT, "")

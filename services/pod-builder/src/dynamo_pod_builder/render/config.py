@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
 
+#: Service account of pods in a namespace where none is labelled for component pods.
+DEFAULT_ACCOUNT = "default"
+
 
 @dataclass(frozen=True, slots=True)
 class IngressDefaults:
@@ -108,7 +111,7 @@ class ObservedGraph:
     #: What the pods of its components start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.
-    service_account: str = "default"
+    service_account: str = DEFAULT_ACCOUNT
     pull_secrets: PullSecrets = NO_PULL_SECRETS
 
 
@@ -117,7 +120,7 @@ class ObservedComponent:
     """What exists already of a component, or around it, and decides how it is rendered."""
 
     #: For pods that need no access to Kubernetes discovery: the namespace's service account for component pods.
-    service_account: str = "default"
+    service_account: str = DEFAULT_ACCOUNT
     #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
     legacy_type: str = ""
     #: The namespace's secrets of image registries.

@@ -1,4 +1,4 @@
-"""A worker generation that makes the same pods is the wanted one, whatever its hash: of the reference, or ours of old."""
+"""Step `adopt`: a worker generation that makes the same pods is the desired one, whatever its hash."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.reconcilers.adopting import adopted, legacy_type, legacy_types
+from dynamo_pod_builder.legacy_types import legacy_type, legacy_types
+from dynamo_pod_builder.reconcilers.graph.steps.adoption import adopt
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, OPERATOR_ORIGIN_VERSION, RESTART_AT
 from dynamo_shared.api.v1beta1 import parse_graph
 
-from .building import CONFIG, component, component_children, graph, graph_children, of_kind
-from .recorded import CASES, canonical_module, load
-from .test_conformance import CONFIG as RECORDED_CONFIG
-from .test_conformance import NAMESPACE, graphs, is_refused, slug
+from tests.unit.render.building import CONFIG, component, component_children, graph, graph_children, of_kind
+from tests.unit.render.recorded import CASES, canonical_module, load
+from tests.unit.render.test_conformance import CONFIG as RECORDED_CONFIG
+from tests.unit.render.test_conformance import NAMESPACE, graphs, is_refused, slug
+
+from .building import desiring, observed
 
 OLD = "0123abcd"
 
@@ -45,9 +48,20 @@ def current_hash(wanted: list[KubeObject]) -> str:
     return str(found)
 
 
+def adopted(
+    wanted: list[KubeObject],
+    present: list[KubeObject],
+    workloads: dict[str, KubeObject] | None = None,
+    config: render.RenderConfig = CONFIG,
+) -> list[KubeObject]:
+    return list(adopt(desiring(*wanted), observed(*present, workloads=workloads, config=config)).desired)
+
+
 def names_after(wanted: list[KubeObject], present: list[KubeObject], workload: KubeObject | None = None) -> set[str]:
-    result = adopted(wanted, present, lambda _: workload, CONFIG)
-    return {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
+    workloads = {each["metadata"]["name"]: workload for each in present} if workload is not None else {}
+    return {
+        each["metadata"]["name"] for each in of_kind(adopted(wanted, present, workloads), "DynamoComponentDeployment")
+    }
 
 
 FRONTEND, ONE, TWO = component("Front", "frontend"), component("One"), component("Two", "decode")
@@ -71,7 +85,7 @@ def annotated(present: list[KubeObject], **notes: str) -> list[KubeObject]:
 
 def test_the_same_pods_keep_their_names_and_hash():
     there = under(OLD, WANTED)
-    result = adopted(WANTED, there, lambda _: None, CONFIG)
+    result = adopted(WANTED, there)
     found = {each["metadata"]["name"]: each for each in of_kind(result, "DynamoComponentDeployment")}
     assert found.keys() == ADOPTED
     worker = found[f"graph-one-{OLD}"]
@@ -131,7 +145,7 @@ def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
     wanted = graph_children(graph(component("One", main={**gpus, "args": ["--model", "m"]}, **spread)), config)
     (there,) = annotated(under(OLD, wanted), **{RESTART_AT: "x"})
     there["spec"]["podTemplate"]["spec"]["containers"][0]["env"] = []
-    result = adopted(wanted, [there], lambda _: None, config)
+    result = adopted(wanted, [there], config=config)
     assert [each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")] == [f"graph-one-{OLD}"]
 
 
@@ -146,7 +160,7 @@ def test_workers_from_before_hashes_keep_their_plain_names():
 
 def test_an_engine_that_cannot_be_changed_stays():
     there = changed(under(OLD, WANTED), backendFramework="vllm")
-    result = adopted(WANTED, there, lambda _: None, CONFIG)
+    result = adopted(WANTED, there)
     found = {each["metadata"]["name"]: each["spec"] for each in of_kind(result, "DynamoComponentDeployment")}
     assert found[f"graph-one-{OLD}"]["backendFramework"] == "vllm"
 
@@ -214,7 +228,7 @@ def test_every_recorded_generation_is_adopted(path):
             if canonical.resource_of(key) == "dynamocomponentdeployments"
             and obj["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] == given["metadata"]["name"]
         ]
-        result = adopted(wanted, present, lambda dcd: workloads.get(dcd["metadata"]["name"]), RECORDED_CONFIG)
+        result = adopted(wanted, present, workloads, RECORDED_CONFIG)
         names = {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
         assert names == {each["metadata"]["name"] for each in present}
 
@@ -244,7 +258,7 @@ def test_pods_that_claim_other_gpus_are_others_though_they_look_the_same():
         return graph_children(graph(shared), replace(CONFIG, device_claims=True))
 
     def names(wanted: list[KubeObject], present: list[KubeObject]) -> set[str]:
-        result = adopted(wanted, present, lambda _: None, replace(CONFIG, device_claims=True))
+        result = adopted(wanted, present, config=replace(CONFIG, device_claims=True))
         return {each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")}
 
     assert names(sharing(2), under(OLD, sharing(2))) == {f"graph-one-{OLD}"}

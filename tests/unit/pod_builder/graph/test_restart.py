@@ -1,13 +1,16 @@
-"""Restarts as tables: what is there on the left, which components carry the id and what is told on the right."""
+"""Step `restart`: what is there on the left, which components carry the id and what is reported on the right."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.reconcilers.restarting import Part, decide, marked, parts_of, parts_of_set
+from dynamo_pod_builder.reconcilers.graph.plan import Rollout
+from dynamo_pod_builder.reconcilers.graph.steps.restart import Part, decide, parts_of, restart
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
+
+from .building import clique, desiring, observed, stored_graph
 
 PLAIN = Part(True, "", True)
 NEW = Part(False)
@@ -21,7 +24,7 @@ def moving(id_: str = "1") -> Part:
     return Part(True, id_, False)
 
 
-def wish(id_: str = "1", *order: str, type_: str = "Sequential") -> dict[str, Any]:
+def asked_for(id_: str = "1", *order: str, type_: str = "Sequential") -> dict[str, Any]:
     return {"id": id_, "strategy": {"type": type_, **({"order": list(order)} if order else {})}}
 
 
@@ -33,13 +36,13 @@ def ended(phase: str = "Completed", id_: str = "1") -> dict[str, Any]:
     return {"observedID": id_, "phase": phase}
 
 
-PARALLEL = wish("1", type_="Parallel")
+PARALLEL = asked_for("1", type_="Parallel")
 
 
 @pytest.mark.parametrize(
-    ("asked", "previous", "parts", "told"),
+    ("asked", "previous", "parts", "reported"),
     [
-        pytest.param(None, None, {"A": PLAIN}, ({}, None, ""), id="nothing asked"),
+        pytest.param(None, None, {"A": PLAIN}, ({}, None, ""), id="nothing requested"),
         pytest.param(
             {"id": "1"},
             None,
@@ -48,31 +51,35 @@ PARALLEL = wish("1", type_="Parallel")
             id="alphabetical where no strategy is given",
         ),
         pytest.param(
-            wish("1", "B", "A"),
+            asked_for("1", "B", "A"),
             None,
             {"A": PLAIN, "B": PLAIN},
             ({"B": "1"}, restarting("B"), "Restarting"),
             id="in the order given",
         ),
         pytest.param(
-            wish(), restarting("A"), {"A": moving(), "B": PLAIN}, ({"A": "1"}, restarting("A"), ""), id="one at a time"
+            asked_for(),
+            restarting("A"),
+            {"A": moving(), "B": PLAIN},
+            ({"A": "1"}, restarting("A"), ""),
+            id="one at a time",
         ),
         pytest.param(
-            wish(),
+            asked_for(),
             restarting("A"),
             {"A": done(), "B": PLAIN},
             ({"A": "1", "B": "1"}, restarting("B"), ""),
             id="the next when one serves",
         ),
         pytest.param(
-            wish(),
+            asked_for(),
             restarting("B"),
             {"A": done(), "B": done()},
             ({"A": "1", "B": "1"}, ended(), "Completed"),
             id="complete when the last serves",
         ),
         pytest.param(
-            wish(),
+            asked_for(),
             restarting("B"),
             {"A": moving(), "B": done(), "C": PLAIN},
             ({"A": "1", "B": "1"}, restarting("A"), ""),
@@ -93,35 +100,35 @@ PARALLEL = wish("1", type_="Parallel")
             id="all at once, those that serve are done",
         ),
         pytest.param(
-            wish("2"),
+            asked_for("2"),
             restarting("B"),
             {"A": done(), "B": moving(), "C": PLAIN},
             ({"A": "2", "B": "1"}, restarting("A", id_="2"), "Restarting"),
-            id="a new id in the middle begins anew, and takes nothing back",
+            id="a new id in the middle begins again, and takes nothing back",
         ),
         pytest.param(
-            wish("2"),
+            asked_for("2"),
             ended(),
             {"A": done(), "B": done()},
             ({"A": "2", "B": "1"}, restarting("A", id_="2"), "Restarting"),
             id="a new id after the end",
         ),
         pytest.param(
-            wish("1", "Gone", "B", "A"),
+            asked_for("1", "Gone", "B", "A"),
             restarting("Gone"),
             {"A": PLAIN, "B": PLAIN},
             ({"B": "1"}, restarting("B"), ""),
             id="one that vanished is passed over",
         ),
         pytest.param(
-            wish("1", "B"),
+            asked_for("1", "B"),
             restarting("B"),
             {"A": PLAIN, "B": done()},
             ({"A": "1", "B": "1"}, restarting("A"), ""),
             id="one that the order leaves out comes after it",
         ),
         pytest.param(
-            wish(), ended(), {"A": done(), "B": PLAIN}, ({"A": "1"}, ended(), ""), id="what has ended stays ended"
+            asked_for(), ended(), {"A": done(), "B": PLAIN}, ({"A": "1"}, ended(), ""), id="what has ended stays ended"
         ),
         pytest.param(
             None,
@@ -138,25 +145,25 @@ PARALLEL = wish("1", type_="Parallel")
             id="taken out in the middle: what began stays, the rest does not begin",
         ),
         pytest.param(
-            wish(),
+            asked_for(),
             restarting("A"),
             {"A": moving(), "B": NEW},
             ({"A": "1", "B": "1"}, restarting("A", "B"), ""),
             id="pods that are yet to be made have the id from the start",
         ),
         pytest.param(
-            wish(),
+            asked_for(),
             ended(),
             {"A": done(), "B": NEW},
             ({"A": "1", "B": "1"}, ended(), ""),
             id="a component added after it",
         ),
-        pytest.param(wish(), None, {}, ({}, ended(), "Completed"), id="nothing to restart"),
+        pytest.param(asked_for(), None, {}, ({}, ended(), "Completed"), id="nothing to restart"),
     ],
 )
-def test_a_step(asked, previous, parts, told):
+def test_a_step(asked, previous, parts, reported):
     result = decide(asked, previous, parts, rolling=False)
-    assert (dict(result.marks), result.status, result.entered) == told
+    assert (dict(result.ids), result.status, result.entered) == reported
 
 
 @pytest.mark.parametrize(
@@ -169,13 +176,13 @@ def test_a_step(asked, previous, parts, told):
     ],
 )
 def test_a_rolling_update_supersedes_what_is_not_over(previous, status, entered):
-    result = decide(wish(), previous, {"A": moving(), "B": PLAIN}, rolling=True)
-    assert (dict(result.marks), result.status, result.entered) == ({"A": "1"}, status, entered)
+    result = decide(asked_for(), previous, {"A": moving(), "B": PLAIN}, rolling=True)
+    assert (dict(result.ids), result.status, result.entered) == ({"A": "1"}, status, entered)
 
 
 def test_what_was_superseded_is_not_made_up_for():
-    result = decide(wish(), ended("Superseded"), {"A": PLAIN}, rolling=False)
-    assert (dict(result.marks), result.status) == ({}, ended("Superseded"))
+    result = decide(asked_for(), ended("Superseded"), {"A": PLAIN}, rolling=False)
+    assert (dict(result.ids), result.status) == ({}, ended("Superseded"))
 
 
 @pytest.mark.parametrize("type_", ["Sequential", "Parallel"])
@@ -184,15 +191,14 @@ def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
     parts = dict.fromkeys("CABD", PLAIN)
     seen: list[list[str]] = []
     for _ in range(20):
-        result = decide(wish("1", type_=type_), None, parts, rolling=False)
+        result = decide(asked_for("1", type_=type_), None, parts, rolling=False)
         if result.status == ended():
             break
         assert result.status is not None
         seen.append(result.status["inProgress"])
         # What had the id already serves by now; what got it this time does not yet.
         parts = {
-            name: Part(True, result.marks.get(name, ""), result.marks.get(name) == part.mark)
-            for name, part in parts.items()
+            name: Part(True, result.ids.get(name, ""), result.ids.get(name) == part.id) for name, part in parts.items()
         }
     assert seen[0] == (["A"] if type_ == "Sequential" else ["A", "B", "C", "D"])
     assert [name for step in seen for name in step if seen[seen.index(step) - 1] != step or step is seen[0]]
@@ -200,59 +206,64 @@ def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
     assert set(parts.values()) == {done()}
 
 
-def component(name: str, mark: str = "") -> dict[str, Any]:
+def component(name: str, id_: str = "") -> dict[str, Any]:
     template: dict[str, Any] = {"spec": {}}
-    if mark:
-        template["metadata"] = {"annotations": {RESTART_AT: mark}}
+    if id_:
+        template["metadata"] = {"annotations": {RESTART_AT: id_}}
     return {
+        "apiVersion": "nvidia.com/v1beta1",
         "kind": "DynamoComponentDeployment",
         "metadata": {"name": f"g-{name.lower()}", "labels": {labels.COMPONENT: name}},
         "spec": {"name": name, "podTemplate": template},
     }
 
 
-def deployment(mark: str, *, ready: bool = True, kind: str = "Deployment") -> dict[str, Any]:
-    template = {"metadata": {"annotations": {RESTART_AT: mark}}}
+def workload(id_: str, *, ready: bool = True, kind: str = "Deployment") -> dict[str, Any]:
+    template = {"metadata": {"annotations": {RESTART_AT: id_}}}
     counts = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": int(ready)}
     spec = {"template": template} if kind == "Deployment" else {"leaderWorkerTemplate": {"workerTemplate": template}}
     return {
         "kind": kind,
-        "metadata": {"name": "w", "generation": 1},
+        "metadata": {"name": "g-a", "generation": 1},
         "spec": {"replicas": 1, **spec},
         "status": {"observedGeneration": 1, **counts, "conditions": [{"type": "Available", "status": str(ready)}]},
     }
 
 
-def seen(there: dict[str, Any] | None, workload: dict[str, Any] | None, *pods: str) -> Part:
-    present = {} if there is None else {"g-a": there}
-    found = [{"metadata": {"annotations": {RESTART_AT: mark}}} for mark in pods]
-    return parts_of([component("A")], present, lambda _: workload, lambda _: found)["A"]
+def part(there: dict[str, Any] | None, running: dict[str, Any] | None, *pods: str) -> Part:
+    """Component A, with the ids that its pods carry."""
+    world = observed(
+        *([there] if there else []),
+        workloads={"g-a": running} if running else {},
+        pods={"g-a": [{"metadata": {"annotations": {RESTART_AT: id_}}} for id_ in pods]},
+    )
+    return parts_of(desiring(component("A")), world)["A"]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])
 def test_a_component_serves_once_its_workload_has_the_id_and_all_pods_are_of_it(kind):
-
-    assert seen(None, None) == NEW
-    assert seen(component("A", "1"), None) == moving()
-    assert seen(component("A", "1"), deployment("", kind=kind)) == moving()
-    assert seen(component("A", "1"), deployment("1", ready=False, kind=kind)) == moving()
-    assert seen(component("A", "1"), deployment("1", kind=kind), "1", "1") == done()
+    assert part(None, None) == NEW
+    assert part(component("A", "1"), None) == moving()
+    assert part(component("A", "1"), workload("", kind=kind)) == moving()
+    assert part(component("A", "1"), workload("1", ready=False, kind=kind)) == moving()
+    assert part(component("A", "1"), workload("1", kind=kind), "1", "1") == done()
 
 
 def test_groups_are_renewed_when_their_pods_are():
-    """The status of a LeaderWorkerSet is of nobody knows which generation."""
-    groups = deployment("1", kind="LeaderWorkerSet")
-    assert seen(component("A", "1"), groups) == moving()
-    assert seen(component("A", "1"), groups, "0", "0") == moving()
-    assert seen(component("A", "1"), groups, "1", "0") == moving()
-    assert seen(component("A", "1"), groups, "1", "1") == done()
+    """The status of a LeaderWorkerSet does not say of which generation it is."""
+    groups = workload("1", kind="LeaderWorkerSet")
+    assert part(component("A", "1"), groups) == moving()
+    assert part(component("A", "1"), groups, "0", "0") == moving()
+    assert part(component("A", "1"), groups, "1", "0") == moving()
+    assert part(component("A", "1"), groups, "1", "1") == done()
     groups["spec"]["replicas"] = 0
     groups["status"] |= {"replicas": 0, "updatedReplicas": 0, "readyReplicas": 0}
-    assert seen(component("A", "1"), groups) == done()
+    assert part(component("A", "1"), groups) == done()
 
 
 def pod_clique_set(*cliques: tuple[str, str], **status: Any) -> dict[str, Any]:
     return {
+        "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
         "metadata": {"name": "g", "generation": 2},
         "spec": {
@@ -261,9 +272,10 @@ def pod_clique_set(*cliques: tuple[str, str], **status: Any) -> dict[str, Any]:
                     {
                         "name": name,
                         "labels": {labels.COMPONENT: name},
-                        "annotations": {RESTART_AT: mark} if mark else {},
+                        "annotations": {RESTART_AT: id_} if id_ else {},
+                        "spec": {"replicas": 1},
                     }
-                    for name, mark in cliques
+                    for name, id_ in cliques
                 ]
             }
         },
@@ -271,16 +283,8 @@ def pod_clique_set(*cliques: tuple[str, str], **status: Any) -> dict[str, Any]:
     }
 
 
-CLIQUE = {
-    "kind": "PodClique",
-    "metadata": {"name": "g-0-a", "generation": 1},
-    "spec": {"replicas": 1},
-    "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1},
-}
-
-
 @pytest.mark.parametrize(
-    ("there", "part"),
+    ("there", "expected"),
     [
         (None, NEW),
         (pod_clique_set(("B", "1")), NEW),
@@ -292,19 +296,45 @@ CLIQUE = {
         (pod_clique_set(("A", "1"), rollingUpdateProgress={"updateStartedAt": "x"}), moving()),
     ],
 )
-def test_on_grove_the_set_must_be_realized_too(there, part):
-    assert parts_of_set(there, {"A": CLIQUE}) == {"A": part}
+def test_on_grove_the_set_must_be_realized_too(there, expected):
+    world = observed(*([there] if there else []), cliques=[clique("g-0-A")])
+    assert parts_of(desiring(pod_clique_set(("A", "1"))), world) == {"A": expected}
 
 
 def test_ids_go_into_pod_templates_and_cliques_and_nothing_else():
-    wanted = [
-        component("A"),
-        component("B"),
-        pod_clique_set(("A", ""), ("B", "")),
-        {"kind": "ConfigMap", "metadata": {}},
-    ]
-    a, b, cliques, other = marked(wanted, {"A": "1"})
-    assert a["spec"]["podTemplate"]["metadata"]["annotations"] == {RESTART_AT: "1"}
-    assert (b, other) == (wanted[1], wanted[3])
-    assert [each["annotations"] for each in cliques["spec"]["template"]["cliques"]] == [{RESTART_AT: "1"}, {}]
-    assert wanted[0] == component("A"), "its input stays as it is"
+    other = {"kind": "ConfigMap", "metadata": {}}
+    before = component("A")
+    asked = stored_graph(restart=asked_for("1", type_="Parallel"))
+    plan = restart(desiring(before, component("B"), other), observed(component("A"), of=asked))
+    assert [_ids(each) for each in plan.desired] == [["1"], ["1"], []]
+    assert before == component("A"), "its input stays as it is"
+    on_grove = restart(
+        desiring(pod_clique_set(("A", ""), ("B", "")), other), observed(pod_clique_set(("A", ""), ("B", "")), of=asked)
+    )
+    assert _ids(on_grove.desired[0]) == ["1", "1"]
+    assert on_grove.pod_clique_set is on_grove.desired[0], "what is written has the ids"
+
+
+def _ids(child: dict[str, Any]) -> list[str]:
+    if child["kind"] == "PodCliqueSet":
+        return [each["annotations"].get(RESTART_AT, "") for each in child["spec"]["template"]["cliques"]]
+    if child["kind"] == "DynamoComponentDeployment":
+        return [child["spec"]["podTemplate"].get("metadata", {}).get("annotations", {}).get(RESTART_AT, "")]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("rollout", "phase"),
+    [
+        (None, "Restarting"),
+        (Rollout(), "Restarting"),
+        (Rollout(status={"phase": "Completed"}), "Restarting"),
+        (Rollout(status={"phase": "InProgress"}), "Superseded"),
+    ],
+)
+def test_a_rolling_update_of_this_plan_supersedes_it(rollout, phase):
+    asked = stored_graph(restart=asked_for())
+    plan = restart(desiring(component("A"), rollout=rollout), observed(component("A"), of=asked))
+    assert plan.restart is not None
+    assert plan.restart.status is not None
+    assert (plan.restart.status["phase"], plan.restart.is_under_way) == (phase, phase == "Restarting")

@@ -1,0 +1,21 @@
+"""Errors that reconcilers decide on, next to those of rendering and of the API server."""
+
+from __future__ import annotations
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import Resource
+
+
+class NameTaken(Exception):
+    """An object of the desired name exists and is not ours; `holder_kind` and `holder_uid` are its controller's, or empty."""
+
+    def __init__(self, resource: Resource, observed: KubeObject) -> None:
+        owner = objects.controller_of(observed)
+        self.holder_kind = owner["kind"] if owner else ""
+        self.holder_uid = owner["uid"] if owner else ""
+        holder = f"{owner['kind']} {owner['name']}" if owner else "nobody that we know of"
+        super().__init__(
+            f"a {resource.kind} named {observed['metadata']['name']!r} exists already and belongs to {holder}; "
+            "it is left as it is: delete or rename it, or rename this deployment"
+        )

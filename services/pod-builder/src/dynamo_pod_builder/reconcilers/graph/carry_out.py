@@ -1,0 +1,172 @@
+"""Writes what a plan says, in an order in which each object finds what it needs, and lays the answers over what was observed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dynamo_shared.api import objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    RESOURCE_CLAIM_TEMPLATES,
+    SERVICE_ACCOUNTS,
+)
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.applying import Applier, Change
+from dynamo_pod_builder.children import surplus
+from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
+from dynamo_pod_builder.reconcilers.requeue import LOOK_AT_SHARED
+from dynamo_pod_builder.reconcilers.sharing import is_left_to
+from dynamo_pod_builder.ssh_keys import SshKeys
+from dynamo_pod_builder.status.component import Failure
+
+#: What pods are made by: those of a Deployment whose account is missing are refused, and retried only slowly, and claims that
+#: are made by the template of before ask for GPUs as before.
+_FIRST = frozenset({SERVICE_ACCOUNTS, RESOURCE_CLAIM_TEMPLATES})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    #: What is there now.
+    observed: Observed
+    failure: Failure | None = None
+    #: Whether all children were written. Only then is the plan's word of checkpoints the newest one.
+    complete: bool = False
+    #: Seconds after which another reconcile is needed though no event will ask for it.
+    again: float | None = None
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What the API server has answered so far."""
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    objects: list[KubeObject] = field(default_factory=list)
+    removed: list[KubeObject] = field(default_factory=list)
+    again: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Has plans carried out, and reports what was written."""
+
+    applier: Applier
+    keys: SshKeys
+    reporter: Reporter
+
+    async def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
+        """Write the plan's objects; a refusal ends it. Raises KubeError where the API server is away."""
+        if plan.children is None:
+            return Outcome(observed, plan.failure)
+        answers = _Answers()
+        try:
+            await self._write(plan, observed, answers)
+        except REFUSALS as error:
+            return Outcome(_after(observed, answers), failure_of(error), again=answers.again)
+        self._report_rollout(observed.graph, plan.rollout or Rollout())
+        after = _after(observed, answers)
+        try:
+            await self._create_checkpoints(plan, observed)
+        except REFUSALS as error:
+            return Outcome(after, failure_of(error), complete=True, again=answers.again)
+        return Outcome(after, plan.failure, complete=True, again=answers.again)
+
+    async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
+        """Write what is desired, remove what is not."""
+        family = frozenset(map(objects.uid, plan.outgoing))
+        first = [child for child in plan.desired if resources.of(child) in _FIRST]
+        rest = [child for child in plan.desired if resources.of(child) not in _FIRST]
+        if any(map(render.needs_ssh_keys, plan.desired)):
+            await self.keys.ensure(observed.graph)
+        try:
+            await _all(self._ensure(child, family, answers) for child in first)
+            await _all(self._ensure(child, family, answers) for child in rest)
+            await self._hand_over(plan, observed, answers)
+            drained = plan.rollout.drain if plan.rollout is not None else ()
+            for leftover, replicas in drained:
+                ensured = await self.applier.patch_replicas(DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
+                answers.objects.append(ensured.obj)
+            for leftover in _leftovers(plan, _after(observed, answers)):
+                await self.applier.delete(resources.of(leftover), leftover)
+                answers.removed.append(leftover)
+        finally:
+            if answers.created:
+                self.reporter.made(observed.graph, answers.created)
+            if answers.updated:
+                self.reporter.corrected(observed.graph, answers.updated)
+        if answers.removed:
+            self.reporter.removed(observed.graph, answers.removed)
+
+    async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
+        try:
+            ensured = await self.applier.ensure(child, family)
+        except NameTaken as error:
+            if not is_left_to(child, error):
+                raise
+            answers.again = LOOK_AT_SHARED
+            return
+        answers.objects.append(ensured.obj)
+        name = f"{child['kind']} {objects.name(child)}"
+        if ensured.change is Change.CREATED:
+            answers.created.append(name)
+        elif ensured.change is Change.UPDATED:
+            answers.updated.append(name)
+
+    async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
+        """What belongs to the set or to components: replicas that Grove leaves to others, objects from a time on Grove."""
+        if plan.pod_clique_set is not None:
+            for clique, replicas in grove.to_scale(plan.pod_clique_set, observed.cliques):
+                ensured = await self.applier.patch_replicas(resources.of(clique), clique, replicas)
+                answers.objects.append(ensured.obj)
+            return
+        for child in handed_down(plan, _after(observed, answers)):
+            ensured = await self.applier.ensure(child, {objects.uid(observed.graph)})
+            answers.objects.append(ensured.obj)
+
+    async def _create_checkpoints(self, plan: Plan, observed: Observed) -> None:
+        created = [
+            f"{each['kind']} {objects.name(each)}"
+            for each in plan.checkpoints
+            if await self.applier.create_once(DYNAMO_CHECKPOINTS, each)
+        ]
+        if created:
+            self.reporter.made(observed.graph, created)
+
+    def _report_rollout(self, graph: KubeObject, rollout: Rollout) -> None:
+        if rollout.started:
+            self.reporter.rollout_started(graph, rollout.components)
+        if rollout.completed:
+            self.reporter.rollout_completed(graph, rollout.components)
+
+
+def _after(observed: Observed, answers: _Answers) -> Observed:
+    return observed.after(answers.objects, answers.removed)
+
+
+def _leftovers(plan: Plan, observed: Observed) -> list[KubeObject]:
+    """What goes: nothing while another way still has to serve."""
+    if plan.outgoing and not all_serve(desired_parts(plan, observed)):
+        return []
+    return surplus(observed.children, plan.desired, keep=plan.rollout.kept if plan.rollout is not None else ())
+
+
+async def _all(writes: Iterable[Awaitable[None]]) -> None:
+    """Run writes at the same time, all of them to their end, then raise the first error."""
+    results: Sequence[BaseException | None] = await asyncio.gather(*writes, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

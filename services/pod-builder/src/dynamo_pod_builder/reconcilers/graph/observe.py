@@ -1,0 +1,76 @@
+"""Reads the cache once a reconcile, into an `Observed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    POD_CLIQUE_SETS,
+    ObjectKey,
+)
+from dynamo_shared.bus.cache import ObjectCache
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.checkpoints import catalogue
+from dynamo_pod_builder.children import OF_SETS, children, children_of, workload_of
+from dynamo_pod_builder.pods import pods_of
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, workload_place
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_pod_builder.starts import starts_from_one
+from dynamo_pod_builder.surroundings import PullSecretLists, component_account
+
+
+@dataclass(frozen=True, slots=True)
+class GraphObserver:
+    """Where a reconcile of a graph gets all that it decides on."""
+
+    cache: ObjectCache
+    config: Callable[[], render.RenderConfig]
+    now: Callable[[], datetime]
+    pull_secrets: PullSecretLists
+
+    def graph(self, key: ObjectKey) -> KubeObject | None:
+        """The graph of a key; None where there is none."""
+        return self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+
+    async def observe(self, graph: KubeObject) -> Observed:
+        """A graph with what is around it. Raises KubeError where secrets cannot be listed."""
+        cache, config, namespace = self.cache, self.config(), objects.namespace(graph)
+        specs = graph["spec"].get("components") or ()
+        # Elsewhere component deployments make the pods, and look for secrets themselves.
+        secrets = NO_PULL_SECRETS
+        if config.grove or any(map(starts_from_one, specs)):
+            secrets = await self.pull_secrets.of(namespace)
+        owned = children_of(cache, graph)
+        components = [each for (id_, _), each in owned.items() if id_ == DYNAMO_COMPONENT_DEPLOYMENTS.id]
+        sets = [each for (id_, _), each in owned.items() if id_ == POD_CLIQUE_SETS.id]
+        found = {objects.name(each): workload_of(cache, each) for each in components}
+        workloads = {name: workload for name, workload in found.items() if workload is not None}
+        cliques = {
+            (resource.id, objects.name(each)): each
+            for resource in OF_SETS
+            for owner in sets
+            for each in children(cache, resource, owner)
+        }
+        return Observed(
+            graph=graph,
+            now=self.now(),
+            config=config,
+            children=owned,
+            workloads=workloads,
+            cliques=cliques,
+            pods={workload_place(each): pods_of(cache, each) for each in _all(workloads, cliques)},
+            checkpoints=catalogue(cache, namespace, specs),
+            service_account=component_account(cache, namespace),
+            pull_secrets=secrets,
+        )
+
+
+def _all(workloads: dict[str, KubeObject], cliques: dict[tuple[str, str], KubeObject]) -> list[KubeObject]:
+    return [*workloads.values(), *cliques.values()]

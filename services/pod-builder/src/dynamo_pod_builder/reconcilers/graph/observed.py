@@ -1,0 +1,106 @@
+"""All that one reconcile of a graph knows: one frozen picture of the cache and one time, on which every step decides.
+
+What is written afterwards is laid over it (`after`): a status is concluded from what is there now, without reading again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeAlias
+
+from dynamo_shared.api import adapted, objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    POD_CLIQUE_SETS,
+    Resource,
+)
+
+from dynamo_pod_builder.render import RenderConfig
+from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS, PullSecrets
+from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue
+
+#: Id of a resource, and the name of an object of it: all is of one namespace.
+Place: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One graph, what it has become so far, and what is around it. Read only."""
+
+    #: As it is stored.
+    graph: KubeObject
+    now: datetime
+    config: RenderConfig
+    #: All that the graph controls.
+    children: Mapping[Place, KubeObject] = field(default_factory=dict)
+    #: What runs the pods of component deployments, by the name of these.
+    workloads: Mapping[str, KubeObject] = field(default_factory=dict)
+    #: What Grove made of the graph's sets: cliques and scaling groups.
+    cliques: Mapping[Place, KubeObject] = field(default_factory=dict)
+    #: Pods of workloads and cliques, by kind and name of these.
+    pods: Mapping[Place, Sequence[KubeObject]] = field(default_factory=dict)
+    checkpoints: Catalogue = NO_CHECKPOINTS
+    #: Of the namespace: the account of component pods, and the secrets of image registries.
+    service_account: str = DEFAULT_ACCOUNT
+    pull_secrets: PullSecrets = NO_PULL_SECRETS
+
+    @property
+    def status(self) -> KubeObject:
+        """Status of the graph; empty before its first one."""
+        found: KubeObject = self.graph.get("status", {})
+        return found
+
+    @property
+    def components(self) -> dict[str, KubeObject]:
+        """Component deployments of the graph, by name."""
+        return {objects.name(each): each for each in self._of(DYNAMO_COMPONENT_DEPLOYMENTS)}
+
+    @property
+    def sets(self) -> list[KubeObject]:
+        """PodCliqueSets of the graph."""
+        return self._of(POD_CLIQUE_SETS)
+
+    @property
+    def graph_as_scaled(self) -> KubeObject:
+        """The graph with the replicas of its adapters."""
+        adapters = self._of(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
+        return adapted.with_replicas(self.graph, adapted.replicas_of(adapted.owning(self.graph, adapters)))
+
+    def pods_of(self, workload: KubeObject | None) -> Sequence[KubeObject]:
+        """Pods that a workload runs; none before there is one."""
+        return () if workload is None else self.pods.get(workload_place(workload), ())
+
+    def after(self, written: Iterable[KubeObject], removed: Iterable[KubeObject] = ()) -> Observed:
+        """The same with objects as the API server answered, and without those that are gone or have another controller."""
+        children, cliques = dict(self.children), dict(self.cliques)
+        for obj in written:
+            place = place_of(obj)
+            if place in cliques:
+                cliques[place] = obj
+            elif objects.controls(self.graph, obj):
+                children[place] = obj
+            else:
+                children.pop(place, None)
+        for obj in removed:
+            if not (objects.is_deleting(obj) or obj["metadata"].get("finalizers")):
+                children.pop(place_of(obj), None)
+        return replace(self, children=children, cliques=cliques)
+
+    def _of(self, resource: Resource) -> list[KubeObject]:
+        return [obj for (id_, _), obj in self.children.items() if id_ == resource.id]
+
+
+def place_of(obj: KubeObject) -> Place:
+    """Where an object stands in an `Observed`."""
+    return resources.of(obj).id, objects.name(obj)
+
+
+def workload_place(workload: KubeObject) -> Place:
+    """Where the pods of a workload stand in an `Observed`."""
+    return workload.get("kind", DEPLOYMENTS.kind), objects.name(workload)

@@ -1,0 +1,89 @@
+"""What runs a graph's components, on whatever way: the workloads of each, and what keeps their pods from serving. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS
+
+from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.status.component import failure_of, is_observed
+from dynamo_pod_builder.status.graph import Generation
+from dynamo_pod_builder.status.pods import troubles
+from dynamo_pod_builder.status.workload import readiness
+
+
+def all_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
+    """All workloads of a graph's components, by component: the desired ones, and what is still there of other ways."""
+    parts = desired_parts(plan, observed)
+    for other in plan.outgoing:
+        if other["kind"] == POD_CLIQUE_SETS.kind and place_of(other) in observed.children:
+            for name, generation in _of_set(other, observed).items():
+                parts.setdefault(name, []).append(replace(generation, current=False))
+    if plan.pod_clique_set is not None:
+        for name, generations in _of_components(plan, observed).items():
+            parts.setdefault(name, []).extend(generations)
+    return parts
+
+
+def desired_parts(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
+    """The workloads on the way that is desired: of component deployments with all their generations, or of the set."""
+    if plan.pod_clique_set is None:
+        return _of_components(plan, observed)
+    return {name: [generation] for name, generation in _of_set(plan.pod_clique_set, observed).items()}
+
+
+def all_serve(parts: Mapping[str, Sequence[Generation]]) -> bool:
+    """Whether everything that is desired serves, so that what served before can go. `parts` are by component."""
+    current = [part for generations in parts.values() for part in generations if part.current]
+    return all(part.failure is None and readiness(part.workload).ready for part in current)
+
+
+def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generation]:
+    stored = observed.children.get(place_of(pod_clique_set), pod_clique_set)
+    # Grove changes cliques only after it has said that it saw the change of their set.
+    generation = stored.get("status", {}).get("observedGeneration")
+    is_current = generation is None or generation >= objects.generation(stored)
+    found = {}
+    for each in grove.workloads(pod_clique_set):
+        workload = observed.cliques.get(each.place)
+        found[each.component] = Generation(
+            each.name,
+            workload,
+            troubles=troubles(observed.pods_of(workload), observed.now),
+            observed=is_current,
+        )
+    return found
+
+
+def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:
+    current = {
+        objects.name(child): objects.labels(child)[labels.COMPONENT]
+        for child in plan.desired
+        if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind
+    }
+    parts: dict[str, list[Generation]] = {name: [] for name in current.values()}
+    there = observed.components
+    for name in sorted(current.keys() | there.keys()):
+        dcd = there.get(name)
+        component = current.get(name) or objects.labels(dcd or {}).get(labels.COMPONENT)
+        if component is None:
+            continue
+        workload = observed.workloads.get(name)
+        generation = Generation(
+            name,
+            workload,
+            # Where nothing could be rendered, what is there already is all that there is to report.
+            current=name in current or plan.children is None,
+            failure=failure_of(dcd) if dcd is not None else None,
+            troubles=troubles(observed.pods_of(workload), observed.now),
+            observed=dcd is not None and is_observed(dcd),
+        )
+        parts.setdefault(component, []).append(generation)
+    return parts

@@ -1,0 +1,42 @@
+"""DynamoGraphDeployment -> access objects and DynamoComponentDeployments or a PodCliqueSet, and the status of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.runtime import Result
+
+from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
+from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
+from dynamo_pod_builder.reconcilers.graph.report import GraphReport, is_new
+from dynamo_pod_builder.reconcilers.graph.steps import planned
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReconciler:
+    """Makes one graph run, and says in its status how far it is: observe, plan, carry out, report."""
+
+    observer: GraphObserver
+    executor: Executor
+    report: GraphReport
+    applier: Applier
+    reporter: Reporter
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One reconcile of one graph. Raises KubeError where the API server is away: the queue comes back to it."""
+        graph = self.observer.graph(key)
+        if graph is None:
+            return Result()
+        if objects.is_deleting(graph):
+            await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+            return Result()
+        if is_new(graph):
+            self.reporter.seen(graph)
+        observed = await self.observer.observe(graph)
+        plan = planned(observed)
+        outcome = await self.executor.carry_out(plan, observed)
+        return Result(requeue_after=await self.report.write(plan, outcome))

@@ -1,0 +1,122 @@
+"""What a graph's status says after a reconcile, which news that is, and when the next reconcile is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import Condition
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pod_events import PodEvents
+from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_pod_builder.reconcilers.graph.carry_out import Outcome
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
+from dynamo_pod_builder.reconcilers.graph.parts import all_parts
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.requeue import LOOK_AT_RESTART, RETRY_REFUSED, earliest
+from dynamo_pod_builder.status import graph as status
+from dynamo_pod_builder.status.graph import FAILED, READY, Generation, graph_status
+from dynamo_pod_builder.status.pods import look_again
+from dynamo_pod_builder.status.topology import is_constrained, topology_condition
+
+#: Status fields that are carried through where a plan says nothing of them.
+_CARRIED = ("checkpoints",)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReport:
+    """Writes the status of graphs, with Events and messages of what is new in it."""
+
+    statuses: StatusWriter
+    reporter: Reporter
+    pod_events: PodEvents
+
+    async def write(self, plan: Plan, outcome: Outcome) -> float | None:
+        """Report one reconcile. Returns the seconds after which the next one is due; None where events ask for it."""
+        observed = outcome.observed
+        graph, now = observed.graph, observed.now
+        concluded = conclude(plan, outcome)
+        after = graph_status(graph, replace(concluded, components=await self._explained(concluded, observed)), now)
+        entered = plan.restart is not None and bool(plan.restart.entered)
+        for lost in _lost(concluded.conditions, graph):
+            self.reporter.topology_lost(graph, lost["reason"], lost["message"])
+
+        def tell() -> None:
+            if entered:
+                self.reporter.restart(graph, after["restart"])
+            if _verdict(after) != _verdict(observed.status):
+                self.reporter.changed(graph, after)
+
+        urgent = is_new(graph) or after["state"] == FAILED or entered
+        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, tell=tell)
+        return next_look(plan, outcome) if wait is None else wait
+
+    async def _explained(self, concluded: status.Outcome, observed: Observed) -> dict[str, list[Generation]]:
+        """With what Events say of pods that do not start."""
+        explain, namespace = self.pod_events.explain, objects.namespace(observed.graph)
+        return {
+            name: [replace(part, troubles=await explain(namespace, part.troubles)) for part in parts]
+            for name, parts in concluded.components.items()
+        }
+
+
+def is_new(graph: KubeObject) -> bool:
+    """Whether a graph has no status yet."""
+    return "observedGeneration" not in graph.get("status", {})
+
+
+def conclude(plan: Plan, outcome: Outcome) -> status.Outcome:
+    """What is known of the graph now. Pure."""
+    observed = outcome.observed
+    before = observed.status
+    carried = {name: before[name] for name in _CARRIED if name in before}
+    if outcome.complete:
+        carried = {"checkpoints": plan.starts.status} if plan.starts.by_component else {}
+    restart = plan.restart.status if plan.restart is not None else before.get("restart")
+    return status.Outcome(
+        components=all_parts(plan, observed),
+        failure=outcome.failure,
+        rolling_update=plan.rollout.status if plan.rollout is not None else before.get("rollingUpdate"),
+        carried=carried if restart is None else {**carried, "restart": restart},
+        conditions=_topology(plan, observed),
+    )
+
+
+def next_look(plan: Plan, outcome: Outcome) -> float | None:
+    """Seconds after which another reconcile is due though no event asks for it. Pure."""
+    if outcome.failure is not None:
+        return RETRY_REFUSED
+    observed = outcome.observed
+    delays = [outcome.again, LOOK_AT_RESTART if plan.restart is not None and plan.restart.is_under_way else None]
+    if plan.pod_clique_set is not None:
+        workloads = [observed.cliques.get(each.place) for each in grove.workloads(plan.pod_clique_set)]
+        pods = [pod for workload in workloads for pod in observed.pods_of(workload)]
+        delays.append(look_again(pods, observed.now))
+    return earliest(*delays)
+
+
+def _topology(plan: Plan, observed: Observed) -> list[Condition]:
+    graph = observed.graph
+    if plan.pod_clique_set is None or not is_constrained(graph):
+        return []
+    there = observed.children.get(place_of(plan.pod_clique_set))
+    previous = observed.status.get("conditions", [])
+    return [topology_condition(previous, there, objects.generation(graph), observed.now)]
+
+
+def _lost(conditions: Iterable[Condition], graph: KubeObject) -> Iterator[Condition]:
+    """Conditions of domains that are not there, where that is news."""
+    for each in conditions:
+        before = objects.condition(graph, each["type"]) or {}
+        if each["status"] == "False" and each["reason"] != before.get("reason"):
+            yield each
+
+
+def _verdict(reported: KubeObject) -> tuple[object, ...]:
+    ready = objects.condition({"status": reported}, READY) or {}
+    return (reported.get("state"), ready.get("reason"), reported.get("observedGeneration"))

@@ -1,0 +1,155 @@
+"""Step 2: a worker generation that is there already under another hash: of the reference operator, or of our earlier versions.
+
+What a hash stands for counts, not its value: where the workers that are there are the desired pods, they keep their names
+and their hash, and no pod is replaced. One of the following can be the case:
+
+1. Something of the desired generation is there: nothing is adopted; it is a generation like any other.
+2. A generation of the same components makes the same pods: it is the desired one, all of its workers together. Of several,
+   the newest.
+3. None does: a rolling update replaces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import (
+    LAST_APPLIED_GENERATION,
+    OPERATOR_ORIGIN_VERSION,
+    PRESERVED_FIELDS,
+    RESTART_AT,
+)
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.v1beta1 import parse_component
+from dynamo_shared.kube import coverage
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.legacy_types import legacy_type
+from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.status.workload import WORKLOADS
+
+_WORKLOAD_KINDS = frozenset(resource.kind for resource in WORKLOADS)
+#: How many pods there are, not what they are.
+_SCALE = frozenset({"replicas", "scalingAdapter"})
+#: Annotations of a pod template that make no other pods.
+_PASSING = frozenset({RESTART_AT, OPERATOR_ORIGIN_VERSION})
+
+
+def adopt(plan: Plan, observed: Observed) -> Plan:
+    """With the desired workers under the names and the hash of those that are there and make the same pods."""
+    workers = {_component_of(child): child for child in plan.desired if _is_worker(child)}
+    there = observed.components
+    if not workers or any(objects.name(child) in there for child in workers.values()):
+        return plan
+    for generation in _generations(list(there.values()), workers.keys()):
+        named = {name: _as(child, generation[name]) for name, child in workers.items()}
+        if all(_same(named[name], generation[name], observed) for name in workers):
+            return plan.having([named[_component_of(child)] if _is_worker(child) else child for child in plan.desired])
+    return plan
+
+
+def _generations(present: Sequence[KubeObject], components: Set[str]) -> list[dict[str, KubeObject]]:
+    """Generations that have exactly these components, by component, the newest first."""
+    found: dict[str, dict[str, KubeObject]] = {}
+    for each in present:
+        if _component_of(each) in components:
+            found.setdefault(objects.labels(each).get(labels.WORKER_HASH, ""), {})[_component_of(each)] = each
+    complete = [generation for generation in found.values() if generation.keys() == components]
+    return sorted(complete, key=_created_at, reverse=True)
+
+
+def _created_at(generation: Mapping[str, KubeObject]) -> str:
+    return max(map(objects.created_at, generation.values()))
+
+
+def _as(child: KubeObject, there: KubeObject) -> KubeObject:
+    """A desired DCD under the name and the hash of one that is there."""
+    spec, theirs = child["spec"], there["spec"]
+    template = spec.get("podTemplate") or {}
+    of_pods = _with_hash(objects.labels(template), objects.labels(theirs.get("podTemplate") or {}))
+    spec = {
+        **spec,
+        "podTemplate": {**template, "metadata": {**(template.get("metadata") or {}), "labels": of_pods}},
+    }
+    if "backendFramework" in theirs:
+        # It cannot be changed.
+        spec["backendFramework"] = theirs["backendFramework"]
+    own = _with_hash(objects.labels(child), objects.labels(there))
+    return {**child, "metadata": {**child["metadata"], "name": objects.name(there), "labels": own}, "spec": spec}
+
+
+def _with_hash(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in own.items() if name != labels.WORKER_HASH}
+    return {**kept, labels.WORKER_HASH: theirs[labels.WORKER_HASH]} if labels.WORKER_HASH in theirs else kept
+
+
+def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
+    """Whether a DCD that is there makes the desired pods."""
+    preserved = (objects.annotations(each).get(PRESERVED_FIELDS) for each in (desired, there))
+    if len(set(preserved)) == 1 and (
+        render.canonical(_essence(desired["spec"])) == render.canonical(_essence(there["spec"]))
+    ):
+        return True
+    workload = observed.workloads.get(objects.name(there))
+    around = render.ObservedComponent(
+        service_account=observed.service_account, legacy_type=legacy_type(desired, workload)
+    )
+    ours = _workload(desired, observed.config, around)
+    if ours is None:
+        return False
+    theirs = _workload(there, observed.config, around)
+    if theirs is not None and ours == theirs and _claimed(desired) == _claimed(there):
+        return True
+    # The reference keeps what only v1alpha1 can say where we do not look for it: its pods themselves say it.
+    of_reference = LAST_APPLIED_GENERATION in objects.annotations(there)
+    return of_reference and workload is not None and not coverage.missing(ours, {**workload, "metadata": {}})
+
+
+def _workload(
+    component: KubeObject, config: render.RenderConfig, observed: render.ObservedComponent
+) -> KubeObject | None:
+    """Kind and spec of what runs a component's pods, but for their number."""
+    spec = component["spec"]
+    # The origin, unlike the restart, decides how pods are made.
+    template = _without(spec.get("podTemplate") or {}, frozenset({RESTART_AT}))
+    try:
+        plain = parse_component({**component, "spec": {**spec, "podTemplate": template}})
+        children = render.component_children(plain, config, observed)
+    except (InvalidManifest, render.RenderError):
+        return None
+    found = next((child for child in children if child["kind"] in _WORKLOAD_KINDS), None)
+    if found is None:
+        return None
+    return {"kind": found["kind"], "spec": {name: value for name, value in found["spec"].items() if name not in _SCALE}}
+
+
+def _claimed(component: KubeObject) -> list[Any]:
+    """What devices the pods of a component claim, which only a template next to the pods says."""
+    spec, name = parse_component(component).spec, _component_of(component)
+    templates = render.claim_templates("", name, "", spec, spec.pod_template or {}, owner={})
+    return [template["spec"] for template in templates]
+
+
+def _essence(spec: KubeObject) -> KubeObject:
+    kept = {name: value for name, value in spec.items() if name not in _SCALE}
+    kept["podTemplate"] = _without(spec.get("podTemplate") or {}, _PASSING)
+    return kept
+
+
+def _without(template: KubeObject, names: frozenset[str]) -> KubeObject:
+    kept = {name: value for name, value in objects.annotations(template).items() if name not in names}
+    return {**template, "metadata": {**(template.get("metadata") or {}), "annotations": kept}}
+
+
+def _component_of(obj: KubeObject) -> str:
+    return objects.labels(obj).get(labels.COMPONENT, "")
+
+
+def _is_worker(child: KubeObject) -> bool:
+    return child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind and labels.WORKER_HASH in objects.labels(child)

@@ -1,0 +1,187 @@
+"""Step 4: restarts of pods, requested by `spec.restart`: which components get the restart's id into their pod templates now.
+
+A pod template that carries another id is another template, so that its orchestrator replaces the pods, within its own limits.
+Everything that a restart knows stands in the objects and in the graph's status. One of the following can be the case:
+
+1. Nothing is requested: ids that are there stay, since taking one out would replace pods, too.
+2. The restart has ended already: the same.
+3. The workers are being exchanged anyway: the restart is superseded, and not made up for later.
+4. Components are on their way: nothing more begins, one after the other; all begin at once where the strategy is Parallel.
+5. All that began serve: the next in the order begins, or the restart is complete.
+
+Pods that are still to be made need no restart: their template has the id from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import RESTART_AT
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
+from dynamo_shared.api.v1beta1 import RestartPhase, RestartStrategyType
+
+from dynamo_pod_builder.reconcilers.graph import grove
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Restart
+from dynamo_pod_builder.reconcilers.graph.steps.rollout import IN_PROGRESS
+from dynamo_pod_builder.status.workload import readiness
+
+_ENDED = frozenset({RestartPhase.COMPLETED.value, RestartPhase.SUPERSEDED.value, RestartPhase.FAILED.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A component as a restart sees it: whether there is anything of it, the id that it carries ("" for none), and whether
+    all of its pods are of the template that carries it, and serve.
+    """
+
+    exists: bool
+    id: str = ""
+    serves: bool = False
+
+
+def restart(plan: Plan, observed: Observed) -> Plan:
+    """With the ids in the pod templates of components, and how far the restart is."""
+    progress = (plan.rollout.status if plan.rollout is not None else None) or {}
+    rolling = progress.get("phase") == IN_PROGRESS
+    decided = decide(
+        observed.graph["spec"].get("restart"), observed.status.get("restart"), parts_of(plan, observed), rolling=rolling
+    )
+    return replace(plan.having([_with_id(child, decided.ids) for child in plan.desired]), restart=decided)
+
+
+def parts_of(plan: Plan, observed: Observed) -> dict[str, Part]:
+    """Components of the plan, as they are."""
+    if plan.pod_clique_set is not None:
+        return _of_set(plan.pod_clique_set, observed)
+    there = observed.components
+    return {
+        objects.labels(child)[labels.COMPONENT]: _of_component(there.get(objects.name(child)), observed)
+        for child in plan.desired
+        if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind
+    }
+
+
+def decide(
+    desired: Mapping[str, Any] | None, previous: dict[str, Any] | None, parts: Mapping[str, Part], *, rolling: bool
+) -> Restart:
+    """The next step of the restart `desired` (`spec.restart`); `previous` is `status.restart`, `parts` are by component.
+
+    `rolling`: whether a rolling update of workers is under way.
+    """
+    ids = {name: part.id for name, part in parts.items() if part.id}
+    if not desired:
+        return Restart(ids, previous if _ended(previous) else None)
+    id_ = desired["id"]
+    ids |= {name: id_ for name, part in parts.items() if not part.exists}
+    if previous is not None and previous.get("observedID") != id_:
+        previous = None
+    if _ended(previous):
+        return Restart(ids, previous)
+    if rolling:
+        return _step(ids, previous, id_, RestartPhase.SUPERSEDED, ())
+    strategy = desired.get("strategy") or {}
+    order = _order(strategy.get("order") or (), parts)
+    waiting = [name for name in order if ids.get(name) != id_]
+    moving = [name for name in order if ids.get(name) == id_ and not parts[name].serves]
+    one_by_one = strategy.get("type") != RestartStrategyType.PARALLEL
+    beginning = ([] if moving else waiting[:1]) if one_by_one else waiting
+    ids |= dict.fromkeys(beginning, id_)
+    phase = RestartPhase.RESTARTING if moving or beginning else RestartPhase.COMPLETED
+    return _step(ids, previous, id_, phase, (*moving, *beginning))
+
+
+def _step(
+    ids: Mapping[str, str], previous: Mapping[str, Any] | None, id_: str, phase: str, moving: Sequence[str]
+) -> Restart:
+    status: dict[str, Any] = {"observedID": id_, "phase": str(phase)}
+    if moving:
+        status["inProgress"] = sorted(moving)
+    entered = "" if previous is not None and previous.get("phase") == phase else str(phase)
+    return Restart(ids, status, entered)
+
+
+def _order(given: Sequence[str], parts: Mapping[str, Part]) -> list[str]:
+    """Components in the requested order; those that it leaves out follow by name, names of no component are left out."""
+    first = [name for name in dict.fromkeys(given) if name in parts]
+    return [*first, *sorted(parts.keys() - set(first))]
+
+
+def _ended(status: Mapping[str, Any] | None) -> bool:
+    return status is not None and status.get("phase") in _ENDED
+
+
+def _with_id(child: KubeObject, ids: Mapping[str, str]) -> KubeObject:
+    """A child of the graph with the ids in the pod templates of its components; the hash of workers does not cover these."""
+    if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
+        id_ = ids.get(objects.labels(child)[labels.COMPONENT])
+        if id_ is None:
+            return child
+        template = child["spec"].get("podTemplate") or {}
+        annotated = {**template, "metadata": _annotated(template.get("metadata") or {}, id_)}
+        return {**child, "spec": {**child["spec"], "podTemplate": annotated}}
+    if child["kind"] == POD_CLIQUE_SETS.kind:
+        template = child["spec"]["template"]
+        cliques = [
+            each if (id_ := ids.get(_component_of(each))) is None else _annotated(each, id_)
+            for each in template["cliques"]
+        ]
+        return {**child, "spec": {**child["spec"], "template": {**template, "cliques": cliques}}}
+    return child
+
+
+def _annotated(holder: KubeObject, id_: str) -> KubeObject:
+    return {**holder, "annotations": {**(holder.get("annotations") or {}), RESTART_AT: id_}}
+
+
+def _of_component(component: KubeObject | None, observed: Observed) -> Part:
+    if component is None:
+        return Part(False)
+    id_ = _id_in(component["spec"].get("podTemplate"))
+    workload = observed.workloads.get(objects.name(component))
+    if workload is None:
+        return Part(True, id_)
+    spec = workload.get("spec") or {}
+    if workload.get("kind") != LEADER_WORKER_SETS.kind:
+        return Part(True, id_, _id_in(spec.get("template")) == id_ and readiness(workload).ready)
+    # Its status does not say which generation of its spec it is of: right after a change all seems well. Its pods say it.
+    pods = observed.pods_of(workload)
+    renewed = all(_id_in(pod) == id_ for pod in pods) and (bool(pods) or spec.get("replicas") == 0)
+    template = (spec.get("leaderWorkerTemplate") or {}).get("workerTemplate")
+    return Part(True, id_, _id_in(template) == id_ and renewed and readiness(workload).ready)
+
+
+def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
+    there = observed.children.get(place_of(pod_clique_set))
+    ids: dict[str, str] = {}
+    if there is not None:
+        for each in there.get("spec", {}).get("template", {}).get("cliques", ()):
+            ids[_component_of(each)] = (each.get("annotations") or {}).get(RESTART_AT, "")
+    realized = there is not None and _is_realized(there)
+    workloads = {each.component: observed.cliques.get(each.place) for each in grove.workloads(pod_clique_set)}
+    return {
+        name: Part(True, ids[name], realized and readiness(workload).ready) if name in ids else Part(False)
+        for name, workload in workloads.items()
+    }
+
+
+def _is_realized(pod_clique_set: KubeObject) -> bool:
+    """Whether Grove has acted on the set as it is, and has no update of it under way."""
+    status = pod_clique_set.get("status") or {}
+    if (status.get("observedGeneration") or 0) < objects.generation(pod_clique_set):
+        return False
+    updates = (status.get("updateProgress"), status.get("rollingUpdateProgress"))
+    return all(update is None or update.get("updateEndedAt") for update in updates)
+
+
+def _id_in(template: KubeObject | None) -> str:
+    return objects.annotations(template or {}).get(RESTART_AT, "")
+
+
+def _component_of(clique: KubeObject) -> str:
+    return str((clique.get("labels") or {}).get(labels.COMPONENT, ""))

@@ -1,0 +1,117 @@
+"""Step 3: workers of several generations take turns: what to write of each this time.
+
+One of the following can be the case for a worker component:
+1. Nothing of it is there, or only the desired generation: it gets the replicas of the spec.
+2. Other generations are there: both move one step (`rollout.step`); the others are deleted once the desired one serves.
+3. The same, and the component's strategy is Recreate: the others go first (`rollout.replace_all`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import timestamp
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+
+from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.render.deployment import RECREATE
+from dynamo_pod_builder.rollout import Replicas, Step, margins, replace_all, step
+from dynamo_pod_builder.status.workload import ready_replicas, replicas_left
+
+IN_PROGRESS, COMPLETED = "InProgress", "Completed"
+
+
+def roll(plan: Plan, observed: Observed) -> Plan:
+    """With the replicas that each generation of workers has next, and how far the rolling update is."""
+    previous: dict[str, Any] | None = observed.status.get("rollingUpdate")
+    leftovers = _leftovers(plan.desired, observed)
+    children: list[KubeObject] = []
+    drain: list[tuple[KubeObject, int]] = []
+    moving: list[str] = []
+    finished = True
+    for child in plan.desired:
+        component = objects.labels(child).get(labels.COMPONENT, "")
+        old = leftovers.get(component, ()) if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind else ()
+        if not old:
+            children.append(child)
+            continue
+        moving.append(component)
+        next_ = _next(child, old, observed)
+        finished = finished and next_.done
+        children.append({**child, "spec": {**child["spec"], "replicas": next_.new}})
+        targets = [(dcd, next_.old[objects.name(dcd)]) for dcd in old]
+        drain += [(dcd, target) for dcd, target in targets if dcd["spec"].get("replicas", 1) != target]
+    plan = plan.having(children)
+    if not moving:
+        rollout = Rollout(status=_ended(previous, [], observed.now), completed=_active(previous))
+    elif finished:
+        rollout = Rollout(components=moving, status=_ended(previous, moving, observed.now), completed=True)
+    else:
+        started = not _active(previous)
+        begun = timestamp(observed.now) if started or previous is None else previous["startTime"]
+        rollout = Rollout(
+            drain=drain,
+            kept=[objects.uid(dcd) for part in leftovers.values() for dcd in part],
+            components=moving,
+            status={"phase": IN_PROGRESS, "startTime": begun},
+            started=started,
+        )
+    return replace(plan, rollout=rollout)
+
+
+def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, list[KubeObject]]:
+    """Component deployments of workers that are not desired any more, by component."""
+    names = {objects.name(child) for child in desired}
+    workers = {
+        objects.labels(child).get(labels.COMPONENT) for child in desired if labels.WORKER_HASH in objects.labels(child)
+    }
+    leftovers: dict[str, list[KubeObject]] = {}
+    for name, dcd in observed.components.items():
+        component = objects.labels(dcd).get(labels.COMPONENT)
+        # Workers from before there were hashes have none.
+        if name not in names and (labels.WORKER_HASH in objects.labels(dcd) or component in workers):
+            leftovers.setdefault(component or "", []).append(dcd)
+    return leftovers
+
+
+def _next(child: KubeObject, old: Sequence[KubeObject], observed: Observed) -> Step:
+    desired = child["spec"].get("replicas", 1)
+    name = objects.name(child)
+    current = _replicas(name, observed.components.get(name), observed)
+    before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
+    annotations = objects.annotations(child["spec"].get("podTemplate") or {})
+    if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
+        return replace_all(desired, current, before)
+    return step(desired, current, before, *margins(desired, annotations))
+
+
+def _active(previous: Mapping[str, Any] | None) -> bool:
+    return previous is not None and previous.get("phase") == IN_PROGRESS
+
+
+def _ended(previous: dict[str, Any] | None, components: Sequence[str], now: datetime) -> dict[str, Any] | None:
+    if previous is None or not _active(previous):
+        return previous
+    return {
+        "phase": COMPLETED,
+        "startTime": previous["startTime"],
+        "endTime": timestamp(now),
+        "updatedComponents": sorted(components),
+    }
+
+
+def _replicas(name: str, dcd: KubeObject | None, observed: Observed) -> Replicas:
+    if dcd is None:
+        return Replicas(name, 0, 0, 0)
+    workload = observed.workloads.get(name)
+    available, ready = ready_replicas(workload)
+    replicas = dcd["spec"].get("replicas", 1)
+    return Replicas(name, replicas, available, ready, objects.created_at(dcd), replicas_left(workload))

@@ -1,0 +1,89 @@
+"""Graphs and what has become of them, as a reconcile observes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dynamo_pod_builder import render
+from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of, workload_place
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_shared.api.objects import KubeObject
+
+from tests.unit.render.building import CONFIG, component, graph
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def stored_graph(*components: KubeObject, status: KubeObject | None = None, **fields: Any) -> KubeObject:
+    """A graph as the API server has it."""
+    obj = graph(*components, **fields)
+    obj["metadata"] |= {"generation": 1, "resourceVersion": "1"}
+    return obj if status is None else {**obj, "status": status}
+
+
+def observed(
+    *children: KubeObject,
+    of: KubeObject | None = None,
+    config: render.RenderConfig = CONFIG,
+    workloads: Mapping[str, KubeObject] | None = None,
+    cliques: Iterable[KubeObject] = (),
+    pods: Mapping[str, Sequence[KubeObject]] | None = None,
+    **fields: Any,
+) -> Observed:
+    """What is there of a graph: `children` of it, workloads by component deployment, cliques; pods by name of these."""
+    found = {place_of(each): each for each in cliques}
+    of_pods = pods or {}
+    running = [*(workloads or {}).values(), *found.values()]
+    return Observed(
+        graph=of if of is not None else stored_graph(component()),
+        now=NOW,
+        config=config,
+        children={place_of(each): each for each in children},
+        workloads=workloads or {},
+        cliques=found,
+        pods={workload_place(each): of_pods.get(each["metadata"]["name"], ()) for each in running},
+        **fields,
+    )
+
+
+def desiring(*children: KubeObject, **fields: Any) -> Plan:
+    """A plan with these desired objects."""
+    return Plan(**fields).having(children)
+
+
+def stored(child: KubeObject, created: str = "2026-01-01T00:00:00Z", **fields: Any) -> KubeObject:
+    """A rendered object as the API server has it."""
+    metadata = {**child["metadata"], "uid": f"uid-of-{child['metadata']['name']}", "creationTimestamp": created}
+    return {**child, "metadata": {**metadata, "generation": 1, "resourceVersion": "1"}, **fields}
+
+
+def deployment(name: str, replicas: int = 1, ready: int | None = None, **spec: Any) -> KubeObject:
+    """A Deployment of which `ready` pods serve; all of them, if it is not said."""
+    serving = replicas if ready is None else ready
+    counts = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving, "availableReplicas": serving}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-deployment-{name}", "generation": 1},
+        "spec": {"replicas": replicas, **spec},
+        "status": {
+            "observedGeneration": 1,
+            **counts,
+            "conditions": [{"type": "Available", "status": str(serving >= replicas)}],
+        },
+    }
+
+
+def clique(name: str, replicas: int = 1, ready: int | None = None, kind: str = "PodClique") -> KubeObject:
+    """A clique or a scaling group of which `ready` replicas serve."""
+    serving = replicas if ready is None else ready
+    counts = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving, "availableReplicas": serving}
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-{name}", "generation": 1},
+        "spec": {"replicas": replicas},
+        "status": {"observedGeneration": 1, **counts},
+    }

@@ -1,0 +1,247 @@
+"""What is written of a plan, in which order, and what is known afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.applying import Change, Ensured
+from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.reconcilers.graph.carry_out import Executor, Outcome
+from dynamo_pod_builder.reconcilers.graph.observed import Observed
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.status.component import Failure
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.kube.errors import Forbidden, Unavailable
+
+from .building import clique, desiring, observed, stored
+
+OWNER = {"kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid", "controller": True}
+
+
+class Ledger:
+    """An Applier that only notes what it is asked for, and answers as the API server would."""
+
+    def __init__(self, **refusals: Exception) -> None:
+        self.lines: list[str] = []
+        self.refusals = refusals
+        self.families: list[Collection[str]] = []
+
+    async def ensure(self, child: KubeObject, family: Collection[str] = ()) -> Ensured:
+        name = child["metadata"]["name"]
+        self._note(f"ensure {child['kind']} {name}", name)
+        self.families.append(family)
+        return Ensured(Change.CREATED, stored(child))
+
+    async def patch_replicas(self, _resource: object, obj: KubeObject, replicas: int) -> Ensured:
+        name = obj["metadata"]["name"]
+        self._note(f"scale {obj['kind']} {name} to {replicas}", name)
+        changed = {**obj, "spec": {**obj["spec"], "replicas": replicas}}
+        return Ensured(Change.UPDATED, {**changed, "metadata": {**obj["metadata"], "generation": 2}})
+
+    async def delete(self, _resource: object, obj: KubeObject) -> None:
+        self._note(f"delete {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
+
+    async def create_once(self, _resource: object, obj: KubeObject) -> bool:
+        self._note(f"create {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
+        return True
+
+    def _note(self, line: str, name: str) -> None:
+        if name in self.refusals:
+            raise self.refusals[name]
+        self.lines.append(line)
+
+
+class Keys:
+    async def ensure(self, _graph: KubeObject) -> None:
+        raise AssertionError("no component needs SSH keys")
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def record(self, _obj: KubeObject, *, reason: str, message: str, **_: str) -> None:
+        self.lines.append(f"{reason}: {message}")
+
+
+def child(kind: str, name: str, api_version: str = "nvidia.com/v1beta1", **fields: Any) -> KubeObject:
+    metadata = {
+        "name": name,
+        "namespace": "ns",
+        "ownerReferences": [OWNER],
+        "labels": {"nvidia.com/dynamo-component": name},
+    }
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {}, **fields}
+
+
+FRONT, WORKER, OLD = (child("DynamoComponentDeployment", name) for name in ("front", "worker", "old"))
+ACCOUNT, CONFIG_MAP = child("ServiceAccount", "account", "v1"), child("ConfigMap", "map", "v1")
+CLAIMS = child("ResourceClaimTemplate", "claims", "resource.k8s.io/v1")
+CHECKPOINT = child("DynamoCheckpoint", "checkpoint", "nvidia.com/v1alpha1")
+CLIQUE = {"name": "a", "labels": {"nvidia.com/dynamo-component": "A"}, "spec": {"replicas": 2}}
+SET = child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cliques": [CLIQUE]}})
+
+
+async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Outcome, list[str]]:
+    recorder = Recorder()
+    reporter = Reporter(recorder, None)  # type: ignore[arg-type]
+    outcome = await Executor(ledger, Keys(), reporter).carry_out(plan, world)  # type: ignore[arg-type]
+    return outcome, recorder.lines
+
+
+@pytest.mark.parametrize(
+    ("plan", "world", "writes", "events"),
+    [
+        pytest.param(Plan(failure=Failure("InvalidSpec", "x")), observed(), [], [], id="not rendered: nothing"),
+        pytest.param(
+            desiring(FRONT, CONFIG_MAP, CLAIMS, ACCOUNT),
+            observed(),
+            [
+                "ensure ResourceClaimTemplate claims",
+                "ensure ServiceAccount account",
+                "ensure DynamoComponentDeployment front",
+                "ensure ConfigMap map",
+            ],
+            [
+                "Created: Created ResourceClaimTemplate claims, ServiceAccount account, "
+                "DynamoComponentDeployment front, ConfigMap map"
+            ],
+            id="what pods are made by comes first",
+        ),
+        pytest.param(
+            desiring(
+                FRONT, rollout=Rollout(drain=[(stored(OLD), 1)], kept=["uid-of-old"], components=["w"], started=True)
+            ),
+            observed(stored(OLD), stored(CONFIG_MAP)),
+            [
+                "ensure DynamoComponentDeployment front",
+                "scale DynamoComponentDeployment old to 1",
+                "delete ConfigMap map",
+            ],
+            [
+                "Created: Created DynamoComponentDeployment front",
+                "Deleted: Deleted ConfigMap map",
+                "RollingUpdateStarted: Rolling update of w started",
+            ],
+            id="leftovers that serve are scaled and kept, others are deleted",
+        ),
+        pytest.param(
+            desiring(FRONT, rollout=Rollout(components=["w"], completed=True), checkpoints=[CHECKPOINT]),
+            observed(stored(OLD)),
+            [
+                "ensure DynamoComponentDeployment front",
+                "delete DynamoComponentDeployment old",
+                "create DynamoCheckpoint checkpoint",
+            ],
+            [
+                "Created: Created DynamoComponentDeployment front",
+                "Deleted: Deleted DynamoComponentDeployment old",
+                "RollingUpdateCompleted: Rolling update of w completed",
+                "Created: Created DynamoCheckpoint checkpoint",
+            ],
+            id="checkpoints come last",
+        ),
+        pytest.param(
+            desiring(SET),
+            observed(stored(SET), cliques=[clique("graph-0-a")]),
+            ["ensure PodCliqueSet graph", "scale PodClique graph-0-a to 2"],
+            ["Created: Created PodCliqueSet graph"],
+            id="Grove leaves replicas to others",
+        ),
+        pytest.param(
+            desiring(SET, outgoing=[stored(FRONT)]),
+            observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2, ready=1)]),
+            ["ensure PodCliqueSet graph"],
+            ["Created: Created PodCliqueSet graph"],
+            id="the other way stays until this one serves",
+        ),
+        pytest.param(
+            desiring(SET, outgoing=[stored(FRONT)]),
+            observed(stored(SET), stored(FRONT), cliques=[clique("graph-0-a", 2)]),
+            ["ensure PodCliqueSet graph", "delete DynamoComponentDeployment front"],
+            ["Created: Created PodCliqueSet graph", "Deleted: Deleted DynamoComponentDeployment front"],
+            id="and goes then",
+        ),
+    ],
+)
+async def test_writes_and_events(plan, world, writes, events):
+    ledger = Ledger()
+    outcome, lines = await carried_out(plan, world, ledger)
+    assert ledger.lines == writes
+    assert lines == events
+    assert outcome.failure == plan.failure
+    assert all(set(family) == {each["metadata"]["uid"] for each in plan.outgoing} for family in ledger.families)
+
+
+SERVICE = child("Service", "model", "v1")
+SERVICE["metadata"]["labels"] = {"nvidia.com/dynamo-base-model-hash": "x"}
+
+
+def taken(kind: str) -> NameTaken:
+    owner = {"kind": kind, "name": "other", "uid": "other", "controller": True}
+    return NameTaken(resources.SERVICES, {"metadata": {"name": "front", "ownerReferences": [owner]}})
+
+
+async def test_a_refusal_ends_it_and_what_was_written_is_reported():
+    ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"))
+    plan = desiring(ACCOUNT, FRONT, CONFIG_MAP, checkpoints=[CHECKPOINT])
+    outcome, lines = await carried_out(plan, observed(stored(OLD)), ledger)
+    assert ledger.lines == ["ensure ServiceAccount account", "ensure ConfigMap map"], "nothing is deleted, nor begun"
+    assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: quota")
+    assert not outcome.complete
+    assert lines == ["Created: Created ServiceAccount account, ConfigMap map"]
+
+
+async def test_a_name_that_is_taken_is_a_failure():
+    outcome, _ = await carried_out(desiring(FRONT), observed(), Ledger(front=taken("Node")))
+    assert outcome.failure is not None
+    assert outcome.failure.reason == "NameTaken"
+
+
+async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost():
+    recorder, ledger = Recorder(), Ledger(front=Unavailable(503, "", "away"))
+    reporter = Reporter(recorder, None)  # type: ignore[arg-type]
+    with pytest.raises(Unavailable):
+        await Executor(ledger, Keys(), reporter).carry_out(desiring(ACCOUNT, FRONT), observed())  # type: ignore[arg-type]
+    assert recorder.lines == ["Created: Created ServiceAccount account"]
+
+
+async def test_a_checkpoint_that_is_refused_fails_a_graph_that_is_written():
+    ledger = Ledger(checkpoint=Forbidden(403, "Forbidden", "no"))
+    outcome, _ = await carried_out(desiring(FRONT, checkpoints=[CHECKPOINT]), observed(), ledger)
+    assert (outcome.failure, outcome.complete) == (Failure("RefusedByApiServer", "403 Forbidden: no"), True)
+
+
+async def test_what_was_written_is_known_afterwards():
+    ledger = Ledger()
+    world = observed(stored(OLD), stored(CONFIG_MAP), stored(SET), cliques=[clique("graph-0-a")])
+    outcome, _ = await carried_out(desiring(SET, FRONT), world, ledger)
+    after = outcome.observed
+    assert list(after.components) == ["front"]
+    assert [each["metadata"]["name"] for each in after.sets] == ["graph"]
+    (scaled,) = after.cliques.values()
+    assert (scaled["spec"]["replicas"], scaled["metadata"]["generation"]) == (2, 2)
+    assert list(world.components) == ["old"], "what was observed stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "stays"),
+    [({}, False), ({"finalizers": ["x/y"]}, True), ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, True)],
+)
+async def test_what_finalizers_hold_is_there_until_it_is_gone(metadata, stays):
+    old = stored(OLD)
+    old["metadata"] |= metadata
+    outcome, _ = await carried_out(desiring(FRONT), observed(old), Ledger())
+    assert ("old" in outcome.observed.components) == stays
+
+
+def test_what_changed_hands_is_no_child_any_more():
+    service = stored(child("Service", "front", "v1"))
+    handed = {**service, "metadata": {**service["metadata"], "ownerReferences": [{**OWNER, "uid": "component"}]}}
+    world = observed(service)
+    assert list(world.after([service]).children) == [("services", "front")]
+    assert list(world.after([handed]).children) == []

@@ -1,0 +1,66 @@
+"""Step `take_checkpoints`: which checkpoints a graph has created for its components."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph.plan import Plan
+from dynamo_pod_builder.reconcilers.graph.steps.checkpoints import take_checkpoints
+from dynamo_pod_builder.reconcilers.graph.steps.desired import desire
+from dynamo_pod_builder.render import CheckpointDefaults
+from dynamo_pod_builder.render.checkpoint.identity import identity_hash
+from dynamo_pod_builder.starts import Catalogue
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1 import parse_graph
+
+from tests.unit.render.building import CONFIG, component
+
+from .building import observed, stored_graph
+
+ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
+
+
+def starting(**checkpoint: Any) -> KubeObject:
+    return component("One", main=ENGINE, experimental={"checkpoint": checkpoint})
+
+
+def hash_of(graph: KubeObject) -> str:
+    experimental = parse_graph(graph).spec.components[0].experimental
+    assert experimental is not None
+    assert experimental.checkpoint is not None
+    assert experimental.checkpoint.identity is not None
+    return identity_hash(experimental.checkpoint.identity)
+
+
+AUTO = {"mode": "Auto", "identity": IDENTITY}
+DIGEST = hash_of(stored_graph(starting(**AUTO)))
+THERE = {"metadata": {"name": "there", "namespace": "ns", "uid": "c"}, "spec": {"identity": IDENTITY}}
+
+
+@pytest.mark.parametrize(
+    ("of", "config", "catalogue", "names"),
+    [
+        pytest.param(component("One"), ON, Catalogue(), [], id="not asked for"),
+        pytest.param(starting(**AUTO), ON, Catalogue(), [f"checkpoint-{DIGEST}"], id="of an identity, automatically"),
+        pytest.param(starting(**AUTO), ON, Catalogue(by_identity={DIGEST: THERE}), [], id="exists already"),
+        pytest.param(starting(mode="Manual", identity=IDENTITY), ON, Catalogue(), [], id="not automatically"),
+        pytest.param(starting(checkpointRef="named"), ON, Catalogue(), [], id="named: the user creates it"),
+    ],
+)
+@pytest.mark.parametrize("grove", [False, True])
+def test_which_are_created(of, config, catalogue, names, grove):
+    world = observed(of=stored_graph(of), config=replace(config, grove=grove), checkpoints=catalogue)
+    plan = take_checkpoints(desire(Plan(), world), world)
+    assert plan.failure is None
+    assert [each["metadata"]["name"] for each in plan.checkpoints] == names
+    assert all("ownerReferences" not in each["metadata"] for each in plan.checkpoints), (
+        "others may start from them, too"
+    )
+
+
+def test_without_a_rendered_graph_there_is_nothing_to_take():
+    assert take_checkpoints(Plan(), observed()) == Plan()

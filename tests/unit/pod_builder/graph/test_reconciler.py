@@ -1,0 +1,180 @@
+"""GraphReconciler as a whole: a graph, its cache, and what is written, with nothing behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import checkpoints, children, pods, surroundings
+from dynamo_pod_builder.applying import Change, Ensured
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pod_events import PodEvents
+from dynamo_pod_builder.reconcilers.graph import GraphReconciler
+from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
+from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
+from dynamo_pod_builder.reconcilers.graph.report import GraphReport
+from dynamo_shared.api import objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime import Result
+
+from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
+
+from .building import NOW, deployment, stored, stored_graph
+from .test_carry_out import Keys, Ledger, Recorder
+
+KEY = ObjectKey("ns", "graph")
+
+
+class Writer:
+    """A StatusWriter that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.statuses: list[KubeObject] = []
+        self.urgent: list[bool] = []
+
+    async def write(
+        self, _resource: Resource, _obj: KubeObject, status: KubeObject, *, urgent: bool, tell: Any
+    ) -> None:
+        self.statuses.append(status)
+        self.urgent.append(urgent)
+        tell()
+
+
+class Applier(Ledger):
+    """Finds what the cache has to be right; with `changing`, to be changed by this write."""
+
+    def __init__(self, cache: ObjectCache) -> None:
+        super().__init__()
+        self.cache = cache
+        self.changing = False
+
+    async def ensure(self, child: KubeObject, family: Collection[str] = ()) -> Ensured:
+        created = await super().ensure(child, family)
+        there = self.cache.get(resources.of(child), resources.key_of(child))
+        if there is None:
+            return created
+        if not self.changing:
+            return Ensured(Change.UNCHANGED, there)
+        return Ensured(Change.UPDATED, {**there, "metadata": {**there["metadata"], "generation": 2}})
+
+    async def let_go(self, _resource: Resource, obj: KubeObject) -> None:
+        self.lines.append(f"let go {obj['kind']} {obj['metadata']['name']}")
+
+
+class Publisher:
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def publish(self, *, event: str, **_: object) -> None:
+        self.events.append(event)
+
+
+class World:
+    """The reconciler with its surroundings."""
+
+    def __init__(self, *stored_objects: KubeObject) -> None:
+        self.cache = ObjectCache()
+        for module in (checkpoints, children, pods, surroundings):
+            module.index(self.cache)
+        for each in stored_objects:
+            self.cache.put(resources.of(each), each)
+        self.applier, self.writer, self.recorder, self.publisher = (
+            Applier(self.cache),
+            Writer(),
+            Recorder(),
+            Publisher(),
+        )
+        reporter = Reporter(self.recorder, self.publisher)  # type: ignore[arg-type]
+        self.reconciler = GraphReconciler(
+            GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None),  # type: ignore[arg-type]
+            Executor(self.applier, Keys(), reporter),  # type: ignore[arg-type]
+            GraphReport(self.writer, reporter, PodEvents(None)),  # type: ignore[arg-type]
+            self.applier,  # type: ignore[arg-type]
+            reporter,
+        )
+
+    async def reconcile(self) -> Result:
+        return await self.reconciler.reconcile(KEY)
+
+
+GRAPH = stored_graph(component("Front", "frontend"), component("One"))
+
+
+def owned(graph: KubeObject) -> list[KubeObject]:
+    """All that a graph became, in order, with Deployments that serve."""
+    found = [stored(child) for child in graph_children(graph)]
+    components = of_kind(found, "DynamoComponentDeployment")
+    for each in components:
+        each["status"] = {"observedGeneration": 1}
+        (workload,) = of_kind(component_children(each), "Deployment")
+        serving = deployment(objects.name(each))
+        found.append({**serving, "metadata": {**serving["metadata"], **stored(workload)["metadata"]}})
+    return found
+
+
+async def test_without_a_graph_nothing_happens():
+    world = World()
+    assert await world.reconcile() == Result()
+    assert (world.applier.lines, world.writer.statuses, world.publisher.events) == ([], [], [])
+
+
+async def test_a_graph_that_is_being_deleted_is_only_let_go():
+    metadata = {**GRAPH["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    world = World({**GRAPH, "metadata": metadata})
+    assert await world.reconcile() == Result()
+    assert world.applier.lines == ["let go DynamoGraphDeployment graph"]
+    assert world.writer.statuses == []
+
+
+async def test_a_new_graph_is_written_and_reported_as_pending():
+    world = World(GRAPH)
+    assert await world.reconcile() == Result()
+    assert [line.rpartition(" ")[0] for line in world.applier.lines].count("ensure DynamoComponentDeployment") == 2
+    (status,) = world.writer.statuses
+    assert (status["state"], status["observedGeneration"]) == ("pending", 1)
+    assert world.writer.urgent == [True]
+    assert world.publisher.events == ["created", "progressing"]
+
+
+async def test_a_graph_that_serves_is_successful():
+    world = World(GRAPH, *owned(GRAPH))
+    assert await world.reconcile() == Result()
+    (status,) = world.writer.statuses
+    assert status["state"] == "successful", status["conditions"]
+    assert status["components"].keys() == {"Front", "One"}
+    assert "Ready: All components serve" in world.recorder.lines
+
+
+async def test_a_change_that_is_not_acted_on_yet_is_no_success():
+    """What is written in this reconcile counts, and not what was there before it."""
+    world = World(GRAPH, *owned(GRAPH))
+    world.applier.changing = True
+    await world.reconcile()
+    (status,) = world.writer.statuses
+    assert status["state"] == "pending"
+    assert "its change is not yet acted on" in status["conditions"][0]["message"]
+
+
+async def test_a_graph_that_cannot_be_rendered_is_failed_and_tried_again():
+    world = World(stored_graph())
+    assert await world.reconcile() == Result(requeue_after=60.0)
+    assert world.applier.lines == []
+    (status,) = world.writer.statuses
+    assert (status["state"], world.writer.urgent) == ("failed", [True])
+    assert world.publisher.events == ["created", "failed"]
+
+
+@pytest.mark.parametrize("status", [{"observedGeneration": 1, "state": "pending"}])
+async def test_what_is_no_news_waits_for_more(status):
+    world = World({**GRAPH, "status": status})
+    await world.reconcile()
+    assert world.writer.urgent == [False]
+    assert "created" not in world.publisher.events
+
+
+def test_the_graph_is_read_from_the_cache_alone():
+    world = World(GRAPH)
+    assert world.reconciler.observer.graph(KEY) is world.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)

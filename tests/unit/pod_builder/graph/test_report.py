@@ -1,0 +1,184 @@
+"""What a graph's status is concluded from, and when the next reconcile is due."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph.carry_out import Outcome
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Restart, Rollout
+from dynamo_pod_builder.reconcilers.graph.report import conclude, is_new, next_look
+from dynamo_pod_builder.starts import Start, Starts
+from dynamo_pod_builder.status.component import Failure
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+
+from .building import NOW, clique, deployment, desiring, observed, stored, stored_graph
+
+FAILURE = Failure("InvalidSpec", "x")
+BEFORE: dict[str, Any] = {
+    "checkpoints": {"One": {}},
+    "restart": {"phase": "Completed"},
+    "rollingUpdate": {"phase": "Completed"},
+}
+
+
+def component(name: str, hash_: str = "") -> KubeObject:
+    of_component = {labels.COMPONENT: "One", **({labels.WORKER_HASH: hash_} if hash_ else {})}
+    metadata = {"name": name, "namespace": "ns", "labels": of_component}
+    return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": {}}
+
+
+def pod_clique_set(name: str = "graph", **fields: Any) -> KubeObject:
+    cliques = [{"name": "one", "labels": {labels.COMPONENT: "One"}, "spec": {"replicas": 1}}]
+    metadata = {"name": name, "namespace": "ns"}
+    spec = {"template": {"cliques": cliques}}
+    return {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": metadata, "spec": spec, **fields}
+
+
+@pytest.mark.parametrize(("status", "new"), [(None, True), ({}, True), ({"observedGeneration": 1}, False)])
+def test_a_graph_is_new_until_it_has_a_status(status, new):
+    assert is_new(stored_graph(status=status)) == new
+
+
+STARTS = Starts({"One": Start("c", "", exists=True)})
+
+
+@pytest.mark.parametrize(
+    ("plan", "outcome", "carried", "rolling"),
+    [
+        pytest.param(
+            Plan(failure=FAILURE),
+            {"failure": FAILURE},
+            {"checkpoints": {"One": {}}, "restart": {"phase": "Completed"}},
+            {"phase": "Completed"},
+            id="not rendered: all stays as it was reported",
+        ),
+        pytest.param(
+            desiring(rollout=Rollout(), restart=Restart(), starts=STARTS),
+            {"failure": FAILURE},
+            {"checkpoints": {"One": {}}},
+            None,
+            id="not all written: checkpoints stay",
+        ),
+        pytest.param(
+            desiring(
+                rollout=Rollout(status={"phase": "InProgress"}),
+                restart=Restart(status={"phase": "Restarting"}),
+                starts=STARTS,
+            ),
+            {"complete": True},
+            {"checkpoints": {"One": {"checkpointName": "c", "ready": False}}, "restart": {"phase": "Restarting"}},
+            {"phase": "InProgress"},
+            id="the plan's word is the newest",
+        ),
+        pytest.param(
+            desiring(rollout=Rollout(), restart=Restart()),
+            {"complete": True},
+            {},
+            None,
+            id="none is needed any more",
+        ),
+    ],
+)
+def test_what_is_carried_through(plan, outcome, carried, rolling):
+    world = observed(of=stored_graph(status=BEFORE))
+    concluded = conclude(plan, Outcome(world, **outcome))
+    assert concluded.carried == carried
+    assert concluded.rolling_update == rolling
+    assert concluded.failure == outcome.get("failure")
+
+
+NEW, OLD, SET = component("g-new", "new"), component("g-old", "old"), pod_clique_set()
+
+
+@pytest.mark.parametrize(
+    ("plan", "there", "parts"),
+    [
+        pytest.param(desiring(NEW), [], [("g-new", True, False)], id="not there yet"),
+        pytest.param(desiring(NEW), [NEW], [("g-new", True, True)], id="there"),
+        pytest.param(
+            desiring(NEW), [NEW, OLD], [("g-new", True, True), ("g-old", False, True)], id="an old generation"
+        ),
+        pytest.param(Plan(), [OLD], [("g-old", True, True)], id="not rendered: what is there counts"),
+        pytest.param(desiring(SET), [SET], [("graph-0-one", True, True)], id="on"),
+        pytest.param(
+            desiring(SET, outgoing=[stored(OLD)]),
+            [SET, OLD],
+            [("graph-0-one", True, True), ("g-old", False, True)],
+            id="to Grove",
+        ),
+        pytest.param(
+            desiring(NEW, outgoing=[stored(SET)]),
+            [SET, NEW],
+            [("g-new", True, True), ("graph-0-one", False, True)],
+            id="from Grove",
+        ),
+        pytest.param(desiring(NEW, outgoing=[stored(SET)]), [NEW], [("g-new", True, True)], id="the set was deleted"),
+    ],
+)
+def test_what_runs_a_component(plan, there, parts):
+    children = [stored(each, status={"observedGeneration": 1}) for each in there]
+    names = [each["metadata"]["name"] for each in there if each is not SET]
+    world = observed(*children, workloads={name: deployment(name) for name in names}, cliques=[clique("graph-0-one")])
+    found = conclude(plan, Outcome(world)).components["One"]
+    assert [(part.name, part.current, part.workload is not None) for part in found] == parts
+
+
+@pytest.mark.parametrize(
+    ("status", "seen"),
+    [({}, True), ({"observedGeneration": 1}, True), ({"observedGeneration": 0}, False)],
+)
+def test_what_grove_has_not_acted_on_is_not_observed(status, seen):
+    world = observed(stored(pod_clique_set(status=status)), cliques=[clique("graph-0-one")])
+    (part,) = conclude(desiring(SET), Outcome(world)).components["One"]
+    assert part.observed == seen
+
+
+@pytest.mark.parametrize(
+    ("constraint", "conditions"),
+    [({}, []), ({"topologyConstraint": {"packDomain": "rack"}}, ["TopologyLevelsAvailable"])],
+)
+def test_domains_are_reported_of_graphs_that_name_one(constraint, conditions):
+    world = observed(stored(SET), of=stored_graph(**constraint), cliques=[clique("graph-0-one")])
+    assert [each["type"] for each in conclude(desiring(SET), Outcome(world)).conditions] == conditions
+    assert conclude(desiring(NEW), Outcome(world)).conditions == []
+
+
+STARTING = {
+    "metadata": {"name": "p", "creationTimestamp": "2026-01-02T03:04:05Z"},
+    "spec": {"containers": [{"name": "main", "readinessProbe": {}}]},
+    "status": {
+        "conditions": [{"type": "PodReadyToStartContainers", "status": "True"}],
+        "containerStatuses": [
+            {
+                "name": "main",
+                "ready": False,
+                "state": {"running": {"startedAt": (NOW - timedelta(seconds=570)).isoformat()}},
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("plan", "outcome", "pods", "delay"),
+    [
+        pytest.param(desiring(NEW), {}, [], None, id="events suffice"),
+        pytest.param(Plan(failure=FAILURE), {"failure": FAILURE}, [], 60.0, id="refused"),
+        pytest.param(desiring(NEW), {"again": 30.0}, [], 30.0, id="an object is left to another owner"),
+        pytest.param(
+            desiring(NEW, restart=Restart(status={"phase": "Restarting"})), {"again": 30.0}, [], 10.0, id="a restart"
+        ),
+        pytest.param(
+            desiring(NEW, restart=Restart(status={"phase": "Completed"})), {}, [], None, id="a restart that is over"
+        ),
+        pytest.param(desiring(SET), {}, [STARTING], 30.0, id="a pod on Grove that would have started by then"),
+        pytest.param(desiring(NEW), {}, [STARTING], None, id="components look at pods themselves"),
+    ],
+)
+def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
+    world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
+    found = next_look(plan, Outcome(world, **outcome))
+    assert found == (pytest.approx(delay, abs=1) if delay is not None else None)

@@ -1,0 +1,173 @@
+"""Step `roll`: which component deployments a rolling update moves, old generations of workers from before hashes among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
+from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
+
+from .building import deployment, desiring, observed, stored, stored_graph
+
+NOW, BEFORE = "2026-01-02T03:04:05Z", "2026-01-01T00:00:00Z"
+RUNNING = {"phase": "InProgress", "startTime": BEFORE}
+OVER = {"phase": "Completed", "startTime": BEFORE, "endTime": BEFORE, "updatedComponents": ["Worker"]}
+
+
+def component(
+    name: str, hash_: str | None, replicas: int = 1, component: str = "Worker", strategy: str = ""
+) -> KubeObject:
+    of_component = {labels.COMPONENT: component, **({labels.WORKER_HASH: hash_} if hash_ else {})}
+    template = {"metadata": {"annotations": {DEPLOYMENT_STRATEGY: strategy}}} if strategy else {}
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoComponentDeployment",
+        "metadata": {"name": name, "labels": of_component},
+        "spec": {"replicas": replicas, "podTemplate": template},
+    }
+
+
+NEW, OLD, FRONT = component("g-new", "new"), component("g-old", "old"), component("g-front", None, component="Front")
+
+
+def rolled(
+    desired: list[KubeObject], there: dict[str, tuple[KubeObject, int]], previous: dict[str, Any] | None = None
+) -> Plan:
+    """`there` are the component deployments that exist, with how many of their pods serve."""
+    graph = stored_graph(status={"rollingUpdate": previous} if previous else {})
+    workloads = {name: deployment(name, dcd["spec"]["replicas"], ready) for name, (dcd, ready) in there.items()}
+    children = [stored(dcd) for dcd, _ in there.values()]
+    return roll(desiring(*desired), observed(*children, of=graph, workloads=workloads))
+
+
+def moves(plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
+    """Replicas of the desired component deployments, and those that leftovers get."""
+    assert plan.rollout is not None
+    return (
+        {each["metadata"]["name"]: each["spec"]["replicas"] for each in plan.desired},
+        {each["metadata"]["name"]: replicas for each, replicas in plan.rollout.drain},
+    )
+
+
+TWO = component("g-new", "new", 2)
+TWO_OLD = component("g-old", "old", 2)
+RECREATED = component("g-new", "new", 2, strategy="Recreate")
+
+
+@pytest.mark.parametrize(
+    ("desired", "there", "replicas", "drain"),
+    [
+        pytest.param([NEW], {}, {"g-new": 1}, {}, id="nothing there"),
+        pytest.param([NEW], {"g-new": (NEW, 1)}, {"g-new": 1}, {}, id="only the desired one"),
+        pytest.param([NEW], {"g-old": (OLD, 1)}, {"g-new": 1}, {}, id="one more before one less"),
+        pytest.param(
+            [NEW], {"g-new": (NEW, 1), "g-old": (OLD, 1)}, {"g-new": 1}, {"g-old": 0}, id="the new one serves"
+        ),
+        pytest.param(
+            [NEW], {"g-new": (NEW, 0), "g-old": (OLD, 1)}, {"g-new": 1}, {}, id="the new one does not serve yet"
+        ),
+        pytest.param(
+            [NEW], {"g-old": (OLD, 0)}, {"g-new": 1}, {}, id="an old one that does not serve waits for the new one, too"
+        ),
+        pytest.param(
+            [TWO],
+            {"g-new": (component("g-new", "new", 1), 1), "g-old": (TWO_OLD, 2)},
+            {"g-new": 1},
+            {"g-old": 1},
+            id="by one",
+        ),
+        pytest.param(
+            [RECREATED], {"g-old": (TWO_OLD, 2)}, {"g-new": 0}, {"g-old": 0}, id="Recreate: the old ones first"
+        ),
+        pytest.param(
+            [RECREATED],
+            {"g-old": (component("g-old", "old", 0), 0)},
+            {"g-new": 2},
+            {},
+            id="Recreate: then the new ones",
+        ),
+        pytest.param(
+            [FRONT, NEW],
+            {"g-gone": (component("g-gone", None, component="Gone"), 1)},
+            {"g-front": 1, "g-new": 1},
+            {},
+            id="other",
+        ),
+    ],
+)
+def test_replicas_of_each_generation(desired, there, replicas, drain):
+    assert moves(rolled(desired, there)) == (replicas, drain)
+
+
+@pytest.mark.parametrize(
+    ("there", "previous", "rollout"),
+    [
+        pytest.param({}, None, Rollout(), id="nothing to do"),
+        pytest.param({"g-new": (NEW, 1)}, OVER, Rollout(status=OVER), id="what ended stays reported"),
+        pytest.param(
+            {"g-old": (OLD, 1)},
+            None,
+            Rollout(
+                drain=[],
+                kept=["uid-of-g-old"],
+                components=["Worker"],
+                status={"phase": "InProgress", "startTime": NOW},
+                started=True,
+            ),
+            id="begins",
+        ),
+        pytest.param(
+            {"g-old": (OLD, 1)},
+            OVER,
+            Rollout(
+                drain=[],
+                kept=["uid-of-g-old"],
+                components=["Worker"],
+                status={"phase": "InProgress", "startTime": NOW},
+                started=True,
+            ),
+            id="begins again",
+        ),
+        pytest.param(
+            {"g-new": (NEW, 0), "g-old": (OLD, 1)},
+            RUNNING,
+            Rollout(drain=[], kept=["uid-of-g-old"], components=["Worker"], status=RUNNING),
+            id="goes on",
+        ),
+        pytest.param(
+            {"g-new": (NEW, 1), "g-old": (component("g-old", "old", 0), 0)},
+            RUNNING,
+            Rollout(components=["Worker"], status={**OVER, "endTime": NOW}, completed=True),
+            id="ends: what is left may go",
+        ),
+        pytest.param(
+            {"g-new": (NEW, 1)},
+            RUNNING,
+            Rollout(status={**OVER, "endTime": NOW, "updatedComponents": []}, completed=True),
+            id="the old ones were deleted meanwhile",
+        ),
+    ],
+)
+def test_how_far_it_is(there, previous, rollout):
+    plan = rolled([FRONT, NEW], {**there, "g-front": (FRONT, 1)}, previous)
+    assert plan.rollout == rollout
+
+
+@pytest.mark.parametrize(
+    ("old", "kept"),
+    [
+        (OLD, ["uid-of-g-old"]),
+        (component("g-old", None), ["uid-of-g-old"]),
+        (component("g-old", None, component="Gone"), []),
+    ],
+    ids=["of another hash", "from before hashes", "no worker of this graph"],
+)
+def test_an_old_generation_serves_until_the_new_one_does(old, kept):
+    plan = rolled([FRONT, NEW], {"g-front": (FRONT, 1), "g-old": (old, 1)})
+    assert plan.rollout is not None
+    assert list(plan.rollout.kept) == kept
+    assert plan.rollout.started == bool(kept)

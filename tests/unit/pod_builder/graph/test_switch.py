@@ -1,0 +1,98 @@
+"""Step `switch`: graphs that move between Deployments and Grove: what goes when, and what changes hands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.reconcilers.graph.parts import all_serve
+from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down, switch
+from dynamo_pod_builder.reconcilers.sharing import graph_uid
+from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.graph import Generation
+from dynamo_shared.api.objects import KubeObject
+
+from .building import clique, desiring, observed
+
+
+def owned(kind: str, name: str, api_version: str = "v1") -> dict[str, Any]:
+    owner = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"uid-of-{kind}-{name}",
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+    }
+
+
+def component(name: str, type_: str) -> dict[str, Any]:
+    found = owned("DynamoComponentDeployment", f"g-{name.lower()}", "nvidia.com/v1beta1")
+    containers = [{"name": "main", "image": "i"}]
+    found["spec"] = {"name": name, "type": type_, "podTemplate": {"spec": {"containers": containers}}}
+    return found
+
+
+def renamed(obj: KubeObject, name: str) -> KubeObject:
+    return {**obj, "metadata": {**obj["metadata"], "name": name}}
+
+
+SET = owned("PodCliqueSet", "g", "grove.io/v1alpha1")
+CAFE = renamed(SET, "g-cafe")
+FRONTEND = component("Frontend", "frontend")
+
+
+@pytest.mark.parametrize(
+    ("desired", "there", "outgoing"),
+    [
+        pytest.param([FRONTEND], [FRONTEND], [], id="nothing to leave"),
+        pytest.param([FRONTEND], [SET, FRONTEND], [SET], id="from Grove"),
+        pytest.param([SET], [SET, FRONTEND], [FRONTEND], id="to Grove"),
+        pytest.param([CAFE], [SET, FRONTEND], [FRONTEND, SET], id="to a set of another name"),
+        pytest.param([SET], [SET], [], id="on Grove"),
+    ],
+)
+def test_the_other_way(desired, there, outgoing):
+    assert list(switch(desiring(*desired), observed(*there)).outgoing) == outgoing
+
+
+@pytest.mark.parametrize(
+    ("parts", "over"),
+    [
+        ([Generation("a", clique("c"))], True),
+        ([Generation("a", clique("c", ready=0))], False),
+        ([Generation("a", None)], False),
+        ([Generation("a", clique("c")), Generation("old", clique("c", ready=0), current=False)], True),
+        ([Generation("a", clique("c"), failure=Failure("Refused", "quota"))], False),
+    ],
+)
+def test_a_switch_is_over_when_all_that_is_desired_serves(parts, over):
+    assert all_serve({"A": [Generation("a", clique("c"))], "B": parts}) == over
+
+
+HELD = owned("Service", "g-frontend")
+
+
+@pytest.mark.parametrize(
+    ("there", "desired", "names"),
+    [
+        pytest.param([FRONTEND], [FRONTEND], [], id="the component has its own"),
+        pytest.param([FRONTEND, owned("Service", "g-gone")], [FRONTEND], [], id="of another name"),
+        pytest.param([FRONTEND, HELD], [], [], id="of an old way"),
+        pytest.param([FRONTEND, HELD], [SET], [], id="the graph stays on Grove"),
+        pytest.param([HELD], [FRONTEND], [], id="no heir yet"),
+        pytest.param([FRONTEND, HELD], [FRONTEND], ["g-frontend"], id="handed down"),
+    ],
+)
+def test_services_that_components_want_are_handed_down_to_them(there, desired, names):
+    handed = handed_down(desiring(*desired), observed(*there))
+    assert [each["metadata"]["name"] for each in handed] == names
+    assert all(each["metadata"]["ownerReferences"][0]["uid"] == FRONTEND["metadata"]["uid"] for each in handed)
+
+
+def test_a_component_that_stands_alone_has_no_graph():
+    assert graph_uid(FRONTEND) == "graph-uid"
+    assert graph_uid({"metadata": {"name": "alone"}}) == ""

@@ -1,0 +1,117 @@
+"""CheckpointReconciler: what stands in the way of a checkpoint, and what is reported of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import checkpoints, children, pods
+from dynamo_pod_builder.events import CheckpointReporter
+from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
+from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
+from dynamo_pod_builder.render.checkpoint.identity import identity_hash
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.labels import CHECKPOINT_ID
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, ObjectKey
+from dynamo_shared.api.v1alpha1 import identity_of
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.runtime import Result
+
+from .graph.building import NOW
+from .graph.test_carry_out import Recorder
+
+IDENTITY = {"model": "m", "backendFramework": "vllm"}
+POD = {"containers": [{"name": "main", "image": "i", "command": ["python3", "-m", "dynamo.vllm"]}]}
+SPEC = {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": POD}}}
+FOUND = identity_of({"spec": SPEC})
+assert FOUND is not None
+DIGEST = identity_hash(FOUND)
+STORED = CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints")
+
+
+def checkpoint(
+    name: str = "one", created: str = "2026-01-02T00:00:00Z", spec: KubeObject | None = SPEC, **metadata: Any
+) -> KubeObject:
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoCheckpoint",
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": name,
+            "resourceVersion": "1",
+            "creationTimestamp": created,
+            "labels": {CHECKPOINT_ID: DIGEST},
+        },
+        **({"spec": spec} if spec is not None else {}),
+    }
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.statuses: list[KubeObject] = []
+
+    async def write(self, _resource: object, _obj: KubeObject, status: KubeObject, *, urgent: bool, tell: Any) -> None:
+        assert urgent
+        self.statuses.append(status)
+        tell()
+
+
+class Publisher:
+    def publish(self, **_: object) -> None:
+        pass
+
+
+async def reconciled(config: CheckpointDefaults, *found: KubeObject) -> tuple[list[KubeObject], list[str]]:
+    cache = ObjectCache()
+    for module in (checkpoints, children, pods):
+        module.index(cache)
+    for each in found:
+        cache.put(DYNAMO_CHECKPOINTS, each)
+    writer, recorder = Writer(), Recorder()
+    reconciler = CheckpointReconciler(
+        None,  # type: ignore[arg-type]
+        cache,
+        None,  # type: ignore[arg-type]
+        writer,  # type: ignore[arg-type]
+        CheckpointReporter(recorder, Publisher()),  # type: ignore[arg-type]
+        lambda: RenderConfig(checkpoints=config),
+        lambda: NOW,
+    )
+    assert await reconciler.reconcile(ObjectKey("ns", "one")) == Result()
+    return writer.statuses, recorder.lines
+
+
+def leaving(obj: KubeObject) -> KubeObject:
+    return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("config", "found", "phase", "reason"),
+    [
+        pytest.param(STORED, [checkpoint(spec=None)], "Failed", "InvalidSpec", id="no spec"),
+        pytest.param(
+            STORED, [checkpoint(spec={**SPEC, "identity": {"model": 3}})], "Failed", "InvalidSpec", id="not to be read"
+        ),
+        pytest.param(CheckpointDefaults(), [checkpoint()], "Failed", "CheckpointsDisabled", id="switched off"),
+        pytest.param(CheckpointDefaults(enabled=True), [checkpoint()], "Pending", "NoStorage", id="nowhere to keep it"),
+        pytest.param(STORED, [checkpoint(), OLDER], "Failed", "AlreadyOwned", id="another one has its identity"),
+    ],
+)
+async def test_what_is_in_the_way(config, found, phase, reason):
+    (status,), (event,) = await reconciled(config, *found)
+    assert (status["phase"], status["conditions"][0]["reason"]) == (phase, reason)
+    assert event.startswith(("CheckpointFailed" if phase == "Failed" else "CheckpointWaiting") + f": {reason}: ")
+
+
+@pytest.mark.parametrize("found", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])
+async def test_what_is_gone_is_left_alone(found):
+    assert await reconciled(STORED, *found) == ([], [])
+
+
+async def test_one_that_is_leaving_keeps_no_identity():
+    (status,), _ = await reconciled(CheckpointDefaults(enabled=True), checkpoint(), leaving(OLDER))
+    assert status["conditions"][0]["reason"] == "NoStorage"

@@ -1,0 +1,180 @@
+"""ComponentReconciler: what a component deployment becomes, and what is reported of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import checkpoints, children, pods, surroundings
+from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.pod_events import PodEvents
+from dynamo_pod_builder.reconcilers.component import ComponentReconciler, Observed, planned
+from dynamo_pod_builder.render import CheckpointDefaults
+from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_shared.api import objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import SERVICES, ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import Forbidden
+from dynamo_shared.runtime import Result
+
+from tests.unit.render.building import CONFIG, component, component_deployments, graph
+
+from .graph.building import NOW, deployment, stored
+from .graph.test_carry_out import Ledger, Recorder
+
+OWNER = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
+ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
+AUTO = {"checkpoint": {"mode": "Auto", "identity": {"model": "m", "backendFramework": "vllm"}}}
+ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
+
+
+def dcd(*, alone: bool = False, **fields: Any) -> KubeObject:
+    (found,) = component_deployments(graph(component("One", replicas=1, **fields)), ON).values()
+    found = stored(found)
+    if alone:
+        del found["metadata"]["ownerReferences"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("of", "replicas", "kinds", "number"),
+    [
+        pytest.param(dcd(), None, ["Deployment", "Service"], 1, id="its own number"),
+        pytest.param(dcd(), 3, ["Deployment", "Service"], 3, id="the adapter's number"),
+        pytest.param(dcd(), 0, ["Deployment", "Service"], 0, id="none"),
+    ],
+)
+def test_what_it_becomes(of, replicas, kinds, number):
+    plan = planned(Observed(of, CONFIG, replicas=replicas))
+    assert [each["kind"] for each in plan.children] == kinds
+    assert plan.children[0]["spec"]["replicas"] == number
+    assert plan.failure is None
+
+
+@pytest.mark.parametrize(
+    ("of", "config", "checkpoints"),
+    [
+        pytest.param(dcd(alone=True), ON, 0, id="asks for none"),
+        pytest.param(dcd(alone=True, experimental=AUTO, main=ENGINE), ON, 1, id="of its identity"),
+        pytest.param(dcd(experimental=AUTO, main=ENGINE), ON, 0, id="its graph has it created"),
+    ],
+)
+def test_which_checkpoint_is_taken_of_it(of, config, checkpoints):
+    assert len(planned(Observed(of, config)).checkpoints) == checkpoints
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [({"type": "nonsense"}, "InvalidSpec"), ({"multinode": {"nodeCount": 2}}, "NotDeployable")],
+)
+def test_what_cannot_be_rendered_is_a_failure(spec, reason):
+    of = dcd()
+    plan = planned(Observed({**of, "spec": {**of["spec"], **spec}}, CONFIG))
+    assert plan.failure is not None
+    assert (plan.failure.reason, plan.children) == (reason, ())
+
+
+class Secrets:
+    async def of(self, _namespace: str) -> Any:
+        return NO_PULL_SECRETS
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.statuses: list[KubeObject] = []
+        self.urgent = False
+
+    async def write(self, _resource: object, _obj: KubeObject, status: KubeObject, *, urgent: bool) -> None:
+        self.statuses.append(status)
+        self.urgent = urgent
+
+
+class Applier(Ledger):
+    async def let_go(self, _resource: object, obj: KubeObject) -> None:
+        self.lines.append(f"let go {objects.name(obj)}")
+
+
+class World:
+    def __init__(self, *found: KubeObject, **refusals: Exception) -> None:
+        self.cache = ObjectCache()
+        for module in (checkpoints, children, pods, surroundings):
+            module.index(self.cache)
+        for each in found:
+            self.cache.put(resources.of(each), each)
+        self.applier, self.writer, self.recorder = Applier(**refusals), Writer(), Recorder()
+        self.reconciler = ComponentReconciler(
+            self.cache,
+            self.applier,  # type: ignore[arg-type]
+            self.writer,  # type: ignore[arg-type]
+            Reporter(self.recorder, None),  # type: ignore[arg-type]
+            lambda: CONFIG,
+            lambda: NOW,
+            Secrets(),  # type: ignore[arg-type]
+            PodEvents(None),  # type: ignore[arg-type]
+        )
+
+    async def reconcile(self, of: KubeObject) -> Result:
+        return await self.reconciler.reconcile(ObjectKey("ns", objects.name(of)))
+
+    @property
+    def available(self) -> tuple[str, str]:
+        found = self.writer.statuses[-1]["conditions"][0]
+        return found["status"], found["reason"]
+
+
+ONE = dcd()
+NAME = objects.name(ONE)
+
+
+def workload() -> KubeObject:
+    (found,) = (each for each in planned(Observed(ONE, CONFIG)).children if each["kind"] == "Deployment")
+    serving = deployment(NAME)
+    return {**serving, "metadata": {**serving["metadata"], **stored(found)["metadata"]}}
+
+
+async def test_without_a_component_nothing_happens():
+    world = World()
+    assert await world.reconcile(ONE) == Result()
+    assert (world.applier.lines, world.writer.statuses) == ([], [])
+
+
+async def test_a_component_that_is_being_deleted_is_only_let_go():
+    world = World({**ONE, "metadata": {**ONE["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    await world.reconcile(ONE)
+    assert (world.applier.lines, world.writer.statuses) == ([f"let go {NAME}"], [])
+
+
+async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
+    service = {**workload(), "apiVersion": "v1", "kind": "Service"}
+    service["metadata"] = {**service["metadata"], "name": "left-over"}
+    world = World(ONE, workload(), service)
+    assert await world.reconcile(ONE) == Result()
+    assert world.applier.lines == [f"ensure Deployment {NAME}", f"ensure Service {NAME}", "delete Service left-over"]
+    assert world.available == ("True", "DeploymentReady")
+    assert not world.writer.urgent
+
+
+def taken(kind: str, uid: str) -> NameTaken:
+    owner = {"kind": kind, "name": "other", "uid": uid, "controller": True}
+    return NameTaken(SERVICES, {"metadata": {"name": NAME, "ownerReferences": [owner]}})
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason", "requeue"),
+    [
+        pytest.param(Forbidden(403, "Forbidden", "quota"), "RefusedByApiServer", 60.0, id="refused"),
+        pytest.param(taken("Node", "n"), "NameTaken", 60.0, id="another's"),
+        pytest.param(
+            taken("DynamoGraphDeployment", "graph-uid"), "DeploymentReady", None, id="its graph's: that hands it over"
+        ),
+    ],
+)
+async def test_what_is_refused(refusal, reason, requeue):
+    world = World(ONE, workload(), **{NAME: refusal})
+    assert await world.reconcile(ONE) == Result(requeue_after=requeue)
+    assert world.available[1] == reason
+    assert world.writer.urgent == (requeue is not None)
+    assert [line.partition(":")[0] for line in world.recorder.lines] == ([reason] if requeue else [])

@@ -1,0 +1,43 @@
+"""NamespaceReconciler: what graphs share goes with the last of them, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
+from dynamo_shared.api import resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+
+from tests.unit.render.building import component, graph_children
+
+from .graph.building import stored, stored_graph
+from .graph.test_carry_out import Ledger
+
+GRAPH = stored_graph(component("Front", "frontend"))
+CHILDREN = [stored(each) for each in graph_children(GRAPH)]
+SHARED = [each for each in CHILDREN if "ownerReferences" not in each["metadata"]]
+WRITES = ["delete RoleBinding planner-serviceaccount-binding", "delete ServiceAccount planner-serviceaccount"]
+
+
+def changed(obj: KubeObject, **metadata: object) -> KubeObject:
+    return {**obj, "metadata": {**obj["metadata"], **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("found", "writes"),
+    [
+        pytest.param([], [], id="nothing there"),
+        pytest.param([GRAPH, *CHILDREN], [], id="a graph is there"),
+        pytest.param(SHARED, WRITES, id="the last graph is gone"),
+        pytest.param([changed(each, labels={}) for each in SHARED], [], id="of another program"),
+        pytest.param([changed(each, namespace="other") for each in SHARED], [], id="of another namespace"),
+        pytest.param([each for each in CHILDREN if each not in SHARED], [], id="what has an owner goes with it"),
+    ],
+)
+async def test_what_is_deleted(found, writes):
+    cache, ledger = ObjectCache(), Ledger()
+    for each in found:
+        cache.put(resources.of(each), each)
+    await NamespaceReconciler(cache, ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
+    assert sorted(ledger.lines) == sorted(writes)

@@ -1,0 +1,76 @@
+"""ScalingReconciler: the short way of an adapter's number to the workload of its component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import children
+from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler
+from dynamo_shared.api import objects, resources
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import Conflict, Invalid, KubeError, NotFound
+from dynamo_shared.runtime import Result
+
+from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
+
+from .graph.building import stored, stored_graph
+from .graph.test_carry_out import Ledger
+
+GRAPH = stored_graph(component("One", replicas=1, scalingAdapter={}))
+(DCD,) = (stored(each) for each in of_kind(graph_children(GRAPH), "DynamoComponentDeployment"))
+(ADAPTER,) = (stored(each) for each in of_kind(graph_children(GRAPH), "DynamoGraphDeploymentScalingAdapter"))
+(WORKLOAD,) = (stored(each) for each in of_kind(component_children(DCD), "Deployment"))
+NAME = objects.name(DCD)
+OLDER = {**DCD, "metadata": {**DCD["metadata"], "name": "older", "uid": "older"}}
+ON_GROVE = {
+    "apiVersion": "grove.io/v1alpha1",
+    "kind": "PodCliqueSet",
+    "metadata": {**DCD["metadata"], "name": "graph", "uid": "set"},
+}
+
+
+def scaled(replicas: int) -> KubeObject:
+    return {**ADAPTER, "spec": {**ADAPTER["spec"], "replicas": replicas}}
+
+
+async def reconciled(*found: KubeObject, **refusals: Any) -> list[str]:
+    cache = ObjectCache()
+    children.index(cache)
+    for each in found:
+        cache.put(resources.of(each), each)
+    ledger = Ledger(**refusals)
+    result = await ScalingReconciler(cache, ledger).reconcile(ObjectKey("ns", NAME))  # type: ignore[arg-type]
+    assert result == Result()
+    return ledger.lines
+
+
+@pytest.mark.parametrize(
+    ("found", "writes"),
+    [
+        pytest.param([], [], id="no component"),
+        pytest.param([GRAPH, DCD, scaled(3)], [], id="no workload yet"),
+        pytest.param([GRAPH, DCD, WORKLOAD], [], id="no adapter"),
+        pytest.param([GRAPH, DCD, WORKLOAD, scaled(1)], [], id="right already"),
+        pytest.param([GRAPH, DCD, WORKLOAD, scaled(3)], [f"scale Deployment {NAME} to 3"], id="another number"),
+        pytest.param([GRAPH, DCD, WORKLOAD, scaled(0)], [f"scale Deployment {NAME} to 0"], id="to nothing"),
+        pytest.param([GRAPH, DCD, OLDER, WORKLOAD, scaled(3)], [], id="generations take turns: the rolling update's"),
+        pytest.param([GRAPH, DCD, ON_GROVE, WORKLOAD, scaled(3)], [], id="Grove's"),
+        pytest.param([DCD, WORKLOAD, scaled(3)], [], id="no graph"),
+    ],
+)
+async def test_the_workload_gets_the_number(found, writes):
+    assert await reconciled(*found) == writes
+    assert CONFIG.grove is False
+
+
+@pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Invalid(422, "Invalid", "no")])
+async def test_a_refusal_is_left_to_the_component(error: KubeError):
+    assert await reconciled(GRAPH, DCD, WORKLOAD, scaled(3), **{NAME: error}) == []
+
+
+async def test_what_another_try_may_mend_is_raised():
+    with pytest.raises(Conflict):
+        await reconciled(GRAPH, DCD, WORKLOAD, scaled(3), **{NAME: Conflict(409, "Conflict", "changed")})
