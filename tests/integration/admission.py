@@ -71,6 +71,9 @@ async def admission_platform(
 ) -> AsyncIterator[Admission]:
     """The service in this process, registered and ready; with `parts`, other services, too."""
     port = port or free_port()
+    if not parts:
+        # Nor does it need etcd, though it is configured.
+        extra = {"PLATFORM__ETCD__ENDPOINTS": "http://127.0.0.1:9", **extra}
     configured = admission_settings(control_plane.kubeconfig, port, url, **extra)
     await _make_namespace(control_plane.kubeconfig, configured)
     async with running([AdmissionService(), *(parts or ())], configured) as up:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from dynamo_admission.review import Webhook, World, review, scale_advice
 from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
-from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation.check import REFUSING
@@ -38,10 +37,8 @@ def test_bad_manifest_is_refused_in_its_words(case: Case, checker: Checker) -> N
             _request(case, _as_sent(case.manifest), _as_sent(case.standing)), Webhook.MUTATE, world, checker
         )
     else:
-        graph = _as_sent(case.before)
-        assert graph is not None
         scale = {"kind": "Scale", "spec": {"replicas": case.scale}}
-        verdict = scale_advice(_request(case, scale, scale), convert(graph, "nvidia.com/v1beta1"))
+        verdict = scale_advice(_request(case, scale, scale))
     assert verdict.refusal is not None
     assert verdict.refusal.message == (case.message if case.offline is None else case.offline)
 

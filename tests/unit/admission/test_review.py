@@ -123,20 +123,9 @@ def test_warnings_are_as_the_api_server_passes_them_on():
     assert many[-1] == f"and {100 - len(many) + 1} more warnings"
 
 
-def scale(replicas: Any, adapted: tuple[str, ...] | None) -> str:
-    stored = None
-    if adapted is not None:
-        stored = graph()
-        stored["spec"]["components"] += [{"name": name, "scalingAdapter": {}} for name in adapted]
-    return refused(scale_advice(question({"spec": {"replicas": replicas}}, sub_resource="scale"), stored))
-
-
-def test_scaling_a_graph_names_its_adapters():
-    message = scale(3, ("Decode", "Prefill"))
-    assert "kubectl scale dgdsa chat-decode -n team --replicas=3" in message
-    assert "chat-decode, chat-prefill" in message
-
-
-def test_scaling_a_graph_without_adapters_says_how_to_get_one():
-    assert "`scalingAdapter: {}`" in scale(3, ())
-    assert "kubectl get dgdsa -n team" in scale("junk", None)
+@pytest.mark.parametrize(("replicas", "number"), [(3, "3"), ("junk", "N"), (None, "N")])
+def test_scaling_a_graph_says_what_to_scale_and_nothing_of_what_there_is(replicas: Any, number: str):
+    message = refused(scale_advice(question({"spec": {"replicas": replicas}}, sub_resource="scale")))
+    assert f"kubectl scale dgdsa chat-COMPONENT -n team --replicas={number}" in message
+    assert "kubectl get dgdsa -n team -l nvidia.com/dynamo-graph-deployment-name=chat" in message
+    assert "`scalingAdapter: {}`" in message

@@ -36,11 +36,8 @@ async def served(
     pair = authority.server(name, (name,))
     tls.load_cert_chain(pair.certificate, pair.key)
 
-    async def nobody(_: object) -> None:
-        return None
-
     state = State(World(), NO_TYPES)
-    real = Server(state, AdmissionMetrics(CollectorRegistry()), nobody, max_in_flight=4).app()
+    real = Server(state, AdmissionMetrics(CollectorRegistry()), max_in_flight=4).app()
     async with listening(app or real, "127.0.0.1", 0, tls) as port:
         yield Listener(port, HOOKS)
 

@@ -168,3 +168,20 @@ async def test_a_port_that_is_taken_is_said_at_once(settings: Settings) -> None:
         with pytest.raises(OSError, match="address already in use"):
             async with running([Recorder()], settings.model_copy(update={"server": server})):
                 pass
+
+
+async def test_a_process_of_services_that_need_neither_is_ready_without_nats_and_etcd(settings: Settings) -> None:
+    class Alone(Recorder):
+        api_server_alone = True
+
+    platform = settings.platform
+    etcd = platform.etcd.model_copy(update={"endpoints": ("http://127.0.0.1:1",)})
+    settings = settings.model_copy(update={"platform": platform.model_copy(update={"etcd": etcd})})
+    async with running([Alone()], settings) as up:
+        await up.ready(10)
+        status, body = await fetch(f"http://127.0.0.1:{up.health_port}/readyz")
+        assert (status, "nats" in body, "etcd" in body) == (200, False, False)
+    async with running([Alone("alone"), Recorder("other")], settings) as up:
+        _, body = await fetch(f"http://127.0.0.1:{up.health_port}/readyz")
+        assert "nats" in body
+        assert "etcd" in body

@@ -11,12 +11,9 @@ from datetime import UTC, datetime
 
 import structlog
 from dynamo_shared.api.adapted import is_of
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    ObjectKey,
 )
 from dynamo_shared.kube import KubeError
 from dynamo_shared.kube.openapi import SchemaSource
@@ -33,7 +30,7 @@ from dynamo_admission.wire import AdmissionRequest
 
 NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"
-#: To look at a graph that somebody wants to scale, or at its adapters: the answer does without where that fails. Seconds.
+#: To look at a graph's adapters: the answer does without where that fails. Seconds.
 LOOK_UP_WITHIN = 2.0
 #: Between attempts to be registered for the first time. Seconds.
 RETRY_AFTER = 1.0
@@ -48,6 +45,8 @@ class AdmissionService:
     """Answers the API server's questions: what defaults an object gets, whether it is let in, how it reads in another version."""
 
     name = NAME
+    #: NATS and etcd are not asked for anything: replicas share what they must through Secrets and the registration itself.
+    api_server_alone = True
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled, and then a little longer."""
@@ -86,7 +85,6 @@ class _Admission:
         answering = server.Server(
             state,
             self._metrics,
-            self._find_graph,
             max_in_flight=settings.platform.admission.max_in_flight,
             find_adapters=self._find_adapters,
         )
@@ -180,13 +178,6 @@ class _Admission:
             except Exception:
                 # What is known goes on being right; that nobody could write any more would be worse than a bit of age.
                 log.exception("cluster not looked at")
-
-    async def _find_graph(self, request: AdmissionRequest) -> KubeObject | None:
-        try:
-            async with asyncio.timeout(LOOK_UP_WITHIN):
-                return await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(request.namespace, request.name))
-        except (KubeError, TimeoutError):
-            return None
 
     async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:
         try:

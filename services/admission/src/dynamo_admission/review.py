@@ -17,6 +17,7 @@ from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.validation import Facts, validate
 
@@ -144,23 +145,18 @@ def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def scale_advice(request: AdmissionRequest, graph: KubeObject | None) -> Verdict:
-    """A graph has no single number of replicas: which adapters to scale instead. `graph` is None where it is not known."""
-    replicas = _replicas(request.object)
-    adapters = [f"{request.name}-{name.lower()}" for name in _scalable(graph or {})]
-    command = (
-        f"kubectl scale dgdsa {adapters[0] if adapters else 'ADAPTER'} -n {request.namespace} --replicas={replicas}"
+def scale_advice(request: AdmissionRequest) -> Verdict:
+    """A graph has no single number of replicas: how to scale an adapter instead.
+
+    Nothing is looked up for the answer: whoever can reach this port can ask, and must not learn what a namespace has.
+    """
+    namespace, graph = request.namespace, request.name
+    message = (
+        "spec.replicas: a graph has several components and is not scaled as a whole; scale the adapter of a component: "
+        f"kubectl scale dgdsa {graph}-COMPONENT -n {namespace} --replicas={_replicas(request.object)}; "
+        f"`kubectl get dgdsa -n {namespace} -l {labels.GRAPH_DEPLOYMENT_NAME}={graph}` lists them; "
+        "a component gets one by `scalingAdapter: {}`, and without one its replicas are set in the graph's spec"
     )
-    if adapters:
-        advice = f"scale the adapter of a component: {command}; adapters of this graph: {', '.join(adapters)}"
-    elif graph is None:
-        advice = f"scale the adapter of a component: {command}; `kubectl get dgdsa -n {request.namespace}` lists them"
-    else:
-        advice = (
-            "set replicas of a component in its spec; or give the component `scalingAdapter: {}`, "
-            f"and scale the adapter that it gets: {command}"
-        )
-    message = f"spec.replicas: a graph has several components and is not scaled as a whole; {advice}"
     return Verdict(Status("Failure", message, "Invalid", 422))
 
 
@@ -214,9 +210,3 @@ def _replicas(scale: Any) -> Any:
     spec = scale.get("spec") if isinstance(scale, dict) else None
     replicas = spec.get("replicas") if isinstance(spec, dict) else None
     return replicas if isinstance(replicas, int) else "N"
-
-
-def _scalable(graph: KubeObject) -> list[str]:
-    """Names of the components that have an adapter, of a graph in its storage version."""
-    components = graph.get("spec", {}).get("components") or ()
-    return [component["name"] for component in components if component.get("scalingAdapter") is not None]

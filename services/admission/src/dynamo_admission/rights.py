@@ -5,7 +5,6 @@ from __future__ import annotations
 from dynamo_shared.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
     LEASES,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     SECRETS,
@@ -20,7 +19,6 @@ from dynamo_admission.registration import NAME
 CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)
 
 RIGHTS = (
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",)),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
     Right(LEASES, ("list",)),
     Right(CLUSTER_TOPOLOGIES, ("list",), place=Place.CLUSTER),

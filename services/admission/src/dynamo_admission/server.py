@@ -19,7 +19,6 @@ import structlog
 from aiohttp import web
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.embedded import Checker
-from dynamo_shared.api.objects import KubeObject
 
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, Asked
@@ -62,7 +61,6 @@ _TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozen
 log = structlog.get_logger("dynamo.admission")
 
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
-FindGraph = Callable[[AdmissionRequest], Awaitable[KubeObject | None]]
 
 
 @dataclass(slots=True)
@@ -75,22 +73,18 @@ class State:
 
 
 class Server:
-    """Answers reviews. `find_graph` looks up the graph that somebody wants to scale, `find_adapters` the numbers of a
-    graph's adapters by component; None where that is not possible.
-    """
+    """Answers reviews. `find_adapters` looks up the numbers of a graph's adapters by component; None where it cannot."""
 
     def __init__(
         self,
         state: State,
         metrics: AdmissionMetrics,
-        find_graph: FindGraph,
         *,
         max_in_flight: int,
         find_adapters: FindAdapters | None = None,
     ) -> None:
         self._state = state
         self._metrics = metrics
-        self._find_graph = find_graph
         self._find_adapters = find_adapters
         self._max_in_flight = max_in_flight
         self._in_flight = 0
@@ -159,7 +153,7 @@ class Server:
         """A verdict, and the word for it in metrics."""
         try:
             if webhook is Webhook.SCALE:
-                verdict = scale_advice(question, await self._find_graph(question))
+                verdict = scale_advice(question)
             else:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None

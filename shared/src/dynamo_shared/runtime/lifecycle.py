@@ -11,16 +11,18 @@ import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import cast
 
 import structlog
 from prometheus_client import REGISTRY
 
 from dynamo_shared.aio import Backoff, supervised
+from dynamo_shared.bus import Bus, MemoryBus
 from dynamo_shared.runtime import connections, endpoints
 from dynamo_shared.runtime.health import Health, State
-from dynamo_shared.runtime.leasing import leasing
+from dynamo_shared.runtime.leasing import Leasing, SingleReplica, leasing
 from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.service import Service, ServiceContext
+from dynamo_shared.runtime.service import Service, ServiceContext, needs_api_server_alone
 from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.runtime.tracing import tracing
 
@@ -77,8 +79,11 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
             endpoints.serving(figures, scrape.bind_address, scrape.port, tls)
         )
         kube = await stack.enter_async_context(connections.kubernetes(settings, metrics))
-        bus = await stack.enter_async_context(connections.nats(settings, name, health))
-        leases = await stack.enter_async_context(leasing(settings, health, metrics))
+        if all(needs_api_server_alone(service) for service in services):
+            bus, leases = cast("Bus", MemoryBus()), cast("Leasing", SingleReplica())
+        else:
+            bus = await stack.enter_async_context(connections.nats(settings, name, health))
+            leases = await stack.enter_async_context(leasing(settings, health, metrics))
         context = ServiceContext(settings, kube, bus, health, metrics, leases.ownership, leases.leadership)
         tasks = [asyncio.create_task(_keep(service, context), name=service.name) for service in services]
         try:

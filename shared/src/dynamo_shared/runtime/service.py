@@ -31,6 +31,14 @@ class Service(Protocol):
         ...
 
 
+def needs_api_server_alone(service: Service) -> bool:
+    """Whether a service works without NATS and etcd; it says so by an attribute `api_server_alone`.
+
+    A process of only such services opens no connection to either, so that it cannot miss them.
+    """
+    return bool(getattr(service, "api_server_alone", False))
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
     """Connections and tools of one process, shared by the services that run in it."""
