@@ -17,9 +17,10 @@ from pathlib import Path
 import msgspec
 import nats
 import nats.errors
+from dynamo_shared.bus.streams import EVENTS
 from dynamo_shared.leases.channel import EtcdOptions
 
-from tests.stage.cluster import SERVICES, Stage, StageOptions, namespace, stage, until_ready
+from tests.stage.cluster import CLUSTER, SERVICES, Stage, StageOptions, namespace, stage, until_ready
 
 from . import audit, faults
 from .balancer import balanced
@@ -126,7 +127,6 @@ def _audited(log: Path, offset: int, claims: ClaimLog) -> list[str]:
 
 
 class _Event(msgspec.Struct):
-    type: str
     k8suid: str = ""
 
 
@@ -144,17 +144,17 @@ async def _lost(up: Stage, work: Work) -> list[str]:
 
 
 async def _events(up: Stage) -> set[tuple[str, str]]:
-    client = await nats.connect(up.nats.url, **up.credentials.get("integrator", {}))
+    client = await nats.connect(up.nats.url, **up.credentials["platform"])
     found: set[tuple[str, str]] = set()
     try:
         subscription = await client.jetstream().subscribe(
-            "dynamo.evt.v1.*.chaos.dynamographdeployment.>", ordered_consumer=True
+            f"dynamo.evt.v1.{CLUSTER}.{NAMESPACE}.dynamographdeployment.>", stream=EVENTS.name, ordered_consumer=True
         )
         with contextlib.suppress(nats.errors.TimeoutError):
             while True:
                 message = await subscription.next_msg(timeout=1)
                 event = msgspec.json.decode(message.data, type=_Event)
-                found.add((event.k8suid, event.type.rpartition(".")[2]))
+                found.add((event.k8suid, message.subject.rpartition(".")[2]))
     finally:
         await client.close()
     return found

@@ -44,7 +44,7 @@ class Write:
     @property
     def object(self) -> tuple[str, str, ObjectKey]:
         """What was written, and by which service."""
-        return self.service, self.resource, self.key
+        return self.service, f"{self.resource}/{self.subresource}", self.key
 
 
 @dataclass(frozen=True, slots=True)

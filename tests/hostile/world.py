@@ -152,9 +152,10 @@ class World:
         finally:
             await self.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name)
 
-    async def sweep(self) -> None:
-        """Remove everything from the tenant's namespace; AssertionError where something stays."""
+    async def sweep(self) -> dict[str, int]:
+        """Remove everything from the tenant's namespace; what went last. AssertionError where something stays."""
         deadline = time.monotonic() + GONE_WITHIN
+        last: dict[str, int] = {}
         while True:
             left: dict[str, int] = {}
             listed = await asyncio.gather(
@@ -167,7 +168,8 @@ class World:
                 left[resource.plural] = len(items)
                 await self._remove(resource, items)
             if not left:
-                return
+                return last
+            last = left
             assert time.monotonic() < deadline, f"left in the tenant's namespace: {left}"
             await asyncio.sleep(0.3)
 
