@@ -13,9 +13,11 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, Resource
 
+from tests.hostile import texts
 from tests.hostile.attack import attack
-from tests.hostile.objects import component, config_map, graph, obj
-from tests.hostile.world import World
+from tests.hostile.attacks.documents import planned
+from tests.hostile.objects import component, config_map, graph, obj, request
+from tests.hostile.world import QUIET, World
 
 ROW = "one queue for all namespaces"
 GRAPHS = int(os.environ.get("DYNAMO_HOSTILE_GRAPHS", "400"))
@@ -161,8 +163,6 @@ async def _secrets(world: World) -> None:
     "planner-configs-storm", ROW, "a PlannerConfig that changes 200 times, with 30 graphs that name it", slack=SHARED
 )
 async def _planners(world: World) -> None:
-    from tests.hostile.attacks.documents import planned
-
     first, named = planned(world.namespace, "mode: disagg\n")
     await world.create(first)
     await world.create_all(
@@ -173,6 +173,40 @@ async def _planners(world: World) -> None:
             world.namespace, "planned-config", {"planner_config.yaml": f"mode: disagg\nttft: {number + 1}\n"}
         )
         world.note(await world.tenant.apply(data))
+
+
+async def _quiet_is_planned(world: World) -> None:
+    """A graph of the quiet namespace that asks for planning is answered in its condition."""
+    config, planned_ = planned(QUIET, "mode: disagg\n", "quiet-planned")
+    await world.admin.create(config)
+    await world.admin.create(planned_)
+    try:
+
+        async def answered() -> bool:
+            found = await world.admin.get(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, "quiet-planned") or {}
+            conditions = (found.get("status") or {}).get("conditions") or ()
+            return any(each["type"] == "Planning" for each in conditions)
+
+        await world.eventually(answered, "planning in another namespace answers", 10)
+    finally:
+        await world.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, "quiet-planned")
+        await world.admin.delete(resources.CONFIG_MAPS, QUIET, "quiet-planned-config")
+
+
+@attack(
+    "planner-configs-large",
+    ROW,
+    "30 graphs with PlannerConfigs of 900 KB of their own",
+    slack=SHARED,
+    check=_quiet_is_planned,
+    must="planning in another namespace answers within ten seconds",
+    memory=128.0,
+)
+async def _large_configs(world: World) -> None:
+    text = texts.plain_map(900_000)
+    for number in range(30):
+        for each in planned(world.namespace, text, f"planned-{number}"):
+            await world.create(each)
 
 
 @attack("models-storm", ROW, "300 DynamoModels of one base model", slack=SHARED)
@@ -197,6 +231,4 @@ async def _models(world: World) -> None:
 
 @attack("requests-storm", ROW, "60 requests at once", slack=SHARED, memory=96.0)
 async def _requests(world: World) -> None:
-    from tests.hostile.objects import request
-
     await world.create_all([request(world.namespace, f"asks-{number}") for number in range(60)])

@@ -163,7 +163,9 @@ class _PodBuilder(Controller[Task]):
             self._look_at_namespace(key.namespace)
         if new is None and old is not None:
             self._statuses.forget(resource, old)
-            if resource == DYNAMO_GRAPH_DEPLOYMENTS and self.ownership.owns(key):
+            if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+                # Every replica reports it: the owner may be stopped, or its claim on the way to another one. Nothing tells of
+                # the graph later, and the stream keeps one message of an id.
                 self._reporter.gone(old)
 
     def _graph_of_set(self, key: ObjectKey) -> str:
