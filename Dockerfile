@@ -26,6 +26,6 @@ COPY --from=build /app /app
 ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1
 # No home and nothing to write to: settings come as a file and as variables, logs go to standard error.
 USER 65532:65532
-EXPOSE 8080 8081 9443
+EXPOSE 8080 8081 8082 9443
 ENTRYPOINT ["dynamoctl"]
 CMD ["run", "all"]

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.dynamo-setup
 MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
-GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_ctl.generate
+GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
 N ?= 100
 
 # A venv is no place for the user's --user or --target, and uv knows the certificates and the index that pip is told.

@@ -10,8 +10,8 @@ import time
 
 import yaml
 from dynamo_ctl import offline
-from dynamo_ctl.yamltext import to_yaml
 from dynamo_pod_builder import render
+from dynamo_shared.api.yaml_output import to_yaml
 
 from tests.benchmarks.platform import percentile
 from tests.integration.platform import frontend, graph, worker

@@ -19,10 +19,10 @@ from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.offline import objects_of
-from dynamo_ctl.yamltext import to_yaml
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api import resources
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey
+from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
 

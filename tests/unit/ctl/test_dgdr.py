@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.drawing import Drawn, points_of, save, terminal
+from dynamo_ctl.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
+from dynamo_shared.api.request_graphs import points_of
 
 
 def figures(user: float, gpu: float, **more: Any) -> dict[str, Any]:

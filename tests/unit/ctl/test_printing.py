@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 from dynamo_ctl.printing import age, columns, span
-from dynamo_ctl.yamltext import to_yaml
+from dynamo_shared.api.yaml_output import to_yaml
 from hypothesis import given
 from hypothesis import strategies as st
 

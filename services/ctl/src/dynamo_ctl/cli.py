@@ -16,6 +16,7 @@ from dynamo_ctl.commands.bootstrap import bootstrap
 from dynamo_ctl.commands.convert import convert
 from dynamo_ctl.commands.crds import crds
 from dynamo_ctl.commands.demo import demo
+from dynamo_ctl.commands.deploy import deploy, estimate, logs
 from dynamo_ctl.commands.dgdr import dgdr
 from dynamo_ctl.commands.discovered import models, workers
 from dynamo_ctl.commands.events import events
@@ -51,6 +52,9 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (workers, "Workers that Dynamo's discovery knows."),
     (models, "Models that they serve together."),
     (events, "Events of the platform, stored and new."),
+    (deploy, "A model, as a graph or as an objective, over the REST API."),
+    (estimate, "What a deployment is expected to do, simulated."),
+    (logs, "Logs of a graph's pods, merged, over the REST API."),
     (scale, "Other replicas of a graph, within budgets and limits."),
     (nats_config, "The configuration of a NATS server: one user a service."),
     (crds, "Resource definitions: print or install them."),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus import state, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 from dynamo_shared.bus.nats import NatsBus
@@ -17,7 +18,6 @@ from dynamo_shared.bus.streams import STATE
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.listening import CONNECT_WITHIN, Where, stands
 from dynamo_ctl.printing import age, columns
-from dynamo_ctl.yamltext import to_yaml
 
 Print = Callable[[str], object]
 

@@ -25,17 +25,6 @@ class Drawn:
     points: list[KubeObject]
 
 
-def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObject) -> list[KubeObject]:
-    """Points in the order of their numbers; the selected one is put first where the front does not have it."""
-    points = [
-        {"config": each["config"], "figures": each.get("figures") or {}, "selected": each["config"] == selected}
-        for each in pareto
-    ]
-    if not any(point["selected"] for point in points):
-        points.insert(0, {"config": selected, "figures": figures, "selected": True})
-    return points
-
-
 def terminal(drawn: Drawn, width: int) -> list[str]:
     """The drawing and a table of the points."""
     lines = [drawn.title, ""]

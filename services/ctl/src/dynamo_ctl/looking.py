@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
+from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import age, columns
 from dynamo_ctl.summary import component_line, graph_line
-from dynamo_ctl.yamltext import to_yaml
 
 Print = Callable[[str], object]
 

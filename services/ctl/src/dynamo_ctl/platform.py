@@ -23,7 +23,7 @@ from dynamo_ctl.listening import until_stands
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
 from dynamo_ctl.running import RunningPlatform, announced, claim
 from dynamo_ctl.servers import embedded, nats_credentials_of
-from dynamo_ctl.settings import with_cluster
+from dynamo_ctl.settings import with_cluster, with_platform
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -129,6 +129,10 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
 
 def _on_this_machine(settings: Settings) -> Settings:
     """Where the settings say nothing about ports: on loopback, and any free port where the usual one is taken."""
+    if "dynadmin" not in settings.platform.model_fields_set:
+        api = settings.platform.dynadmin
+        local = api.model_copy(update={"host": LOOPBACK, "port": _free_or_any(api.port)})
+        settings = with_platform(settings, dynadmin=local)
     if settings.server.model_fields_set & {"metrics", "health_probe"}:
         return settings
     server = settings.server

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from dynamo_planner.requests.deploying import is_made_for, marked
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.request_graphs import is_made_for, marked, points_of
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -15,12 +15,12 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     key_of,
 )
+from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
 
-from dynamo_ctl.drawing import Drawn, points_of, save, terminal
+from dynamo_ctl.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.looking import Cluster
-from dynamo_ctl.yamltext import to_yaml
 
 Print = Callable[[str], object]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ALL = "all"
 
 ADMISSION = "admission"
+DYNADMIN = "dynadmin"
 
 #: In the order of the data: what is asked before anything is stored, then what publishes, then what works on it.
 SERVICES = {
@@ -24,6 +25,7 @@ SERVICES = {
     "scaler": "dynamo_scaler.app:ScalerService",
     "model-discovery": "dynamo_model_discovery.app:ModelDiscoveryService",
     "planner": "dynamo_planner.app:PlannerService",
+    DYNADMIN: "dynamo_dynadmin.app:DynadminService",
 }
 
 
@@ -46,7 +48,7 @@ def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[S
     chosen = [
         name for name in SERVICES if (ALL in wanted or name in wanted) and name not in without and name not in absent
     ]
-    return [_load(SERVICES[name]) for name in chosen]
+    return [_dynadmin() if name == DYNADMIN else _load(SERVICES[name]) for name in chosen]
 
 
 def is_installed(name: str) -> bool:
@@ -58,3 +60,16 @@ def _load(target: str) -> Service:
     module, _, attribute = target.partition(":")
     service: Service = getattr(import_module(module), attribute)()
     return service
+
+
+def _dynadmin() -> Service:
+    """With what it may not import: the pod-builder's rendering and, where it is installed, the planner's simulation."""
+    from dynamo_dynadmin.app import DynadminService  # noqa: PLC0415 - as heavy as the other services
+
+    from dynamo_ctl.planned import planned  # noqa: PLC0415
+
+    if not is_installed("planner"):
+        return DynadminService(planned)
+    from dynamo_ctl.estimation import Estimation  # noqa: PLC0415
+
+    return DynadminService(planned, Estimation)

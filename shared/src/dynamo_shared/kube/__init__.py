@@ -22,6 +22,7 @@ from dynamo_shared.kube.errors import (
     Unauthorized,
     Unavailable,
 )
+from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.objects import ObjectList
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Expired",
     "Forbidden",
     "Gone",
+    "Identity",
     "Invalid",
     "KubeClient",
     "KubeError",

@@ -18,11 +18,12 @@ import aiohttp
 import msgspec
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import PODS, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
+from dynamo_shared.kube.impersonation import Acting, Identity
 from dynamo_shared.kube.objects import ObjectList
-from dynamo_shared.kube.transport import USER_AGENT, RequestObserver, Transport
+from dynamo_shared.kube.transport import USER_AGENT, RequestObserver, Requests, Transport, WarningObserver
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -43,7 +44,7 @@ class KubeClient:
     """
 
     def __init__(
-        self, transport: Transport, *, field_manager: str, namespace: str = "default", owner: bool = True
+        self, transport: Requests, *, field_manager: str, namespace: str = "default", owner: bool = True
     ) -> None:
         self._transport = transport
         self._owner = owner
@@ -76,6 +77,16 @@ class KubeClient:
     def acting_as(self, field_manager: str) -> Self:
         """The same connections under another field manager; closing it closes nothing."""
         return type(self)(self._transport, field_manager=field_manager, namespace=self.namespace, owner=False)
+
+    def for_identity(
+        self, identity: Identity, *, request: str, field_manager: str, warned: WarningObserver | None = None
+    ) -> Self:
+        """The same connections, acting with the rights of a user: every request impersonates it.
+
+        `request` becomes the id of the API server's audit events; `warned` hears the server's warnings.
+        """
+        acting = Acting(self._transport, identity, request=request, warned=warned)
+        return type(self)(acting, field_manager=field_manager, namespace=self.namespace, owner=False)
 
     async def close(self) -> None:
         """Close the connections, where this client opened them."""
@@ -262,6 +273,12 @@ class KubeClient:
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """The raw bytes of a watch; see Transport.stream."""
         return self._stream(resource.path(namespace), query, silence=silence)
+
+    def stream_log(
+        self, pod: ObjectKey, query: str, *, silence: float
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """The raw bytes of a pod's log; `query` is that of the API server (container, follow, sinceTime, ...)."""
+        return self._stream(PODS.path(pod.namespace, pod.name, "log"), query, silence=silence)
 
     async def _apply(self, path: str, obj: KubeObject, *, force: bool, dry_run: bool) -> KubeObject:
         query = f"{self._manager}&force={'true' if force else 'false'}"

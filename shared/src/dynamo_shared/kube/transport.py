@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
+from multidict import CIMultiDict
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 from yarl import URL
@@ -48,6 +49,8 @@ _NETWORK_FAILURES = (aiohttp.ClientError, OSError)
 
 # Called after each request: method, path without query, HTTP status (0: none), seconds.
 RequestObserver = Callable[[str, str, int, float], None]
+# Called with each Warning header of an answer, as the server wrote it.
+WarningObserver = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -58,7 +61,43 @@ class _Call:
     body: bytes | None
     retry: bool
     seconds: float
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
+    warned: WarningObserver | None = None
+
+
+class Requests(Protocol):
+    """What a KubeClient sends its requests through: a Transport, or one that acts for somebody."""
+
+    @property
+    def server(self) -> str:
+        """URL of the API server, without a trailing slash."""
+        ...
+
+    async def close(self) -> None:
+        """Close what this one opened."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: str = "",
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        retry: bool = False,
+        timeout: float | None = None,
+        accept: str = "",
+        agent: str = USER_AGENT,
+    ) -> bytes:
+        """The body of a successful answer; see Transport.request."""
+        ...
+
+    def stream(
+        self, path: str, query: str, *, silence: float, agent: str = USER_AGENT
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """The body of a GET that does not end; see Transport.stream."""
+        ...
 
 
 class Transport:
@@ -110,14 +149,19 @@ class Transport:
         timeout: float | None = None,
         accept: str = "",
         agent: str = USER_AGENT,
+        headers: Iterable[tuple[str, str]] = (),
+        warned: WarningObserver | None = None,
     ) -> bytes:
         """The body of a successful answer. `path` and `query` are already percent-encoded.
 
         `retry` is for requests that may safely arrive twice: they are repeated after connection failures, 429 and 503.
+        `headers` go along; `warned` hears the server's warnings.
         Raises KubeError; `timeout` (seconds; the client's where None) bounds everything, retries and waits included.
         """
         call = _Call(method, path, query, body, retry, self._timeout if timeout is None else timeout)
         call.headers["User-Agent"] = agent
+        call.headers.extend(headers)
+        call.warned = warned
         if body is not None:
             call.headers["Content-Type"] = content_type
         if accept:
@@ -147,7 +191,7 @@ class Transport:
             attempt += 1
             await self._authorise(call.headers, call.path)
             try:
-                return await self._once(call.method, call.path, url, call.headers, call.body)
+                return await self._once(call, url)
             except errors.Unauthorized:
                 # Not authenticated, so not acted upon: any request may be repeated.
                 if renewed or not await self._renew(call.path):
@@ -165,21 +209,25 @@ class Transport:
     def _url(self, path: str, query: str) -> URL:
         return URL(f"{self._server}{path}?{query}" if query else f"{self._server}{path}", encoded=True)
 
-    async def _once(self, method: str, path: str, url: URL, headers: dict[str, str], body: bytes | None) -> bytes:
+    async def _once(self, call: _Call, url: URL) -> bytes:
+        method, path = call.method, call.path
         started = time.monotonic()
         status = 0
         try:
             async with self._session.request(
                 method,
                 url,
-                data=body,
-                headers=headers,
+                data=call.body,
+                headers=call.headers,
                 allow_redirects=False,
                 proxy=self._proxy,
                 server_hostname=self._connection.tls_server_name,
             ) as response:
                 status = response.status
                 content = await self._read(response, path)
+                if call.warned is not None:
+                    for warning in response.headers.getall("Warning", ()):
+                        call.warned(warning)
                 if status < 300:
                     return content
                 retry_after = response.headers.get("Retry-After")
@@ -212,7 +260,13 @@ class Transport:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, query: str, *, silence: float, agent: str = USER_AGENT
+        self,
+        path: str,
+        query: str,
+        *,
+        silence: float,
+        agent: str = USER_AGENT,
+        headers: Iterable[tuple[str, str]] = (),
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """The body of a GET that does not end (a watch, a log), as it comes.
 
@@ -224,12 +278,13 @@ class Transport:
             self._watch_session = self._new_session(WATCH_CONNECTIONS)
         url = self._url(path, query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, silence), sock_read=silence)
-        headers = {"User-Agent": agent}
-        await self._authorise(headers, path)
+        sent = CIMultiDict(headers)
+        sent["User-Agent"] = agent
+        await self._authorise(sent, path)
         try:
             async with self._watch_session.get(
                 url,
-                headers=headers,
+                headers=sent,
                 timeout=timeout,
                 allow_redirects=False,
                 proxy=self._proxy,
@@ -247,7 +302,7 @@ class Transport:
         except _NETWORK_FAILURES as error:
             raise unreachable(error, request) from error
 
-    async def _authorise(self, headers: dict[str, str], path: str) -> None:
+    async def _authorise(self, headers: CIMultiDict[str], path: str) -> None:
         credentials = self._credentials
         if credentials.stale():
             await self._renew(path, force=False)

@@ -26,3 +26,7 @@ class RateLimit:
         self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._rate) - 1
         self._seen = now
         return max(0.0, -self._tokens / self._rate)
+
+    def give_back(self) -> None:
+        """Take back the last count: what was refused does not delay what comes after it."""
+        self._tokens += 1

@@ -31,9 +31,10 @@ def convert(
 
     What the version cannot say is kept in an annotation, and named on standard error. Other kinds are passed through.
     """
+    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
+
     from dynamo_ctl import converting  # noqa: PLC0415 - quick help
     from dynamo_ctl import files as texts  # noqa: PLC0415
-    from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
 
     made: list[converting.Converted] = []
     wrong: list[str] = []

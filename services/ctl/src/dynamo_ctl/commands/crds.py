@@ -25,7 +25,6 @@ def crds(
             typer.echo(f"{name} installed")
         return
     from dynamo_shared.api.crds import crd_manifests  # noqa: PLC0415
-
-    from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
+    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 
     typer.echo(to_yaml(*crd_manifests()), nl=False)

@@ -33,10 +33,10 @@ def render(
     """
     from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
     from dynamo_shared.api.resources import POD_CLIQUE_SETS  # noqa: PLC0415
+    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings  # noqa: PLC0415
-    from dynamo_ctl.yamltext import to_yaml  # noqa: PLC0415
 
     chosen = settings.load(config)
     # A cluster would tell what it has; without one, it has all but Grove, which changes what every graph becomes.

@@ -39,9 +39,13 @@ class Translation:
     origins: Mapping[tuple[str, ...], str]
     """by path of the manifest: pointer into the intent"""
 
+    def draft(self) -> Draft:
+        """The manifest with the origins of its fields."""
+        return Draft(self.manifest, dict(self.origins))
+
     def problems(self, refused: Iterable[FieldError]) -> list[Problem]:
         """Refused fields of the manifest as problems of the intent."""
-        draft = Draft(self.manifest, dict(self.origins))
+        draft = self.draft()
         return [Problem(draft.pointer_of(each.path), each.message, each.path) for each in refused]
 
 

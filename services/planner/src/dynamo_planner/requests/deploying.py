@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import OPERATOR, labels
-from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.request_graphs import is_made_for, marked
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -158,33 +157,6 @@ class Deploying:
             if held and (metadata.get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME) == graph["metadata"]["name"]:
                 patch = {"metadata": {"ownerReferences": [owner], "resourceVersion": metadata["resourceVersion"]}}
                 self.cache.put(CONFIG_MAPS, await self.kube.merge_patch(CONFIG_MAPS, key_of(config_map), patch))
-
-
-def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> KubeObject:
-    """An object that is made for a request: in its namespace, with its labels, and the owner that it shall have."""
-    made = deepcopy(child)
-    metadata = made.setdefault("metadata", {})
-    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
-    metadata["namespace"] = namespace
-    metadata["labels"] = {
-        **(metadata.get("labels") or {}),
-        labels.REQUEST_NAME: name,
-        labels.REQUEST_NAMESPACE: namespace,
-        labels.MANAGED_BY: OPERATOR,
-    }
-    metadata["annotations"] = {
-        **(metadata.get("annotations") or {}),
-        keys.REQUEST_UID: obj["metadata"]["uid"],
-    }
-    if owner is not None:
-        metadata["ownerReferences"] = [owner]
-    return made
-
-
-def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
-    """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
-    marks = graph["metadata"].get("annotations") or {}
-    return bool(marks.get(keys.REQUEST_UID) == obj["metadata"]["uid"])
 
 
 def owner_of(obj: KubeObject) -> KubeObject:

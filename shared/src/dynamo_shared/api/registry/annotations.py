@@ -320,3 +320,11 @@ LOADED_ADAPTER = _add(
     where="DynamoModels",
     stability=Stability.EVOLVING,
 )
+IDEMPOTENCY = _add(
+    "dynadmin.nvidia.com/idempotency",
+    "Remembers the request that created an object, so that the same request again creates no other.",
+    set_by="dynadmin",
+    read_by="dynadmin",
+    values="sha256 (hex) of the user and the Idempotency-Key, a dot, and that of the body",
+    where="DGDs, DGDRs, DynamoModels, DynamoCheckpoints",
+)

@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from dynamo_shared.runtime.settings.addresses import Address, Tls
 from dynamo_shared.runtime.settings.base import Duration, Section
+from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.runtime.settings.planner import Planner
 from dynamo_shared.runtime.settings.scaler import Scaler
@@ -114,6 +115,7 @@ class Platform(Section):
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     admission: Admission = Admission()
+    dynadmin: Dynadmin = Dynadmin()
     model_discovery: ModelDiscovery = ModelDiscovery()
     planner: Planner = Planner()
     scaler: Scaler = Scaler()

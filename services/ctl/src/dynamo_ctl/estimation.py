@@ -1,0 +1,93 @@
+"""The planner's simulation for those that may not import it: what a request is expected to do, without cluster or Job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynamo_dynadmin.api.estimating import NotEstimated
+from dynamo_planner.profiling.models import known_model
+from dynamo_planner.profiling.naive import naive
+from dynamo_planner.profiling.objective import objective_of
+from dynamo_planner.profiling.rapid import RapidProfiler
+from dynamo_planner.profiling.results import Candidate, ProfilingFailed, ProfilingRequest
+from dynamo_planner.requests import hardware
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
+from dynamo_shared.runtime import Settings
+
+
+class Estimation:
+    """Estimates with rapid profiling. Its worker processes start with the first estimate, and end when idle."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        chosen = settings or Settings()
+        self._settings = chosen.platform.planner
+        self._profiler = RapidProfiler(self._settings, chosen.platform.version)
+
+    async def estimate(
+        self, manifest: KubeObject, nodes: Sequence[KubeObject], tell: Callable[[str, Any], None]
+    ) -> dict[str, Any]:
+        """The selected deployment and the Pareto front, with figures. NotEstimated."""
+        spec = DynamoGraphDeploymentRequestSpec.model_validate(manifest["spec"])
+        try:
+            found = hardware.complete(
+                spec.hardware,
+                hardware.kinds(hardware.nodes_with_labels(nodes)),
+                cap=self._settings.gpu_cap,
+                source=hardware.NODE_LABELS,
+            )
+            request = ProfilingRequest(
+                name=manifest["metadata"]["name"],
+                namespace=manifest["metadata"]["namespace"],
+                spec=spec.model_copy(update={"hardware": found.planned, "search_strategy": "rapid"}),
+            )
+            self._tell_first(request, tell)
+
+            def progress(phase: ProfilingPhase, message: str) -> None:
+                tell("progress", {"phase": phase.value, "message": message})
+
+            result = await self._profiler.run(request, progress)
+        except hardware.HardwareUnknown as error:
+            raise NotEstimated(str(error), "spec.hardware") from error
+        except ProfilingFailed as error:
+            field = str(error).partition(":")[0]
+            raise NotEstimated(str(error), field if field.startswith("spec.") else "") from error
+        return {
+            "selected": _figures(result.selected),
+            "pareto": [_figures(each) for each in result.pareto],
+            "notes": [each.message for each in result.notes],
+            "source": result.source,
+        }
+
+    def _tell_first(self, request: ProfilingRequest, tell: Callable[[str, Any], None]) -> None:
+        """What memory alone says, at once: the smallest engine that holds the model."""
+        try:
+            objective = objective_of(request)
+            layout = naive(known_model(objective.model, self._settings.rapid), objective, "not simulated yet").layout
+        except ProfilingFailed:
+            return
+        selected = {"backend": layout.backend, "serving": layout.serving, "gpus": layout.gpus, "words": layout.words}
+        tell("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
+
+    async def close(self) -> None:
+        """End the worker processes."""
+        await self._profiler.close()
+
+
+def _figures(each: Candidate) -> dict[str, Any]:
+    return {
+        "backend": each.backend,
+        "serving": each.serving,
+        "gpus": each.gpus,
+        "parallelism": each.parallelism,
+        "meetsSLA": each.meets_sla,
+        "ttft": each.ttft_ms,
+        "itl": each.itl_ms,
+        "requestLatency": each.request_latency_ms,
+        "concurrency": each.concurrency,
+        "requestsPerSecond": each.requests_per_second,
+        "tokensPerSecond": each.tokens_per_second,
+        "tokensPerSecondPerGPU": each.tokens_per_second_per_gpu,
+        "tokensPerSecondPerUser": each.tokens_per_second_per_user,
+    }

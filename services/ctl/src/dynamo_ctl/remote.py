@@ -1,0 +1,155 @@
+"""The platform's REST API, for commands: requests with the caller's token, problems as messages, streams as events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+import aiohttp
+from dynamo_shared.kube import config
+
+from dynamo_ctl.errors import CtlError, ExitCode
+
+#: For an answer that is no stream. Seconds.
+ANSWER_WITHIN = 60.0
+SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
+_LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A server-sent event."""
+
+    name: str
+    data: Any
+    id: str = ""
+
+
+class Remote:
+    """One server of the API."""
+
+    def __init__(self, url: str, token: str, session: aiohttp.ClientSession) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._session = session
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, server: str, token_file: Path | None, kubeconfig: Path | None) -> AsyncIterator[Self]:
+        """The API at a URL. The token is of the file, of $DYNAMO_TOKEN, or of the kubeconfig. CtlError without one."""
+        address = urlsplit(server)
+        if address.scheme not in ("http", "https") or not address.hostname or address.username:
+            raise CtlError(f"--server {server}: write https://host or http://127.0.0.1:8082", ExitCode.USAGE)
+        if address.scheme == "http" and address.hostname not in _LOCAL:
+            raise CtlError(f"--server {server}: a token goes to other machines over https alone", ExitCode.USAGE)
+        token = await _token(token_file, kubeconfig)
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield cls(server, token, session)
+
+    async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """The answer of a request as JSON. CtlError with every reason of a problem."""
+        timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN)
+        try:
+            async with self._session.request(
+                method,
+                f"{self._url}/api/v1{path}",
+                json=body,
+                headers=self._headers(headers),
+                timeout=timeout,
+                allow_redirects=False,
+            ) as response:
+                content = await response.read()
+                if response.status >= 300:
+                    raise _problem(response.status, content)
+                return json.loads(content) if content else None
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        """The events of a stream. CtlError with every reason of a problem."""
+        given = {**self._headers(headers), "Accept": "text/event-stream"}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN, sock_read=ANSWER_WITHIN)
+        try:
+            async with self._session.request(
+                method,
+                f"{self._url}/api/v1{path}",
+                json=body,
+                headers=given,
+                timeout=timeout,
+                allow_redirects=False,
+                read_bufsize=1 << 22,
+            ) as response:
+                if response.status >= 300:
+                    raise _problem(response.status, await response.read())
+                yield _events(response)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
+
+    def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return {"Authorization": f"Bearer {self._token}", **given}
+
+
+def path_of(namespace: str, *parts: str, **query: Any) -> str:
+    """A path of the API below a namespace; empty parameters are left out."""
+    path = "/".join(quote(each, safe="") for each in ("namespaces", namespace, *parts))
+    given = {name: str(value) for name, value in query.items() if value not in (None, "", False)}
+    return f"/{path}?{urlencode(given)}" if given else f"/{path}"
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+    name, data, identity = "", "", ""
+    async for raw in response.content:
+        line = raw.decode("utf-8", "replace").rstrip("\r\n")
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            data += value
+        elif field == "id":
+            identity = value
+        elif not line:
+            if name:
+                yield Event(name, json.loads(data or "null"), identity)
+            name, data, identity = "", "", ""
+
+
+def _problem(status: int, content: bytes) -> CtlError:
+    try:
+        problem = json.loads(content)
+        title, detail = str(problem["title"]), str(problem["detail"])
+    except (ValueError, KeyError, TypeError):
+        return CtlError(f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
+    errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
+    return CtlError("\n".join(errors) if errors else f"{title}: {detail}")
+
+
+async def _token(file: Path | None, kubeconfig: Path | None) -> str:
+    if file is not None:
+        try:
+            return (await asyncio.to_thread(file.read_text)).strip()
+        except OSError as error:
+            raise CtlError(f"{file}: cannot be read: {error.strerror or error}", ExitCode.USAGE) from error
+    if token := os.environ.get(TOKEN, ""):
+        return token
+    credentials = (await config.load(kubeconfig)).credentials
+    if credentials.stale():
+        await credentials.refresh(force=False)
+    scheme, _, token = (credentials.authorization or "").partition(" ")
+    if scheme != "Bearer" or not token:
+        raise CtlError(
+            f"the kubeconfig has no bearer token (certificates are not sent to the API): set ${TOKEN}, or --token-file, "
+            "such as of `kubectl create token NAME`",
+            ExitCode.USAGE,
+        )
+    return token

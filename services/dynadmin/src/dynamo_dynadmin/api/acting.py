@@ -1,0 +1,201 @@
+"""Actions: scale, restart, and deploying one of the points that profiling found."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from aiohttp import web
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.request_graphs import is_made_for, marked, points_of
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+    ObjectKey,
+)
+from dynamo_shared.bus import state
+from dynamo_shared.kube import AlreadyExists, Conflict, NotFound
+
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.api.ownership import manager_of, to_commit
+from dynamo_dynadmin.api.writing import Writing
+from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.state.hub import Hub
+
+_ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
+_MOST_REPLICAS = 2**31 - 1
+
+
+class Acting:
+    """Does what is more than writing an object."""
+
+    def __init__(self, hub: Hub, writing: Writing) -> None:
+        self._hub = hub
+        self._writing = writing
+
+    async def scale(self, call: Call) -> web.StreamResponse:
+        """Replicas of a component: its adapter's where it has one, else the graph's own field."""
+        body = await call.object()
+        component, replicas = body.get("component"), _replicas(body)
+        if not isinstance(component, str) or not component:
+            raise _invalid("/component", "required: the name of a component")
+        key = ObjectKey(call.namespace, call.name)
+        graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        listed = graph["spec"].get("components") or []
+        index = next((i for i, each in enumerate(listed) if each["name"] == component), None)
+        if index is None:
+            raise _invalid("/component", f"one of {', '.join(each['name'] for each in listed)}")
+        if listed[index].get("scalingAdapter") is not None:
+            adapter = ObjectKey(key.namespace, f"{key.name}-{component.lower()}")
+            return await self._scale_adapter(call, adapter, replicas)
+        if config := (graph["metadata"].get("annotations") or {}).get(PLANNER_CONFIG):
+            raise ProblemError(
+                "owned-replicas",
+                f"the planner of ConfigMap {config} owns the replicas of this graph, and {component} has no scaling "
+                "adapter: give it `scalingAdapter: {}`, or change the planner's configuration",
+                owner="planner",
+            )
+        if owner := manager_of(graph):
+            components = [{**each} for each in listed]
+            components[index]["replicas"] = replicas
+            wanted = {**graph, "spec": {**graph["spec"], "components": components}}
+            raise ProblemError(
+                "managed-elsewhere",
+                f"{owner} manages this graph and would undo the change; commit the patch to its repository instead",
+                managedBy=owner,
+                patch=to_commit(graph, wanted),
+            )
+        operations: list[KubeObject] = [
+            {"op": "test", "path": f"/spec/components/{index}/name", "value": component},
+            {"op": "add", "path": f"/spec/components/{index}/replicas", "value": replicas},
+        ]
+        await call.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations, dry_run=call.flag("dryRun"))
+        return call.answer({"component": component, "replicas": replicas, "via": "graph", "warnings": call.warnings})
+
+    async def scale_adapter(self, call: Call) -> web.StreamResponse:
+        """Replicas of an adapter."""
+        replicas = _replicas(await call.object())
+        return await self._scale_adapter(call, ObjectKey(call.namespace, call.name), replicas)
+
+    async def _scale_adapter(self, call: Call, key: ObjectKey, replicas: int) -> web.StreamResponse:
+        if owner := self._autoscaler(key):
+            raise ProblemError(
+                "owned-replicas",
+                f"{owner} scales this component, and would undo the change; change its limits, or delete it",
+                owner=owner,
+            )
+        patch = {"spec": {"replicas": replicas}}
+        written = await call.kube.merge_patch(_ADAPTER, key, patch, subresource="scale", dry_run=call.flag("dryRun"))
+        return call.answer(
+            {
+                "adapter": key.name,
+                "replicas": written.get("spec", {}).get("replicas", replicas),
+                "via": "adapter",
+                "warnings": call.warnings,
+            }
+        )
+
+    def _autoscaler(self, key: ObjectKey) -> str:
+        """The autoscaler that owns an adapter's number."""
+        for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
+            for entry in self._hub.entries(resource).of_namespace(key.namespace):
+                spec = state.decode_object(entry.payload).get("spec") or {}
+                target = spec.get("scaleTargetRef") or {}
+                if target.get("kind") == _ADAPTER.kind and target.get("name") == key.name:
+                    return f"{resource.kind} {entry.key.name}"
+        return ""
+
+    async def restart(self, call: Call) -> web.StreamResponse:
+        """Restart a graph's pods: a new id, and the order."""
+        body = await call.object()
+        if unknown := set(body) - {"id", "strategy"}:
+            raise _invalid(f"/{min(unknown)}", "no such field; there are id, strategy")
+        restart: dict[str, Any] = {"id": body.get("id") or uuid.uuid4().hex}
+        if body.get("strategy") is not None:
+            restart["strategy"] = body["strategy"]
+        key = ObjectKey(call.namespace, call.name)
+        graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        patch = {"spec": {"restart": restart}, "metadata": {"resourceVersion": graph["metadata"]["resourceVersion"]}}
+        try:
+            written = await call.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, patch, dry_run=call.flag("dryRun"))
+        except Conflict as error:
+            raise ProblemError("stale", "the graph changed meanwhile; try again") from error
+        return call.answer({"restart": written["spec"].get("restart"), "warnings": call.warnings})
+
+    async def candidates(self, call: Call) -> web.StreamResponse:
+        """The points of the Pareto front that profiling found, with their figures and graphs."""
+        request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))
+        points, results = _points(request)
+        return call.answer(
+            {
+                "phase": str((request.get("status") or {}).get("phase") or "Pending"),
+                "source": str(results.get("source") or ""),
+                "items": [{"point": number, **point} for number, point in enumerate(points, 1)],
+            }
+        )
+
+    async def promote(self, call: Call) -> web.StreamResponse:
+        """Deploy one of the points; a graph that was created for the request becomes it."""
+        body = await call.object()
+        number = body.get("point")
+        request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))
+        points, _ = _points(request)
+        if not points:
+            phase = (request.get("status") or {}).get("phase") or "Pending"
+            raise ProblemError("conflict", f"the request has no result yet; its phase is {phase}")
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(points):
+            raise _invalid("/point", f"a number from 1 to {len(points)}")
+        graph = marked(request, points[number - 1]["config"], owner=None)
+        return await self._deploy_point(call, request, graph, body)
+
+    async def _deploy_point(
+        self, call: Call, request: KubeObject, graph: KubeObject, body: KubeObject
+    ) -> web.StreamResponse:
+        dry_run = call.flag("dryRun")
+        try:
+            return await self._writing.created(call, DEPLOYMENTS, graph, body, dry_run=dry_run)
+        except AlreadyExists:
+            key = ObjectKey(call.namespace, graph["metadata"]["name"])
+        try:
+            found = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        except NotFound as error:
+            raise ProblemError("conflict", "the graph was deleted meanwhile; try again") from error
+        if not is_made_for(found, request):
+            raise ProblemError("already-exists", f"graph {key.name} exists, and was not created for this request")
+        metadata = {
+            **found["metadata"],
+            "labels": {**(found["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
+            "annotations": {**(found["metadata"].get("annotations") or {}), **graph["metadata"]["annotations"]},
+        }
+        try:
+            written = await call.kube.replace(
+                DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run
+            )
+        except Conflict as error:
+            raise ProblemError("stale", "the graph changed meanwhile; try again") from error
+        return call.answer_object(written)
+
+
+def _points(request: KubeObject) -> tuple[list[KubeObject], KubeObject]:
+    results: KubeObject = (request.get("status") or {}).get("profilingResults") or {}
+    if not results.get("selectedConfig"):
+        return [], results
+    figures = results.get("selectedFigures") or {}
+    return points_of(results.get("pareto") or [], results["selectedConfig"], figures), results
+
+
+def _replicas(body: KubeObject) -> int:
+    replicas = body.get("replicas")
+    if isinstance(replicas, bool) or not isinstance(replicas, int) or not 0 <= replicas <= _MOST_REPLICAS:
+        raise _invalid("/replicas", "required: a whole number, 0 or more")
+    return replicas
+
+
+def _invalid(pointer: str, detail: str) -> ProblemError:
+    return ProblemError("invalid", f"{pointer}: {detail}", errors=[Problem(pointer, detail)])

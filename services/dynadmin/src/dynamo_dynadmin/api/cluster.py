@@ -1,0 +1,159 @@
+"""What the caller has here: namespaces, abilities of the cluster, rights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    GROUP,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    LEADER_WORKER_SETS,
+    NAMESPACES,
+    NODES,
+    POD_CLIQUE_SETS,
+    PODS,
+    SCALED_OBJECTS,
+)
+from dynamo_shared.bus import state
+from dynamo_shared.kube import Forbidden, KubeClient, NotFound
+
+from dynamo_dynadmin.api import fit
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.identity.access import Access, Act
+from dynamo_dynadmin.state.hub import Hub
+
+_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
+#: Namespaces of one answer.
+_NAMESPACES = 5000
+_ASKED_AT_ONCE = 16
+
+
+class Cluster:
+    """Answers what is about no single object."""
+
+    def __init__(self, hub: Hub, access: Access, reading: Reading, kube: KubeClient, version: str) -> None:
+        self._hub = hub
+        self._access = access
+        self._reading = reading
+        self._kube = kube
+        self._version = version
+
+    async def namespaces(self, call: Call) -> web.StreamResponse:
+        """Namespaces in which the caller may list graph deployments."""
+        try:
+            page = await call.kube.list_page(NAMESPACES, limit=_NAMESPACES)
+            names = {each["metadata"]["name"] for each in page.get("items") or ()}
+        except Forbidden:
+            # Who may not list them still sees those that have something to be seen.
+            names = set().union(*(self._hub.entries(kind.resource).namespaces() for kind in KINDS))
+        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def visible(name: str) -> bool:
+            async with slots:
+                return await self._reading.may(call, Act("list", DEPLOYMENTS.resource, name))
+
+        ordered = sorted(names)
+        allowed = await asyncio.gather(*(visible(name) for name in ordered))
+        items = [name for name, each in zip(ordered, allowed, strict=True) if each]
+        return call.answer({"items": [{"name": name} for name in items]})
+
+    async def capabilities(self, call: Call) -> web.StreamResponse:
+        """Served versions, orchestrators, and GPUs by kind and node where the caller may see nodes."""
+        nodes, exact = await self.gpu_nodes(call)
+        by_product: dict[str, dict[str, int]] = defaultdict(lambda: {"nodes": 0, "total": 0, "free": 0})
+        for node in nodes or ():
+            row = by_product[node.product or "unknown"]
+            row["nodes"] += 1
+            row["total"] += node.total
+            row["free"] += node.free if node.schedulable else 0
+        return call.answer(
+            {
+                "apiVersions": {kind.collection: kind.resource.api_version for kind in KINDS},
+                "served": await self._served(),
+                "platformVersion": self._version,
+                "orchestrators": {
+                    "grove": self._hub.is_served(POD_CLIQUE_SETS),
+                    "leaderWorkerSet": self._hub.is_served(LEADER_WORKER_SETS),
+                    "keda": self._hub.is_served(SCALED_OBJECTS),
+                    "inferencePools": self._hub.is_served(INFERENCE_POOLS),
+                    "gatewayApi": self._hub.is_served(HTTP_ROUTES),
+                },
+                "gpus": None
+                if nodes is None
+                else {
+                    "exact": exact,
+                    "kinds": [{"product": name, **row} for name, row in sorted(by_product.items())],
+                    "nodes": [fit.node_row(each) for each in nodes],
+                },
+            }
+        )
+
+    async def gpu_nodes(self, call: Call) -> tuple[list[fit.Node] | None, bool]:
+        """Nodes with GPUs, None where the caller may not list nodes; and whether all pods of the cluster were counted."""
+        if not await self._reading.may(call, Act("list", NODES)) or not self._hub.is_synced(NODES):
+            return None, False
+        nodes = [state.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
+        exact = await self._reading.may(call, Act("list", PODS))
+        pods: list[KubeObject]
+        if exact:
+            # Others than the platform's have GPUs, too.
+            pods = list(await call.kube.list(PODS, field_selector="status.phase!=Succeeded,status.phase!=Failed"))
+        else:
+            pods = [state.decode_object(each.payload) for each in self._hub.entries(PODS).all()]
+        return fit.nodes_of(nodes, pods), exact
+
+    async def me(self, call: Call) -> web.StreamResponse:
+        """Who the caller is."""
+        identity = call.caller.identity
+        return call.answer(
+            {
+                "user": identity.user,
+                "groups": list(identity.groups),
+                "expires": call.caller.expires,
+                "session": call.caller.by_session,
+            }
+        )
+
+    async def access(self, call: Call) -> web.StreamResponse:
+        """What the caller may do in a namespace: by collection and verb, and with the reason where it is given."""
+        namespace = call.namespace
+        acts = [Act(verb, kind.resource, namespace) for kind in KINDS for verb in _VERBS]
+        acts += [
+            Act("get", PODS, namespace, subresource="log"),
+            Act("list", PODS, namespace),
+            Act("list", NODES),
+        ]
+        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def verdict(act: Act) -> tuple[bool, str]:
+            async with slots:
+                return await self._access.may(call.caller, act)
+
+        verdicts = dict(zip(acts, await asyncio.gather(*(verdict(act) for act in acts)), strict=True))
+        collections: dict[str, dict[str, bool]] = {}
+        for kind in KINDS:
+            collections[kind.collection] = {verb: verdicts[Act(verb, kind.resource, namespace)][0] for verb in _VERBS}
+        return call.answer(
+            {
+                "namespace": namespace,
+                "collections": collections,
+                "logs": verdicts[acts[-3]][0],
+                "pods": verdicts[acts[-2]][0],
+                "nodes": verdicts[acts[-1]][0],
+            }
+        )
+
+    async def _served(self) -> list[str]:
+        try:
+            group: dict[str, Any] = msgspec.json.decode(await self._kube.raw_get(f"/apis/{GROUP}"))
+        except NotFound:
+            return []
+        return [each["groupVersion"] for each in group.get("versions") or ()]

@@ -1,0 +1,110 @@
+"""`POST /deploy`: an intent, as manifest, as dry run, or deployed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.yaml_output import to_yaml
+from dynamo_shared.kube import Forbidden, Invalid, KubeError
+
+from dynamo_dynadmin.api import fit
+from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS, REQUESTS
+from dynamo_dynadmin.api.writing import Writing, location
+from dynamo_dynadmin.deploy import Platform, Translation, read_intent, translate
+from dynamo_dynadmin.deploy.intent import Mode
+from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
+from dynamo_dynadmin.http.problems import ProblemError, of_kube
+
+#: What a manifest would become: the tree of its objects, and what is wrong with it. Given by who composes services.
+Planned = Callable[[KubeObject], tuple[Mapping[str, Any] | None, Sequence[str]]]
+
+
+class Deploying:
+    """Turns intents into objects."""
+
+    def __init__(self, writing: Writing, cluster: Cluster, platform: Platform, planned: Planned | None) -> None:
+        self._writing = writing
+        self._cluster = cluster
+        self._platform = platform
+        self._planned = planned
+
+    async def deploy(self, call: Call) -> web.StreamResponse:
+        """Translate an intent; ask the API server with `dryRun=server`; create it without `dryRun`."""
+        sent = await call.body()
+        intent = read_intent(sent)
+        made = translate(intent, call.namespace, self._platform)
+        kind = DEPLOYMENTS if intent.mode is Mode.GRAPH else REQUESTS
+        answer = self.described(made)
+        dry_run = call.text("dryRun")
+        answer["dryRun"] = dry_run or None
+        if dry_run == "client":
+            return call.answer(answer)
+        try:
+            stored, is_new = await self._writing.ensure(call, kind, made.manifest, sent, dry_run=dry_run == "server")
+        except (Invalid, Forbidden) as error:
+            raise _at_the_form(made, error) from error
+        answer["object"] = without_managed_fields(stored)
+        answer["serverDefaulted"] = sorted(_added(made.manifest, stored))
+        answer["warnings"] = [*answer["warnings"], *call.warnings]
+        if kind is DEPLOYMENTS:
+            answer["gpus"] = await self._fit(call, stored)
+        headers = {"Location": location(kind, stored), "ETag": etag(stored)}
+        if not is_new:
+            return call.answer(answer, 200, {**headers, "Idempotency-Replayed": "true"})
+        if dry_run == "server":
+            return call.answer(answer)
+        return call.answer(answer, 201, headers)
+
+    def described(self, made: Translation) -> dict[str, Any]:
+        """What can be said of an intent without any cluster."""
+        tree, wrong = self._planned(made.manifest) if self._planned is not None else (None, ())
+        return {
+            "manifest": made.manifest,
+            "yaml": to_yaml(made.manifest),
+            "defaulted": [dataclasses.asdict(each) for each in made.defaulted],
+            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in made.unexpressed],
+            "warnings": [*made.warnings, *wrong],
+            "tree": tree,
+            "gpus": None,
+            "object": None,
+        }
+
+    async def _fit(self, call: Call, graph: KubeObject) -> dict[str, Any] | None:
+        try:
+            nodes, exact = await self._cluster.gpu_nodes(call)
+        except KubeError:
+            return None
+        return None if nodes is None else fit.fit(fit.demands_of(graph), nodes, exact=exact)
+
+
+def _at_the_form(made: Translation, error: KubeError) -> ProblemError:
+    """A refusal of the manifest, at the fields of the intent that it came from."""
+    problem = of_kube(error)
+    draft = made.draft()
+    errors = [Problem(draft.pointer_of(each.source), each.detail, each.source) for each in problem.errors]
+    return ProblemError(problem.kind, problem.detail, errors=errors, headers=problem.headers, **problem.extensions)
+
+
+def _added(sent: Any, stored: Any, path: str = "") -> list[str]:
+    """Paths that the API server, or admission, added."""
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        found: list[str] = []
+        for key, value in stored.items():
+            if not path and key in ("metadata", "status"):
+                continue
+            place = f"{path}.{key}" if path else key
+            found += _added(sent[key], value, place) if key in sent else [place]
+        return found
+    if isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        return [
+            each
+            for index, (mine, theirs) in enumerate(zip(sent, stored, strict=True))
+            for each in _added(mine, theirs, f"{path}[{index}]")
+        ]
+    return []

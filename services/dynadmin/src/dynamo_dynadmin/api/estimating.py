@@ -1,0 +1,223 @@
+"""`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers.
+
+The simulation is the planner's. A service imports no other, so whoever composes the process gives it here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Protocol
+
+from aiohttp import web
+from dynamo_shared.api import gpus
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
+from dynamo_shared.bus import state
+
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.deploy import Platform, read_intent, translate
+from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
+from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
+from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.state.hub import Hub
+
+#: Estimates that are worked on at once; the simulation has its own bounds, too.
+AT_ONCE = 4
+#: Callers' estimates that wait for their turn.
+WAITING = 64
+CACHED = 256
+_AS_GRAPH = "what the same GPUs and backend do at their best; not the graph exactly as it is described"
+
+Tell = Callable[[str, Any], None]
+
+
+class NotEstimated(Exception):
+    """Nothing can be expected; the text says why, and what to do. `field` is that of a request's spec."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Estimator(Protocol):
+    """Estimates requests. Cancelling ends the work."""
+
+    async def estimate(self, manifest: KubeObject, nodes: Sequence[KubeObject], tell: Tell) -> dict[str, Any]:
+        """The estimate of a DynamoGraphDeploymentRequest; `tell` hears `progress` and earlier `estimate`s. NotEstimated."""
+
+    async def close(self) -> None:
+        """End what works for it."""
+
+
+class Turns:
+    """One estimate of a user at once, and some of all users: who asks for many waits for itself alone."""
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._slots = asyncio.Semaphore(at_once)
+        self._users: defaultdict[str, list[int]] = defaultdict(lambda: [0])
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._waiting = 0
+        self._most = waiting
+
+    @asynccontextmanager
+    async def taken(self, user: str) -> AsyncIterator[None]:
+        """A turn. ProblemError where too many wait already."""
+        if self._waiting >= self._most:
+            raise ProblemError(
+                "too-many-requests", f"{self._waiting} estimates wait; come again", headers={"Retry-After": "5"}
+            )
+        lock = self._locks.setdefault(user, asyncio.Lock())
+        self._users[user][0] += 1
+        self._waiting += 1
+        waits = True
+        try:
+            async with lock, self._slots:
+                self._waiting -= 1
+                waits = False
+                yield
+        finally:
+            self._waiting -= waits
+            self._users[user][0] -= 1
+            if not self._users[user][0]:
+                del self._users[user], self._locks[user]
+
+
+class Estimating:
+    """Answers estimates."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        reading: Reading,
+        streams: Streams,
+        *,
+        platform: Platform,
+        estimator: Estimator | None,
+        within: float,
+    ) -> None:
+        self._hub = hub
+        self._reading = reading
+        self._streams = streams
+        self._platform = platform
+        self._estimator = estimator
+        self._within = within
+        self._turns = Turns(AT_ONCE, WAITING)
+        self._cache: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    async def estimate(self, call: Call) -> web.StreamResponse:
+        """The estimate; as server-sent events where the caller accepts them."""
+        if self._estimator is None:
+            detail = "this process has no simulation: run dynadmin where dynamo-ctl[planner] is installed"
+            raise ProblemError("unavailable", detail)
+        intent = read_intent(await call.body())
+        objective, notes = as_objective(intent)
+        made = translate(objective, call.namespace, self._platform)
+        act = Act("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
+        await self._reading.require(call, act)
+        nodes: list[KubeObject] = []
+        if await self._reading.may(call, Act("list", NODES)):
+            nodes = [state.decode_object(each.payload) for each in self._hub.entries(NODES).all()]
+        work = _Work(self._estimator, made.manifest, nodes)
+        if "text/event-stream" in call.request.headers.get("Accept", ""):
+            async with self._streams.opened(call, [act]) as stream:
+                await self._streamed(call, work, notes, stream)
+            return stream.response
+        try:
+            return call.answer(await self._answer(call, work, notes, lambda _, __: None))
+        except NotEstimated as error:
+            pointer = made.draft().pointer_of(error.field) if error.field else ""
+            raise ProblemError("invalid", str(error), errors=[Problem(pointer, str(error), error.field)]) from None
+
+    async def _streamed(self, call: Call, work: _Work, notes: list[str], stream: Stream) -> None:
+        told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
+
+        def tell(event: str, data: Any) -> None:
+            with suppress(asyncio.QueueFull):
+                told.put_nowait((event, data))
+
+        task = asyncio.create_task(self._answer(call, work, notes, tell), name="estimate")
+        task.add_done_callback(lambda _: tell("", None))
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(stream.patience(self._streams.heartbeat)):
+                        event, data = await told.get()
+                except TimeoutError:
+                    await stream.keep()
+                    await stream.beat()
+                    continue
+                if event:
+                    await stream.send(event, data)
+                elif task.done():
+                    break
+            try:
+                await stream.send("estimate", task.result())
+                await stream.send("end", {})
+            except (NotEstimated, ProblemError) as error:
+                raise Ended("failed", str(error)) from None
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+    async def _answer(self, call: Call, work: _Work, notes: list[str], tell: Tell) -> dict[str, Any]:
+        key = work.key
+        if (kept := self._cache.get(key)) is not None:
+            self._cache.move_to_end(key)
+            return {**kept, "cached": True, "notes": [*notes, *kept["notes"]]}
+        started = time.monotonic()
+        async with self._turns.taken(call.caller.key):
+            try:
+                async with asyncio.timeout(self._within):
+                    found = await work.estimator.estimate(work.manifest, work.nodes, tell)
+            except TimeoutError:
+                raise NotEstimated(f"no estimate within {self._within:g} s; try again, or a smaller model") from None
+        answer = {**found, "seconds": round(time.monotonic() - started, 3), "cached": False}
+        self._cache[key] = answer
+        if len(self._cache) > CACHED:
+            self._cache.popitem(last=False)
+        return {**answer, "notes": [*notes, *answer["notes"]]}
+
+
+class _Work:
+    def __init__(self, estimator: Estimator, manifest: KubeObject, nodes: list[KubeObject]) -> None:
+        self.estimator = estimator
+        self.manifest = manifest
+        self.nodes = nodes
+
+    @property
+    def key(self) -> str:
+        """The same for what must give the same estimate: names do not count, GPUs of nodes do."""
+        kinds = sorted(
+            (
+                sorted((key, value) for key, value in (each["metadata"].get("labels") or {}).items() if "gpu" in key),
+                gpus.count({"resources": {"limits": (each.get("status") or {}).get("allocatable") or {}}}),
+                bool((each.get("spec") or {}).get("unschedulable")),
+            )
+            for each in self.nodes
+        )
+        text = json.dumps([self.manifest["spec"], kinds], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_objective(intent: DeployIntent) -> tuple[DeployIntent, list[str]]:
+    """The intent as an objective: of a graph, what its GPUs and its backend can do."""
+    if intent.mode is Mode.OBJECTIVE:
+        return intent, []
+    counts, sizes, hardware = intent.serving.replicas, intent.parallelism, intent.hardware
+    each = hardware.gpus_per_replica or (sizes.tensor or 1) * (sizes.pipeline or 1) * (sizes.data or 1)
+    disaggregated = intent.serving.mode is not None and intent.serving.mode.value == "disaggregated"
+    names = ("prefill", "decode") if disaggregated else ("worker",)
+    replicas = sum(1 if counts is None or getattr(counts, name) is None else getattr(counts, name) for name in names)
+    total = max(1, hardware.total_gpus or each * replicas)
+    changed = hardware.model_copy(update={"total_gpus": total})
+    return intent.model_copy(update={"mode": Mode.OBJECTIVE, "hardware": changed}), [_AS_GRAPH]

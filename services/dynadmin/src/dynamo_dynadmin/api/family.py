@@ -1,0 +1,109 @@
+"""What belongs to an object: its children by owner references, and its pods. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dynamo_shared.api import gpus
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.objects import KubeObject
+
+#: Levels of a tree: graph, component, workload, set, pod, and some that others add.
+_DEPTH = 10
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
+    """An object with all that it owns, level after level."""
+    children: dict[str, list[KubeObject]] = defaultdict(list)
+    for obj in objects:
+        for owner in obj["metadata"].get("ownerReferences") or ():
+            children[owner.get("uid", "")].append(obj)
+    return _node(root, children, _DEPTH)
+
+
+def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:
+    """Kind and name of an object and of all that it owns."""
+    found: set[tuple[str, str]] = set()
+
+    def add(node: Mapping[str, Any]) -> None:
+        found.add((node["kind"], node["name"]))
+        for child in node["children"]:
+            add(child)
+
+    add(tree(root, objects))
+    return found
+
+
+def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    below = children.get(metadata.get("uid", ""), []) if depth else []
+    listed = sorted(below, key=lambda each: (each.get("kind", ""), each["metadata"]["name"]))
+    return {
+        "apiVersion": obj.get("apiVersion", ""),
+        "kind": obj.get("kind", ""),
+        "name": metadata.get("name", ""),
+        "uid": metadata.get("uid", ""),
+        **health(obj),
+        "children": [_node(each, children, depth - 1) for each in listed],
+    }
+
+
+def health(obj: KubeObject) -> dict[str, Any]:
+    """Whether an object is as it should be, and why not, in few words."""
+    status = obj.get("status") or {}
+    if obj.get("kind") == "Pod":
+        row = pod_row(obj)
+        state = {"ready": row["ready"], "state": row["phase"], "message": row["message"]}
+        return {
+            **state,
+            **({"node": row["node"]} if row["node"] else {}),
+            **({"gpus": row["gpus"]} if row["gpus"] else {}),
+        }
+    conditions = status.get("conditions") or []
+    for kind in ("Ready", "Available", "Succeeded", "Synced", "EndpointsReady"):
+        if (condition := find(conditions, kind)) is not None:
+            return {
+                "ready": condition.get("status") == "True",
+                "state": str(status.get("state") or status.get("phase") or condition.get("reason") or ""),
+                "message": str(condition.get("message") or ""),
+            }
+    return {"ready": None, "state": str(status.get("state") or status.get("phase") or ""), "message": ""}
+
+
+def pod_row(pod: KubeObject) -> dict[str, Any]:
+    """A pod as a row: where it is, how it is, and why."""
+    spec, status, metadata = pod.get("spec") or {}, pod.get("status") or {}, pod["metadata"]
+    ready = find(status.get("conditions") or [], "Ready")
+    containers = status.get("containerStatuses") or []
+    waiting = [
+        (each.get("name", ""), detail)
+        for each in (*(status.get("initContainerStatuses") or ()), *containers)
+        for detail in [(each.get("state") or {}).get("waiting") or (each.get("state") or {}).get("terminated")]
+        if detail and detail.get("reason") not in (None, "Completed", "PodInitializing")
+    ]
+    message = "; ".join(f"{name}: {detail['reason']} {detail.get('message', '')}".strip() for name, detail in waiting)
+    if not message and not spec.get("nodeName"):
+        message = str((find(status.get("conditions") or [], "PodScheduled") or {}).get("message") or "")
+    return {
+        "name": metadata["name"],
+        "phase": "Terminating" if metadata.get("deletionTimestamp") else str(status.get("phase") or "Pending"),
+        "ready": ready is not None and ready.get("status") == "True",
+        "node": str(spec.get("nodeName") or ""),
+        "ip": str(status.get("podIP") or ""),
+        "gpus": sum(gpus.count(each) for each in spec.get("containers") or ()),
+        "restarts": sum(int(each.get("restartCount") or 0) for each in containers),
+        "containers": [each.get("name", "") for each in spec.get("containers") or ()],
+        "created": str(metadata.get("creationTimestamp") or ""),
+        "message": message[:1000],
+    }
+
+
+def gpus_in_use(pod: KubeObject) -> int:
+    """GPUs that a pod keeps on its node; 0 for one that has ended or has none yet."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in _ENDED:
+        return 0
+    return sum(gpus.count(each) for each in spec.get("containers") or ())

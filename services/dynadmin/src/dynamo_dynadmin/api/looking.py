@@ -1,0 +1,133 @@
+"""Looks at one object: status, manifest, events, pods, tree, logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import EVENTS, PODS, ObjectKey, Resource
+from dynamo_shared.api.yaml_output import to_yaml
+from dynamo_shared.bus import state
+
+from dynamo_dynadmin.api import family
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
+from dynamo_dynadmin.api.ownership import manager_of
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.http.call import Call, without_managed_fields
+from dynamo_dynadmin.http.routes import YAML
+from dynamo_dynadmin.identity.access import Act
+from dynamo_dynadmin.state.hub import Hub
+
+#: Events of a namespace that are looked through. The API server keeps them for an hour.
+_EVENTS = 2000
+_SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences")
+
+
+class Looking:
+    """Answers looks at single objects."""
+
+    def __init__(self, hub: Hub, reading: Reading) -> None:
+        self._hub = hub
+        self._reading = reading
+
+    async def status(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """How it is, in the same words for every kind."""
+        obj = await self._object(call, kind)
+        found = obj.get("status") or {}
+        metadata, observed = obj["metadata"], found.get("observedGeneration")
+        return call.answer(
+            {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                **family.health(obj),
+                "generation": metadata.get("generation", 0),
+                "observedGeneration": observed or 0,
+                "upToDate": observed is None or observed == metadata.get("generation"),
+                "managedBy": manager_of(obj),
+                "conditions": [
+                    {
+                        name: str(each.get(name) or "")
+                        for name in ("type", "status", "reason", "message", "lastTransitionTime")
+                    }
+                    for each in found.get("conditions") or ()
+                ],
+                "status": found,
+            }
+        )
+
+    async def manifest(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """What a user would apply: without status and without what the API server writes."""
+        obj = without_managed_fields(await self._object(call, kind))
+        metadata = {name: value for name, value in obj["metadata"].items() if name not in _SERVERS_FIELDS}
+        clean = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
+        if call.text("format") == "yaml":
+            return web.Response(text=to_yaml(clean), content_type=YAML)
+        return call.answer(clean)
+
+    async def events(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Events of the object and of all that it owns, newest first."""
+        root = await self._object(call, kind)
+        page = await call.kube.list_page(EVENTS, call.namespace, limit=_EVENTS)
+        objects, _ = await self._visible(call)
+        family_of = family.descendants({**root, "kind": kind.resource.kind}, objects)
+        rows = [_event_row(each) for each in page.get("items") or ()]
+        own = [row for row in rows if (row["object"]["kind"], row["object"]["name"]) in family_of]
+        own.sort(key=lambda row: str(row["time"]), reverse=True)
+        limit = call.number("limit", 200)
+        return call.answer({"items": own[:limit]})
+
+    async def pods(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Its pods, with nodes and GPUs."""
+        return call.answer({"items": [family.pod_row(each) for each in await self.pods_of(call, kind)]})
+
+    async def pods_of(self, call: Call, kind: Kind) -> list[KubeObject]:
+        """Pods of a graph or of a component, in order of their names."""
+        await self._object(call, kind)
+        await self._reading.require(call, Act("list", PODS, call.namespace))
+        self._reading.known(PODS)
+        label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
+        entries = self._hub.entries(PODS).of_namespace(call.namespace)
+        return [state.decode_object(each.payload) for each in entries if each.labels.get(label) == call.name]
+
+    async def tree(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """The object and all that it owns, down to pods. What the caller may not list is left out, and named."""
+        root = await self._object(call, kind)
+        objects, hidden = await self._visible(call)
+        return call.answer({"tree": family.tree({**root, "kind": kind.resource.kind}, objects), "hidden": hidden})
+
+    async def _object(self, call: Call, kind: Kind) -> KubeObject:
+        return await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
+
+    async def _visible(self, call: Call) -> tuple[list[KubeObject], list[str]]:
+        """Objects of the namespace that the caller may list, and the resources that the caller may not."""
+        objects: list[KubeObject] = []
+        hidden: list[str] = []
+        for resource in self._hub.resources.values():
+            entries = self._hub.entries(resource).of_namespace(call.namespace) if resource.namespaced else []
+            if not entries:
+                continue
+            if not await self._reading.may(call, Act("list", resource, call.namespace)):
+                hidden.append(resource.id)
+                continue
+            objects += [_with_kind(state.decode_object(each.payload), resource) for each in entries]
+        return objects, hidden
+
+
+def _with_kind(obj: KubeObject, resource: Resource) -> KubeObject:
+    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def _event_row(event: KubeObject) -> dict[str, Any]:
+    regarding, series = event.get("regarding") or {}, event.get("series") or {}
+    time = series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime")
+    return {
+        "time": str(time or event["metadata"].get("creationTimestamp") or ""),
+        "type": str(event.get("type") or "Normal"),
+        "reason": str(event.get("reason") or ""),
+        "message": str(event.get("note") or ""),
+        "count": int(series.get("count") or event.get("deprecatedCount") or 1),
+        "object": {"kind": str(regarding.get("kind") or ""), "name": str(regarding.get("name") or "")},
+        "reporter": str(event.get("reportingController") or ""),
+    }

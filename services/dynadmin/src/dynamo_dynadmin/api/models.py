@@ -1,0 +1,409 @@
+"""Bodies and answers of the API, as the OpenAPI document describes them.
+
+Objects of Kubernetes are described by their own schemas (`kubectl explain`), and not repeated here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+
+class Schema(BaseModel):
+    """Base of all: camelCase on the wire."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True)
+
+
+class Metadata(BaseModel):
+    """metadata of an object."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    name: str
+    """Name."""
+    namespace: str | None = None
+    """Namespace."""
+
+
+class KubernetesObject(BaseModel):
+    """An object as Kubernetes stores it, without managedFields."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    apiVersion: str  # noqa: N815 - Kubernetes' word
+    kind: str
+    metadata: Metadata
+
+
+class ListMetadata(Schema):
+    """Of a list."""
+
+    position: str
+    """Where the stream of the collection is: what is listed is not older than it. Send it as Last-Event-ID to `watch=true`."""
+    continue_: str | None = Field(default=None, alias="continue")
+    """Send it as `continue` for the next page; absent on the last one."""
+    remaining_item_count: int | None = None
+    """Objects after this page."""
+
+
+class ObjectList(BaseModel):
+    """A page of a collection."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+    apiVersion: str  # noqa: N815 - Kubernetes' word
+    kind: str
+    metadata: ListMetadata
+    items: list[KubernetesObject]
+
+
+class ProblemEntry(Schema):
+    """One reason of a problem."""
+
+    pointer: str
+    """JSON pointer into what was sent; `?name` for a parameter; empty where the whole is meant."""
+    detail: str
+    """What is wrong, and what is allowed."""
+    source: str | None = None
+    """Field of the object that was refused, as Kubernetes names it."""
+
+
+class Problem(BaseModel):
+    """RFC 9457."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+    type: str
+    """`urn:dynamo:problem:` and the kind of problem."""
+    title: str
+    status: int
+    detail: str
+    """What is wrong and what to do."""
+    instance: str
+    """`urn:uuid:` and the request's id."""
+    errors: list[ProblemEntry] = []
+    """Every reason."""
+
+
+class Named(Schema):
+    """Something with a name."""
+
+    name: str
+
+
+class Namespaces(Schema):
+    """Namespaces in which the caller may list graph deployments."""
+
+    items: list[Named]
+
+
+class Condition(Schema):
+    """A condition of an object."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_transition_time: str
+
+
+class Status(Schema):
+    """How an object is."""
+
+    name: str
+    namespace: str
+    ready: bool | None
+    """None where the object has no condition that says so."""
+    state: str
+    message: str
+    """Why it is not ready."""
+    generation: int
+    observed_generation: int
+    up_to_date: bool
+    """Whether the status is about the newest spec."""
+    managed_by: str
+    """Argo CD or Flux, where one of them manages it; else empty."""
+    conditions: list[Condition]
+    status: dict[str, Any]
+    """The object's own status."""
+
+
+class EventObject(Schema):
+    """What an event is about."""
+
+    kind: str
+    name: str
+
+
+class Event(Schema):
+    """A Kubernetes Event."""
+
+    time: str
+    type: str
+    reason: str
+    message: str
+    count: int
+    object: EventObject
+    reporter: str
+
+
+class Events(Schema):
+    """Events, newest first."""
+
+    items: list[Event]
+
+
+class Pod(Schema):
+    """A pod."""
+
+    name: str
+    phase: str
+    ready: bool
+    node: str
+    ip: str
+    gpus: int
+    restarts: int
+    containers: list[str]
+    created: str
+    message: str
+    """Why it is not ready."""
+
+
+class Pods(Schema):
+    """Pods."""
+
+    items: list[Pod]
+
+
+class TreeNode(BaseModel):
+    """An object and what it owns."""
+
+    model_config = ConfigDict(extra="allow")
+    kind: str
+    name: str
+    children: list[TreeNode]
+
+
+class Tree(Schema):
+    """An object and all that it owns."""
+
+    tree: TreeNode
+    hidden: list[str]
+    """Resources that the caller may not list, and that are left out."""
+
+
+class LogLine(Schema):
+    """A line of a log."""
+
+    time: str
+    pod: str
+    container: str
+    component: str
+    text: str
+
+
+class LogLines(Schema):
+    """Lines of all containers, oldest first."""
+
+    items: list[LogLine]
+    problems: list[str]
+    """Containers whose log could not be read, with the reason."""
+
+
+class ScaleBody(Schema):
+    """Replicas of a component."""
+
+    component: str
+    replicas: int = Field(ge=0, le=2**31 - 1)
+
+
+class AdapterScaleBody(Schema):
+    """Replicas of an adapter."""
+
+    replicas: int = Field(ge=0, le=2**31 - 1)
+
+
+class Scaled(BaseModel):
+    """What was scaled."""
+
+    model_config = ConfigDict(extra="allow")
+    replicas: int
+    via: str
+    warnings: list[str]
+
+
+class RestartBody(Schema):
+    """A restart; both fields may be left out."""
+
+    id: str | None = None
+    """A new text restarts; else one is chosen."""
+    strategy: dict[str, Any] | None = None
+    """As spec.restart.strategy of a graph."""
+
+
+class Restarted(Schema):
+    """The restart that was asked for."""
+
+    restart: dict[str, Any] | None
+    warnings: list[str]
+
+
+class Candidate(Schema):
+    """A point of the Pareto front."""
+
+    point: int
+    """Its number, for `promote`."""
+    config: dict[str, Any]
+    """The graph."""
+    figures: dict[str, Any]
+    """What it is expected to do."""
+    selected: bool
+    """Whether profiling chose it."""
+
+
+class Candidates(Schema):
+    """Points that profiling found for a request."""
+
+    phase: str
+    source: str
+    items: list[Candidate]
+
+
+class PromoteBody(Schema):
+    """Which point to deploy."""
+
+    point: int = Field(ge=1)
+
+
+class Unexpressed(Schema):
+    """A field of the intent that the object has no place for."""
+
+    pointer: str
+    detail: str
+
+
+class DefaultedField(Schema):
+    """A field of the object that the intent does not name."""
+
+    path: str
+    value: Any
+    why: str
+
+
+class Deployed(Schema):
+    """What an intent becomes."""
+
+    manifest: KubernetesObject
+    """The object as it is sent."""
+    yaml: str
+    """The same, as a manifest."""
+    dry_run: str | None
+    defaulted: list[DefaultedField]
+    server_defaulted: list[str] = []
+    """Paths that the API server and admission added."""
+    unexpressed: list[Unexpressed]
+    warnings: list[str]
+    tree: dict[str, Any] | None
+    """What would be created, level after level; None where nothing can be said (a request)."""
+    gpus: dict[str, Any] | None
+    """Whether the GPUs are there now; None where the caller may not list nodes, or none are needed yet."""
+    object: dict[str, Any] | None
+    """The object as it is stored, or would be."""
+
+
+class Capabilities(BaseModel):
+    """What the cluster can do."""
+
+    model_config = ConfigDict(extra="allow")
+    apiVersions: dict[str, str]  # noqa: N815 - camelCase on the wire
+    served: list[str]
+    platformVersion: str  # noqa: N815
+    orchestrators: dict[str, bool]
+    gpus: dict[str, Any] | None
+
+
+class Me(Schema):
+    """Who the caller is."""
+
+    user: str
+    groups: list[str]
+    expires: float | None
+    """When the token or session ends, Unix time."""
+    session: bool
+
+
+class Rights(Schema):
+    """What the caller may do in a namespace."""
+
+    namespace: str
+    collections: dict[str, dict[str, bool]]
+    """By collection and verb."""
+    logs: bool
+    pods: bool
+    nodes: bool
+
+
+class TokenBody(Schema):
+    """A token for a session."""
+
+    token: str = Field(min_length=1, max_length=16384)
+
+
+class SessionAnswer(Schema):
+    """A session."""
+
+    user: str
+    csrf_token: str
+    """Send it as X-CSRF-Token with every change."""
+    expires: float
+
+
+class EstimateFigures(BaseModel):
+    """What a deployment is expected to do; milliseconds, tokens, requests and seconds. None where nothing is known."""
+
+    model_config = ConfigDict(extra="allow")
+    backend: str
+    serving: str
+    gpus: int
+    ttft: float | None
+    itl: float | None
+
+
+class Estimate(Schema):
+    """What is expected of an intent."""
+
+    selected: EstimateFigures
+    """The deployment that fits the objective best."""
+    pareto: list[EstimateFigures]
+    """Deployments of which no other is better in every respect."""
+    notes: list[str]
+    source: str
+    """aiconfigurator, or naive: by memory alone."""
+    seconds: float
+    cached: bool
+
+
+MODELS: tuple[type[BaseModel], ...] = (
+    KubernetesObject,
+    ObjectList,
+    Problem,
+    Namespaces,
+    Status,
+    Events,
+    Pods,
+    Tree,
+    LogLines,
+    ScaleBody,
+    AdapterScaleBody,
+    Scaled,
+    RestartBody,
+    Restarted,
+    Candidates,
+    PromoteBody,
+    Deployed,
+    Capabilities,
+    Me,
+    Rights,
+    TokenBody,
+    SessionAnswer,
+    Estimate,
+)

@@ -1,0 +1,173 @@
+"""Lists and streams of collections, from STATE, after the API server has said that the caller may."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import msgspec
+from aiohttp import web
+from dynamo_shared.api.resources import ObjectKey, Resource
+
+from dynamo_dynadmin.api.kinds import Kind
+from dynamo_dynadmin.api.selectors import InvalidSelector, Selector, selector
+from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.http.call import Call, joined
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.streaming import Stream, Streams, frame
+from dynamo_dynadmin.identity.access import Access, Act
+from dynamo_dynadmin.state.entries import Entry
+from dynamo_dynadmin.state.hub import Hub, Position, Resync, changes
+
+DEFAULT_LIMIT, MOST = 500, 5000
+_RESYNC = "what came between cannot be told; list again, or stream without Last-Event-ID"
+
+
+class Reading:
+    """Reads collections for callers."""
+
+    def __init__(self, hub: Hub, access: Access, streams: Streams) -> None:
+        self._hub = hub
+        self._access = access
+        self._streams = streams
+
+    async def require(self, call: Call, act: Act) -> None:
+        """ProblemError where the caller may not."""
+        verdict = await self._access.may(call.caller, act)
+        if not verdict.allowed:
+            reason = f" ({verdict.reason})" if verdict.reason else ""
+            raise ProblemError("forbidden", f"{call.caller.identity.user} may not {act}{reason}")
+
+    async def may(self, call: Call, act: Act) -> bool:
+        """Whether the caller may."""
+        return (await self._access.may(call.caller, act)).allowed
+
+    def known(self, resource: Resource) -> None:
+        """ProblemError while the resource has not been read."""
+        if not self._hub.is_synced(resource):
+            detail = f"{resource.id} are not read yet: NATS or the watcher is away, or this replica has just begun"
+            raise ProblemError("unavailable", detail, headers={"Retry-After": "2"})
+
+    async def list_of(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """A page of a collection, or with `watch` a stream of it."""
+        if call.flag("watch"):
+            return await self.stream_of(call, kind)
+        namespace = call.namespace
+        matches = _selector(call)
+        limit = call.number("limit", DEFAULT_LIMIT)
+        after = _after(call.text("continue"))
+        await self.require(call, Act("list", kind.resource, namespace))
+        self.known(kind.resource)
+        found = [
+            each
+            for each in self._hub.entries(kind.resource).of_namespace(namespace)
+            if each.key.name > after and matches(each.labels)
+        ]
+        page, rest = found[:limit], len(found) - limit
+        metadata: dict[str, object] = {"position": str(self._hub.position())}
+        if rest > 0 and page:
+            metadata |= {"continue": _token(page[-1].key.name), "remainingItemCount": rest}
+        head = msgspec.json.encode(
+            {
+                "apiVersion": kind.resource.api_version,
+                "kind": f"{kind.resource.kind}List",
+                "metadata": metadata,
+            }
+        )
+        return call.answer(head[:-1] + b',"items":' + joined([each.payload for each in page]) + b"}")
+
+    async def stream_of(self, call: Call, kind: Kind, name: str = "") -> web.StreamResponse:
+        """Changes of a collection, or of one object: what is there first, then changes as they come."""
+        namespace = call.namespace
+        matches = _selector(call)
+        act = Act("watch", kind.resource, namespace, name)
+        await self.require(call, act)
+        self.known(kind.resource)
+        last = call.request.headers.get("Last-Event-ID", "")
+        position = Position.of(last) if last else None
+        async with self._streams.opened(call, [act]) as stream:
+            follower = _Follower(self._hub, kind.resource, ObjectKey(namespace, name), matches)
+            try:
+                if last and position is None:
+                    raise Resync
+                await follower.follow(stream, position, self._streams.heartbeat)
+            except Resync:
+                await stream.send("resync", {"detail": _RESYNC})
+        return stream.response
+
+
+class _Follower:
+    """One stream of a namespace, or of one object of it."""
+
+    def __init__(self, hub: Hub, resource: Resource, key: ObjectKey, matches: Selector) -> None:
+        self._hub = hub
+        self._resource = resource
+        self._key = key
+        self._matches = matches
+        self._shown: set[str] = set()
+
+    async def follow(self, stream: Stream, position: Position | None, heartbeat: float) -> None:
+        """Until the stream ends. Resync, Ended."""
+        namespace = self._key.namespace
+        with self._hub.reading(self._resource, namespace) as reader:
+            # Nothing comes between: what follows up to the first await sees one moment.
+            here = self._hub.position()
+            if position is None:
+                # Without ids: one that breaks off here begins from the start again.
+                first = self._hub.entries(self._resource).of_namespace(namespace)
+                content = b"".join(self._frame(each, "") for each in first if self._is_meant(each))
+            else:
+                missed = self._hub.resume(self._resource, namespace, position)
+                content = b"".join(self._frame(each, self._id(each)) for each in missed if self._concerns(each))
+            await stream.write(content + frame("synced", {"position": str(here)}, str(here)))
+            async for batch in changes(reader, lambda: stream.patience(heartbeat)):
+                await stream.keep()
+                content = b"".join(self._frame(each, self._id(each)) for each in batch if self._concerns(each))
+                if content:
+                    await stream.write(content)
+                elif not batch:
+                    await stream.beat()
+
+    def _concerns(self, entry: Entry) -> bool:
+        return not self._key.name or entry.key.name == self._key.name
+
+    def _is_meant(self, entry: Entry) -> bool:
+        return self._concerns(entry) and self._matches(entry.labels)
+
+    def _id(self, entry: Entry) -> str:
+        return str(Position(entry.sequence, self._hub.incarnation))
+
+    def _frame(self, entry: Entry, identity: str) -> bytes:
+        """What a reader of the selector sees: an object that does not match any more is gone for it."""
+        name = entry.key.name
+        if entry.deleted or not self._matches(entry.labels):
+            known = name in self._shown or bool(identity)
+            self._shown.discard(name)
+            return frame("DELETED", entry.frame(), identity) if known else b""
+        change = "MODIFIED" if name in self._shown else "ADDED"
+        self._shown.add(name)
+        return frame(change, entry.frame(), identity)
+
+
+def _selector(call: Call) -> Selector:
+    try:
+        return selector(call.text("labelSelector"))
+    except InvalidSelector as error:
+        raise ProblemError("bad-request", str(error), errors=[Problem("?labelSelector", str(error))]) from None
+
+
+def _token(name: str) -> str:
+    return base64.urlsafe_b64encode(b"after:" + name.encode()).decode()
+
+
+def _after(token: str) -> str:
+    if not token:
+        return ""
+    try:
+        text = base64.b64decode(token, altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        text = ""
+    if not text.startswith("after:"):
+        detail = "`continue` must be what the page before it said"
+        raise ProblemError("bad-request", detail, errors=[Problem("?continue", detail)])
+    return text.removeprefix("after:")

@@ -1,0 +1,225 @@
+"""Objects one by one, with the caller's rights: read, created, replaced, patched, deleted.
+
+Changes name the version that they are of. A creation may carry an Idempotency-Key: its hash is stored on the object, so
+that the same request again is answered with the object, and no state of ours is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from aiohttp import web
+from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.manifest import schema_errors
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import IDEMPOTENCY
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
+
+from dynamo_dynadmin.api.kinds import Kind
+from dynamo_dynadmin.api.ownership import manager_of, merged, to_commit
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.deploy.draft import parts_of
+from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
+from dynamo_dynadmin.http.problems import ProblemError
+
+_STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
+
+
+class Writing:
+    """Works on single objects."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+
+    async def read(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """The object as it is now, or with `watch` a stream of it."""
+        if call.flag("watch"):
+            return await self._reading.stream_of(call, kind, call.name)
+        obj = await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
+        if call.request.headers.get("If-None-Match") == etag(obj):
+            return web.Response(status=304, headers={"ETag": etag(obj)})
+        owner = manager_of(obj)
+        return call.answer_object(obj, headers={"X-Managed-By": _header(owner)} if owner else None)
+
+    async def create(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Create an object of the body."""
+        sent = await call.object()
+        obj = self._checked(call, kind, sent)
+        _refuse(schema_errors(obj))
+        return await self.created(call, kind, obj, sent, dry_run=call.flag("dryRun"))
+
+    async def created(
+        self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
+    ) -> web.StreamResponse:
+        """Create an object; `sent` is what the caller sent, by which a repetition is known."""
+        found, is_new = await self.ensure(call, kind, obj, sent, dry_run=dry_run)
+        headers = {"Location": location(kind, found)}
+        if not is_new:
+            return call.answer_object(found, 200, {**headers, "Idempotency-Replayed": "true"})
+        return call.answer_object(found, 200 if dry_run else 201, headers)
+
+    async def ensure(
+        self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
+    ) -> tuple[KubeObject, bool]:
+        """The object, and whether it was created now. ProblemError where the name is taken by another."""
+        key, mark = call.idempotency_key(), ""
+        if key:
+            mark = f"{_digest([call.caller.identity.user, key])}.{_digest([kind.collection, sent])}"
+            metadata = obj["metadata"]
+            annotations = {**(metadata.get("annotations") or {}), IDEMPOTENCY: mark}
+            obj = {**obj, "metadata": {**metadata, "annotations": annotations}}
+        try:
+            return await call.kube.create(kind.resource, obj, dry_run=dry_run), True
+        except AlreadyExists:
+            name = obj["metadata"].get("name")
+            if not mark or not name:
+                raise
+        found = await call.kube.get(kind.resource, ObjectKey(obj["metadata"]["namespace"], name))
+        stored = (found["metadata"].get("annotations") or {}).get(IDEMPOTENCY, "")
+        if stored == mark:
+            return found, False
+        if stored.partition(".")[0] == mark.partition(".")[0]:
+            raise ProblemError("key-reused", "this Idempotency-Key was used with another body; use a new one")
+        raise ProblemError("already-exists", f"{kind.resource.kind} {name} exists, and another request created it")
+
+    async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Put another object in place of the one that is there."""
+        wanted = call.if_match()
+        sent = await call.object()
+        obj = self._checked(call, kind, sent, name=call.name)
+        current = await self._current(call, kind, wanted)
+        self._refuse_managed(current, obj)
+        metadata = {**obj["metadata"], "resourceVersion": current["metadata"]["resourceVersion"]}
+        try:
+            written = await call.kube.replace(kind.resource, {**obj, "metadata": metadata}, dry_run=call.flag("dryRun"))
+        except Conflict as error:
+            raise ProblemError("stale", _STALE) from error
+        return call.answer_object(written)
+
+    async def patch(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Change fields of an object by a merge patch or a JSON patch."""
+        wanted = call.if_match()
+        sent = await call.body()
+        current = await self._current(call, kind, wanted)
+        key, dry_run = ObjectKey(call.namespace, call.name), call.flag("dryRun")
+        version = current["metadata"]["resourceVersion"]
+        try:
+            if call.request.content_type == "application/json-patch+json":
+                operations = _operations(sent)
+                if owner := manager_of(current):
+                    raise _managed(owner, None)
+                test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+                written = await call.kube.json_patch(kind.resource, key, [test, *operations], dry_run=dry_run)
+            else:
+                if not isinstance(sent, dict):
+                    raise ProblemError(
+                        "invalid", "a merge patch is an object", errors=[Problem("", "must be an object")]
+                    )
+                self._refuse_managed(current, merged(without_managed_fields(current), sent))
+                metadata = sent.get("metadata")
+                if metadata is not None and not isinstance(metadata, dict):
+                    raise ProblemError("invalid", "metadata", errors=[Problem("/metadata", "must be an object")])
+                patch = {**sent, "metadata": {**(metadata or {}), "resourceVersion": version}}
+                written = await call.kube.merge_patch(kind.resource, key, patch, dry_run=dry_run)
+        except Conflict as error:
+            raise ProblemError("stale", _STALE) from error
+        except Invalid as error:
+            if "testing value" in error.message or "test operation" in error.message.lower():
+                raise ProblemError("stale", _STALE) from error
+            raise
+        return call.answer_object(written)
+
+    async def delete(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Delete an object, and what it owns as `propagation` says."""
+        wanted = call.if_match()
+        current = await self._current(call, kind, wanted)
+        if owner := manager_of(current):
+            raise ProblemError(
+                "managed-elsewhere",
+                f"{owner} manages this object and would create it again; delete its manifest from the repository",
+                managedBy=owner,
+            )
+        metadata = current["metadata"]
+        propagation = call.text("propagation") or "Background"
+        try:
+            await call.kube.delete(
+                kind.resource,
+                ObjectKey(call.namespace, call.name),
+                uid=metadata["uid"],
+                resource_version=metadata["resourceVersion"] if wanted else None,
+                propagation=propagation,  # type: ignore[arg-type]  # one of the words that the parameter takes
+                dry_run=call.flag("dryRun"),
+            )
+        except Conflict as error:
+            raise ProblemError("stale", _STALE) from error
+        return web.Response(status=204)
+
+    async def _current(self, call: Call, kind: Kind, wanted: str) -> KubeObject:
+        """The object as it is, which must be of the version that the caller knows."""
+        current = await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
+        if wanted and current["metadata"]["resourceVersion"] != wanted:
+            raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
+        return current
+
+    def _refuse_managed(self, current: KubeObject, wanted: KubeObject) -> None:
+        if owner := manager_of(current):
+            raise _managed(owner, to_commit(current, wanted))
+
+    def _checked(self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "") -> KubeObject:
+        """The object of a body, which is of this collection and belongs where the path says. ProblemError."""
+        resource, errors = kind.resource, []
+        for field, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+            if sent.get(field, wanted) != wanted:
+                errors.append(Problem(f"/{field}", f"must be {wanted} here"))
+        metadata = sent.get("metadata")
+        if not isinstance(metadata, dict):
+            errors.append(Problem("/metadata", "required: an object with a name"))
+            metadata = {}
+        if metadata.get("namespace") not in (None, "", call.namespace):
+            errors.append(Problem("/metadata/namespace", f"must be {call.namespace}, as in the path"))
+        if name and metadata.get("name") not in (None, name):
+            errors.append(Problem("/metadata/name", f"must be {name}, as in the path"))
+        if errors:
+            raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
+        metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
+        return {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def location(kind: Kind, obj: KubeObject) -> str:
+    """Path of an object."""
+    metadata = obj["metadata"]
+    return f"/api/v1/namespaces/{metadata['namespace']}/{kind.collection}/{metadata.get('name', '')}"
+
+
+def _refuse(errors: list[FieldError]) -> None:
+    if errors:
+        found = [Problem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
+        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=found)
+
+
+def _managed(owner: str, patch: KubeObject | None) -> ProblemError:
+    return ProblemError(
+        "managed-elsewhere",
+        f"{owner} manages this object and would undo the change; commit the patch to its repository instead",
+        managedBy=owner,
+        patch=patch,
+    )
+
+
+def _operations(sent: Any) -> list[dict[str, Any]]:
+    if not isinstance(sent, list) or not all(isinstance(each, dict) for each in sent) or len(sent) > 1000:
+        raise ProblemError("invalid", "a JSON patch is a list of operations", errors=[Problem("", "must be a list")])
+    return sent
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _header(text: str) -> str:
+    return "".join(each if each.isascii() and each.isprintable() else "?" for each in text)

@@ -1,0 +1,172 @@
+"""Composition root: all that the dynadmin service is made of, on one page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import structlog
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_MODELS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    INGRESSES,
+    JOBS,
+    LEADER_WORKER_SETS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_CLIQUE_SCALING_GROUPS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
+    PODS,
+    SCALED_OBJECTS,
+    SERVICES,
+    Resource,
+)
+from dynamo_shared.runtime import ServiceContext, Settings, State
+from dynamo_shared.runtime.endpoints import server_tls, serving
+
+from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.deploying import Deploying, Planned
+from dynamo_dynadmin.api.estimating import Estimating, Estimator
+from dynamo_dynadmin.api.logs import Logs
+from dynamo_dynadmin.api.looking import Looking
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.sessions import SessionPages
+from dynamo_dynadmin.api.table import Topics, table
+from dynamo_dynadmin.api.writing import Writing
+from dynamo_dynadmin.deploy import Platform
+from dynamo_dynadmin.document import API_VERSION, openapi
+from dynamo_dynadmin.http.server import Server
+from dynamo_dynadmin.http.streaming import Streams
+from dynamo_dynadmin.identity.access import Access
+from dynamo_dynadmin.identity.oidc import Issuer
+from dynamo_dynadmin.identity.session import Sessions, key_of
+from dynamo_dynadmin.identity.tokens import Tokens
+from dynamo_dynadmin.metrics import DynadminMetrics
+from dynamo_dynadmin.state.hub import Hub
+
+NAME = "dynadmin"
+READS: tuple[Resource, ...] = (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_MODELS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    DYNAMO_CHECKPOINTS,
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    POD_CLIQUE_SETS,
+    POD_CLIQUES,
+    POD_CLIQUE_SCALING_GROUPS,
+    PODS,
+    JOBS,
+    SERVICES,
+    INGRESSES,
+    HTTP_ROUTES,
+    INFERENCE_POOLS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    SCALED_OBJECTS,
+    PERSISTENT_VOLUME_CLAIMS,
+    NODES,
+)
+
+log = structlog.get_logger("dynamo.dynadmin")
+
+
+class DynadminService:
+    """Serves the REST API.
+
+    `planned` tells what a manifest would become, `estimator` opens what simulates, where the process has them.
+    """
+
+    name = NAME
+
+    def __init__(
+        self, planned: Planned | None = None, estimator: Callable[[Settings], Estimator] | None = None
+    ) -> None:
+        self._planned = planned
+        self._estimator = estimator
+        self.port = 0
+        """where it listens, once it does"""
+
+    async def run(self, context: ServiceContext) -> None:
+        """Serve until cancelled."""
+        metrics = DynadminMetrics(context.metrics.registry)
+        estimator = self._estimator(context.settings) if self._estimator is not None else None
+        try:
+            await self._serve(context, metrics, estimator)
+        finally:
+            metrics.close()
+            if estimator is not None:
+                await estimator.close()
+
+    async def _serve(self, context: ServiceContext, metrics: DynadminMetrics, estimator: Estimator | None) -> None:
+        context.health.set(NAME, State.FAILED, "starting")
+        settings, platform = context.settings.platform.dynadmin, context.settings.platform
+        kube = context.kube.acting_as(NAME)
+        hub = Hub(context.bus, platform.cluster_name, READS)
+        tokens = Tokens(kube, settings.audiences, Issuer(settings.oidc) if settings.oidc.issuer else None)
+        sessions = Sessions(await asyncio.to_thread(key_of, settings.session_key_file), settings.session)
+        access = Access(kube, settings.recheck)
+        streams = Streams(
+            access,
+            metrics,
+            total=settings.max_streams,
+            of_a_user=settings.max_streams_per_user,
+            heartbeat=settings.heartbeat,
+            recheck=settings.recheck,
+        )
+        reading = Reading(hub, access, streams)
+        writing = Writing(reading)
+        looking = Looking(hub, reading)
+        cluster = Cluster(hub, access, reading, kube, platform.version)
+        defaults = Platform(platform.planner.image_repository, platform.version, platform.planner.model_secret)
+        document = msgspec.json.encode(openapi(API_VERSION))
+        topics = Topics(
+            reading=reading,
+            writing=writing,
+            looking=looking,
+            logs=Logs(looking, reading, streams),
+            acting=Acting(hub, writing),
+            cluster=cluster,
+            deploying=Deploying(writing, cluster, defaults, self._planned),
+            estimating=Estimating(
+                hub,
+                reading,
+                streams,
+                platform=defaults,
+                estimator=estimator,
+                within=settings.estimate_within,
+            ),
+            sessions=SessionPages(tokens, sessions),
+        )
+        server = Server(
+            table(topics, lambda: document),
+            kube,
+            tokens=tokens,
+            sessions=sessions,
+            metrics=metrics,
+            settings=settings,
+            clock=context.clock,
+        )
+        tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
+        async with serving(server.app(), settings.host, settings.port, tls) as self.port:
+            log.info("serving", host=settings.host, port=self.port, tls=tls is not None)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(hub.run(), name="state")
+                    await hub.ready.wait()
+                    context.health.ok(NAME)
+            finally:
+                context.health.set(NAME, State.FAILED, "ending")
+                server.draining = streams.draining = True

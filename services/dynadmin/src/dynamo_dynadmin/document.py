@@ -1,0 +1,20 @@
+"""The API's documents: the OpenAPI document and its page, made of the route table."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from dynamo_dynadmin.api.models import MODELS
+from dynamo_dynadmin.api.table import described
+from dynamo_dynadmin.deploy.intent import DeployIntent
+from dynamo_dynadmin.http import openapi as builder
+
+#: Of the API, apart from that of the package: it changes when paths, fields or meanings do.
+API_VERSION = "1.0.0"
+
+
+@cache
+def openapi(version: str) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return builder.document(described(), (*MODELS, DeployIntent), version)

@@ -1,0 +1,1 @@
+"""HTTP: routes, problems, streams, limits. What is answered is decided elsewhere."""

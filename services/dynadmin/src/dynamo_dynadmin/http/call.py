@@ -1,0 +1,200 @@
+"""One request on its way: who calls, with which parameters and body, and a client with the caller's rights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+from dynamo_shared.api.errors import InvalidManifest
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted.yaml_text import documents
+from dynamo_shared.kube import KubeClient
+
+from dynamo_dynadmin.deploy.draft import parts_of
+from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.identity.who import Caller
+
+if TYPE_CHECKING:
+    from dynamo_dynadmin.http.routes import Route
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_ETAG = re.compile(r'"([0-9A-Za-z_-]{1,64})"')
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+_TRUE, _FALSE = frozenset({"true", "1", ""}), frozenset({"false", "0"})
+#: Levels of a body, as manifests have some dozens.
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Turn:
+    """What the server knows of a request while it is under way."""
+
+    id: str
+    operation: str = "none"
+    caller: Caller | None = None
+    leave: Callable[[], None] = lambda: None
+    """the request counts no longer among those under way"""
+
+
+TURN = web.RequestKey("turn", Turn)
+
+
+@dataclass(slots=True)
+class Call:
+    """A request whose caller is known."""
+
+    request: web.Request
+    route: Route
+    id: str
+    caller: Caller
+    kube: KubeClient
+    warnings: list[str] = field(default_factory=list)
+    """what the API server warns of, as it says it"""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the path. ProblemError where it cannot be one."""
+        text = self.request.match_info["namespace"]
+        if not _NAMESPACE.fullmatch(text):
+            raise ProblemError("not-found", "the namespace in the path is not a valid name")
+        return text
+
+    @property
+    def name(self) -> str:
+        """The name of the path. ProblemError where it cannot be one."""
+        text = self.request.match_info["name"]
+        if len(text) > 253 or not _NAME.fullmatch(text):
+            raise ProblemError("not-found", "the name in the path is not a valid name")
+        return text
+
+    def text(self, name: str) -> str:
+        """A parameter; empty where it is not given."""
+        return self.request.query.get(name, "")
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false."""
+        return self.request.query.get(name, "false").lower() in _TRUE
+
+    def number(self, name: str, otherwise: int) -> int:
+        """A parameter that is a whole number."""
+        text = self.request.query.get(name, "")
+        return int(text) if text else otherwise
+
+    def check_query(self) -> None:
+        """ProblemError with every parameter that is unknown or not valid."""
+        known = {each.name: each.schema for each in self.route.query}
+        errors = []
+        for name, text in self.request.query.items():
+            if name not in known:
+                detail = f"no such parameter; there are {', '.join(sorted(known)) or 'none'}"
+                errors.append(Problem(f"?{name[:100]}", detail))
+            elif (wrong := _wrong(known[name], text)) is not None:
+                errors.append(Problem(f"?{name}", wrong))
+            elif len(self.request.query.getall(name)) > 1:
+                errors.append(Problem(f"?{name}", "given more than once"))
+        if errors:
+            detail = "; ".join(f"{each.pointer[1:]}: {each.detail}" for each in errors)
+            raise ProblemError("bad-request", detail, errors=list(dict.fromkeys(errors)))
+
+    def if_match(self) -> str:
+        """ResourceVersion of If-Match. ProblemError where it is required and not given; empty for `*`."""
+        text = self.request.headers.get("If-Match")
+        if text is None:
+            raise ProblemError(
+                "precondition-required", "send the ETag of the object that you change as If-Match, or * for any"
+            )
+        if text.strip() == "*":
+            return ""
+        match = _ETAG.fullmatch(text.strip())
+        if match is None:
+            raise ProblemError("stale", "If-Match is not an ETag of this API; read the object again")
+        return match[1]
+
+    def idempotency_key(self) -> str:
+        """The Idempotency-Key; empty where there is none. ProblemError where it is not valid."""
+        text = self.request.headers.get("Idempotency-Key", "")
+        if text and not _IDEMPOTENCY_KEY.fullmatch(text):
+            raise ProblemError("bad-request", "Idempotency-Key: 1 to 128 printable ASCII characters without blanks")
+        return text
+
+    async def body(self) -> Any:
+        """The body, JSON or YAML by its type. ProblemError."""
+        kind = self.request.content_type
+        if kind not in self.route.body:
+            raise ProblemError("unsupported-media-type", f"Content-Type: one of {', '.join(self.route.body)}")
+        content = await self.request.read()
+        try:
+            if kind != "application/yaml":
+                return json.loads(content, parse_constant=_refuse_constant)
+            found = documents(content.decode())
+        except InvalidManifest as error:
+            raise ProblemError(
+                "bad-request", str(error), errors=[Problem(pointer(parts_of(e.path)), e.message) for e in error.errors]
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise ProblemError("bad-request", f"the body is not valid: {str(error)[:500]}") from None
+        if len(found) != 1:
+            raise ProblemError("bad-request", f"one document is expected, {len(found)} are given")
+        return found[0]
+
+    async def object(self) -> dict[str, Any]:
+        """The body, which must be an object."""
+        found = await self.body()
+        if not isinstance(found, dict):
+            raise ProblemError("invalid", "the body must be an object", errors=[Problem("", "must be an object")])
+        return found
+
+    def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+        """JSON; warnings of the API server go along."""
+        body = content if isinstance(content, bytes) else _encode(content)
+        response = web.Response(body=body, status=status, content_type="application/json", headers=headers)
+        for warning in self.warnings:
+            response.headers.add("Warning", warning)
+        return response
+
+    def answer_object(
+        self, obj: KubeObject, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> web.Response:
+        """An object, with its ETag."""
+        return self.answer(without_managed_fields(obj), status, {**(headers or {}), "ETag": etag(obj)})
+
+
+def etag(obj: KubeObject) -> str:
+    """The ETag of an object."""
+    return f'"{obj["metadata"].get("resourceVersion", "0")}"'
+
+
+def without_managed_fields(obj: KubeObject) -> KubeObject:
+    """The object without its record of field managers."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _wrong(schema: Mapping[str, Any], text: str) -> str | None:
+    if schema.get("type") == "boolean":
+        return None if text.lower() in _TRUE | _FALSE else "must be true or false"
+    if schema.get("type") == "integer":
+        least, most = schema["minimum"], schema["maximum"]
+        valid = re.fullmatch(r"[0-9]{1,10}", text) is not None and least <= int(text) <= most
+        return None if valid else f"must be a whole number from {least} to {most}"
+    if (values := schema.get("enum")) is not None:
+        return None if text in values else f"one of {', '.join(values)}"
+    if len(text) > schema.get("maxLength", 4096):
+        return "too long"
+    return None
+
+
+def joined(items: Sequence[bytes]) -> bytes:
+    """A JSON array of values that are JSON already."""
+    return b"[" + b",".join(items) + b"]"

@@ -1,0 +1,157 @@
+"""The OpenAPI 3.1 document, made of the route table and of the models. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from dynamo_dynadmin.http.problems import KINDS, MEDIA_TYPE
+from dynamo_dynadmin.http.routes import SSE, YAML, Answer, Route
+
+#: Of every operation; `conflict` also where something else changes the object meanwhile.
+ALWAYS = ("bad-request", "forbidden", "not-acceptable", "too-many-requests", "unavailable", "internal")
+_NAMED = {"namespace": (63, r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), "name": (253, r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")}
+_HEADERS = {
+    "ETag": "Version of the object, for If-Match.",
+    "Location": "Path of the object.",
+    "Set-Cookie": "The session.",
+}
+_DESCRIPTION = """\
+REST over the resources of Dynamo Platform, with the rights of the caller: Kubernetes' RBAC and audit decide.
+Every refusal is a problem (RFC 9457) with all errors at once. Changes need If-Match. Streams are server-sent events that
+Last-Event-ID resumes. Secrets are named, and never taken or shown."""
+
+
+def document(routes: Iterable[Route], models: Iterable[type[BaseModel]], version: str) -> dict[str, Any]:
+    """The document."""
+    _, definitions = models_json_schema(
+        [(model, "serialization" if model.__name__ != "DeployIntent" else "validation") for model in models],
+        ref_template="#/components/schemas/{model}",
+    )
+    schemas: dict[str, Any] = {**definitions["$defs"], "Any": {}}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Dynamo Platform: Dynadmin", "version": version, "description": _DESCRIPTION},
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}, {"session": []}],
+        "paths": paths,
+        "components": {
+            "responses": _shared_problems(),
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "Of the cluster, or of the issuer."},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "__Host-dynadmin",
+                    "description": "Of a browser.",
+                },
+            },
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.operation,
+        "summary": route.summary,
+        "tags": [route.tag],
+        "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
+        "responses": {
+            **{str(status): _answer(answer) for status, answer in sorted(route.answers.items())},
+            **_problems(route),
+        },
+    }
+    if route.public:
+        operation["security"] = []
+    if route.body:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {media: {"schema": _reference(name)} for media, name in route.body.items()},
+        }
+    if not operation["parameters"]:
+        del operation["parameters"]
+    return operation
+
+
+def _path_parameters(route: Route) -> Iterable[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", route.path):
+        longest, pattern = _NAMED[name]
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "maxLength": longest, "pattern": pattern},
+        }
+
+
+def _query_parameters(route: Route) -> Iterable[dict[str, Any]]:
+    for each in route.query:
+        yield {"name": each.name, "in": "query", "description": each.description, "schema": dict(each.schema)}
+
+
+def _header_parameters(route: Route) -> Iterable[dict[str, Any]]:
+    text = {"type": "string"}
+    if route.conditional:
+        description = "ETag of the object that is changed, or `*` for any version."
+        yield {"name": "If-Match", "in": "header", "required": True, "description": description, "schema": text}
+    if route.idempotent:
+        description = "The same key with the same body creates once."
+        schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": r"^[\x21-\x7e]+$"}
+        yield {"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema}
+    if route.streams:
+        description = "Id of the last event that the reader has."
+        yield {"name": "Last-Event-ID", "in": "header", "description": description, "schema": text}
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = {"description": answer.description}
+    if answer.content:
+        found["content"] = {media: _content(media, name) for media, name in answer.content.items()}
+    if answer.headers:
+        found["headers"] = {
+            name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in answer.headers
+        }
+    return found
+
+
+def _content(media: str, name: str) -> dict[str, Any]:
+    return {"schema": {"type": "string"} if media in (SSE, YAML) and not name else _reference(name)}
+
+
+def _problems(route: Route) -> dict[str, Any]:
+    kinds = {*ALWAYS, *route.problems}
+    if not route.public or route.operation == "beginSession":
+        kinds.add("unidentified")
+    if route.body:
+        kinds |= {"unsupported-media-type", "too-large", "invalid"}
+    if route.method != "GET":
+        kinds.add("csrf")
+    by_status: dict[int, list[str]] = {}
+    for kind in sorted(kinds):
+        by_status.setdefault(KINDS[kind][0], []).append(kind)
+    return {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in sorted(by_status)}
+
+
+def _shared_problems() -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for kind, (status, title) in KINDS.items():
+        by_status.setdefault(status, []).append(f"{title} (`{kind}`)")
+    return {
+        f"Problem{status}": {
+            "description": "; ".join(listed),
+            "content": {MEDIA_TYPE: {"schema": _reference("Problem")}},
+        }
+        for status, listed in sorted(by_status.items())
+    }
+
+
+def _reference(name: str) -> Mapping[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -1,0 +1,152 @@
+"""Problems (RFC 9457): why a request was refused, all reasons at once, as pointers into what the caller sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from dynamo_shared.kube import (
+    AlreadyExists,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+
+from dynamo_dynadmin.deploy.draft import parts_of
+from dynamo_dynadmin.deploy.problems import Problem, pointer
+
+MEDIA_TYPE = "application/problem+json"
+#: Every kind of problem, with its status and its title. The type is `urn:dynamo:problem:<kind>`.
+KINDS: Mapping[str, tuple[int, str]] = {
+    "bad-request": (400, "The request is not understood"),
+    "invalid": (422, "Fields are not valid"),
+    "unidentified": (401, "Nobody is known to call"),
+    "forbidden": (403, "The caller may not do this"),
+    "csrf": (403, "The session's CSRF token is missing"),
+    "not-found": (404, "There is no such thing"),
+    "method-not-allowed": (405, "The resource does not do this"),
+    "not-acceptable": (406, "No representation that is accepted"),
+    "conflict": (409, "The state of the resource stands against this"),
+    "already-exists": (409, "The name is taken"),
+    "managed-elsewhere": (409, "Another tool manages this object"),
+    "owned-replicas": (409, "Another owner has these replicas"),
+    "expired": (410, "The list goes no further; begin again"),
+    "stale": (412, "The object has changed"),
+    "too-large": (413, "The body is too large"),
+    "unsupported-media-type": (415, "The body's type is not understood"),
+    "key-reused": (422, "The idempotency key was used for another request"),
+    "precondition-required": (428, "If-Match is required"),
+    "too-many-requests": (429, "Too many requests"),
+    "internal": (500, "A fault of the platform"),
+    "unavailable": (503, "Not available now"),
+}
+_DENIED = re.compile(r'^admission webhook "[^"]+" denied the request: ')
+_LINE = re.compile(r"^(?:- )?([A-Za-z][^\s:]*): (.+)$")
+#: Of one answer.
+_LISTED = 200
+
+
+#: What answers of the API server are here.
+_KINDS: tuple[tuple[type[KubeError], str], ...] = (
+    (AlreadyExists, "already-exists"),
+    (Conflict, "stale"),
+    (NotFound, "not-found"),
+    (Expired, "expired"),
+    (Forbidden, "forbidden"),
+    (Invalid, "invalid"),
+    (TooManyRequests, "too-many-requests"),
+    (Unauthorized, "unavailable"),
+    (Unavailable, "unavailable"),
+)
+_KINDS_BY_STATUS = {405: "method-not-allowed", 413: "too-large", 415: "unsupported-media-type"}
+
+
+class ProblemError(Exception):
+    """Answers a request with a problem."""
+
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        *,
+        errors: Sequence[Problem] = (),
+        headers: Mapping[str, str] | None = None,
+        **extensions: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+        self.extensions = extensions
+
+    @property
+    def status(self) -> int:
+        """HTTP status."""
+        return KINDS[self.kind][0]
+
+    def document(self, request: str) -> dict[str, Any]:
+        """The problem as JSON has it; `request` is the id of the request that it is about."""
+        status, title = KINDS[self.kind]
+        listed = [
+            {"pointer": each.pointer, "detail": each.detail, **({"source": each.source} if each.source else {})}
+            for each in self.errors[:_LISTED]
+        ]
+        return {
+            "type": f"urn:dynamo:problem:{self.kind}",
+            "title": title,
+            "status": status,
+            "detail": self.detail[:8192],
+            "instance": f"urn:uuid:{request}",
+            **({"errors": listed} if listed else {}),
+            **{name: value for name, value in self.extensions.items() if value is not None},
+        }
+
+    def response(self, request: str) -> web.Response:
+        """The answer."""
+        body = msgspec.json.encode(self.document(request))
+        return web.Response(body=body, status=self.status, content_type=MEDIA_TYPE, headers=self.headers)
+
+
+def manifest_problems(error: KubeError) -> list[Problem]:
+    """The fields that the API server, or an admission webhook, refused, as pointers into the manifest."""
+    found = [(cause.field, cause.message) for cause in error.causes if cause.field]
+    if not found:
+        text = _DENIED.sub("", error.message)
+        found = [(match[1], match[2]) for line in text.splitlines() if (match := _LINE.match(line)) is not None]
+    return [Problem(pointer(parts_of(path)), message, path) for path, message in found]
+
+
+def of_kube(error: KubeError) -> ProblemError:
+    """The problem that an answer of the API server is."""
+    kind = next(
+        (kind for classes, kind in _KINDS if isinstance(error, classes)), _KINDS_BY_STATUS.get(error.status, "")
+    )
+    if not kind:
+        kind = "bad-request" if 400 <= error.status < 500 else "unavailable"
+    if isinstance(error, Unauthorized):
+        # This process' own credentials: the caller's were verified.
+        detail = "the API server refuses the credentials of this service; its operator has to renew them"
+        return ProblemError(kind, detail, headers={"Retry-After": "5"})
+    detail, errors = error.message, []
+    if isinstance(error, (Invalid, Forbidden)):
+        detail, errors = _DENIED.sub("", error.message), manifest_problems(error)
+        if detail != error.message:
+            # Of a webhook, which may answer with either.
+            kind = "invalid"
+    elif isinstance(error, Expired):
+        detail = f"{error.message}; list again without `continue`"
+    elif isinstance(error, Unavailable):
+        detail = f"the API server does not answer: {error.reason}: {error.message}"
+    errors = errors if kind == "invalid" else []
+    headers = {"Retry-After": str(max(1, int(error.retry_after or 1)))} if error.retriable else {}
+    return ProblemError(kind, detail, errors=errors, headers=headers, reason=error.reason or None)

@@ -1,0 +1,85 @@
+"""The route table: what is served, by whom, with which parameters and answers. Server and OpenAPI document come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from aiohttp import web
+
+from dynamo_dynadmin.http.call import Call
+
+Handler: TypeAlias = Callable[[Call], Awaitable[web.StreamResponse]]
+Schema: TypeAlias = dict[str, Any]
+
+JSON, YAML, SSE, TEXT = "application/json", "application/yaml", "text/event-stream", "text/plain"
+MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the query."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string", "maxLength": 4096})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is not a problem: media types, each with its schema's name (empty: any text)."""
+
+    description: str
+    content: Mapping[str, str] = field(default_factory=dict)
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One operation."""
+
+    method: str
+    path: str
+    operation: str
+    """operationId, which does not change"""
+    summary: str
+    tag: str
+    handle: Handler
+    answers: Mapping[int, Answer]
+    problems: tuple[str, ...] = ()
+    """kinds of problems, besides those that every operation has"""
+    query: tuple[Parameter, ...] = ()
+    body: Mapping[str, str] = field(default_factory=dict)
+    """media types that are taken, each with its schema's name; the first is the usual one"""
+    conditional: bool = False
+    """whether If-Match is required"""
+    idempotent: bool = False
+    """whether an Idempotency-Key is taken"""
+    public: bool = False
+    """whether nobody needs to be known to call"""
+    streams: bool = False
+    """whether the answer may be a stream of server-sent events"""
+
+
+def flag(name: str, description: str) -> Parameter:
+    """A parameter that is true or false."""
+    return Parameter(name, description, {"type": "boolean", "default": False})
+
+
+def number(
+    name: str, description: str, *, least: int = 0, most: int = 2**31 - 1, default: int | None = None
+) -> Parameter:
+    """A parameter that is a whole number."""
+    schema: Schema = {"type": "integer", "minimum": least, "maximum": most}
+    if default is not None:
+        schema["default"] = default
+    return Parameter(name, description, schema)
+
+
+def choice(name: str, description: str, *values: str, default: str | None = None) -> Parameter:
+    """A parameter that is one of some words."""
+    schema: Schema = {"type": "string", "enum": list(values)}
+    if default is not None:
+        schema["default"] = default
+    return Parameter(name, description, schema)

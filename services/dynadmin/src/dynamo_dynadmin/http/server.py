@@ -1,0 +1,279 @@
+"""The HTTP side: who calls, how much, and what becomes of what handlers raise."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
+
+import structlog
+from aiohttp import web
+from dynamo_shared.kube import Identity, KubeClient, KubeError
+from dynamo_shared.runtime.ratelimit import RateLimit
+from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+
+from dynamo_dynadmin.deploy import InvalidIntent
+from dynamo_dynadmin.http.call import TURN, Call, Turn
+from dynamo_dynadmin.http.problems import ProblemError, of_kube
+from dynamo_dynadmin.http.routes import Route
+from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
+from dynamo_dynadmin.identity.tokens import Tokens
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
+from dynamo_dynadmin.metrics import DynadminMetrics
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_IMPERSONATE = "impersonate-"
+#: Field managers have 128 characters; names of users may be longer. A hash tells them apart then.
+_LONGEST_MANAGER = 128
+#: Smaller answers do not get smaller.
+_WORTH_COMPRESSING = 1400
+_LIMITS = 10_000
+_COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
+#: Of routes that nobody needs to be known for; nothing is asked of Kubernetes for them with its name.
+NOBODY = Caller(Identity("nobody"))
+
+log = structlog.get_logger("dynamo.dynadmin")
+
+
+class Server:
+    """Serves a route table."""
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        kube: KubeClient,
+        *,
+        tokens: Tokens,
+        sessions: Sessions,
+        metrics: DynadminMetrics,
+        settings: Dynadmin,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._routes = tuple(routes)
+        self._kube = kube
+        self._tokens = tokens
+        self._sessions = sessions
+        self._metrics = metrics
+        self._settings = settings
+        self._clock = clock
+        self._limits: OrderedDict[str, RateLimit] = OrderedDict()
+        self._in_flight = 0
+        self.draining = False
+
+    def app(self) -> web.Application:
+        """The application."""
+        app = web.Application(client_max_size=self._settings.max_body_bytes, middlewares=[self._around])
+        for route in self._routes:
+            app.router.add_route(route.method, route.path, self._handler(route))
+        return app
+
+    def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            request[TURN].operation = route.operation
+            caller = NOBODY if route.public else await self._caller(request)
+            call = self._call(request, route, caller)
+            if not route.public:
+                self._limit(caller)
+            call.check_query()
+            return await route.handle(call)
+
+        return handle
+
+    @web.middleware
+    async def _around(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        given = request.headers.get("X-Request-ID", "")
+        identifier = given.lower() if _UUID.fullmatch(given) else str(uuid.uuid4())
+        turn = request[TURN] = Turn(identifier)
+        started = self._clock()
+        answer = await self._answered(request, handler, identifier)
+        operation = turn.operation
+        streamed = answer.prepared and not isinstance(answer, web.Response)
+        self._metrics.answered(operation, answer.status, None if streamed else self._clock() - started)
+        if not answer.prepared:
+            self._finish(request, answer, identifier)
+        caller = turn.caller
+        log.info(
+            "answered",
+            request=identifier,
+            operation=operation,
+            method=request.method,
+            path=request.path,
+            status=answer.status,
+            user=caller.identity.user if caller is not None else "",
+            seconds=round(self._clock() - started, 4),
+        )
+        return answer
+
+    async def _answered(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        identifier: str,
+    ) -> web.StreamResponse:
+        try:
+            if (preflight := self._preflight(request)) is not None:
+                return preflight
+            self._refuse_impersonation(request)
+            if self._in_flight >= self._settings.max_in_flight:
+                self._metrics.refused("busy")
+                detail = f"{self._in_flight} requests are under way; come again"
+                raise ProblemError("unavailable", detail, headers={"Retry-After": "1"})
+            return await self._counted(request, handler)
+        except ProblemError as problem:
+            return problem.response(identifier)
+        except InvalidIntent as error:
+            detail = f"{len(error.problems)} fields are not valid"
+            return ProblemError("invalid", detail, errors=error.problems).response(identifier)
+        except Unidentified as error:
+            self._metrics.refused("unidentified")
+            headers = {"WWW-Authenticate": 'Bearer realm="dynadmin"'}
+            return ProblemError("unidentified", str(error), headers=headers).response(identifier)
+        except Disallowed as error:
+            self._metrics.refused("disallowed")
+            return ProblemError("forbidden", str(error)).response(identifier)
+        except KubeError as error:
+            return of_kube(error).response(identifier)
+        except web.HTTPException as error:
+            return _problem_of(error).response(identifier)
+        except (ConnectionError, TimeoutError) as error:
+            return ProblemError("bad-request", f"the request broke off: {error}").response(identifier)
+        except Exception:
+            log.exception("not answered", request=identifier, path=request.path)
+            detail = "the service failed on this request; its log has the reason under this request's id"
+            return ProblemError("internal", detail).response(identifier)
+
+    async def _counted(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Streams have limits of their own, and do not count among requests under way."""
+        self._in_flight += 1
+        request[TURN].leave = leave = self._leave_once()
+        self._metrics.in_flight(self._in_flight)
+        try:
+            return await handler(request)
+        finally:
+            leave()
+
+    def _leave_once(self) -> Callable[[], None]:
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            if not left:
+                left = True
+                self._in_flight -= 1
+                self._metrics.in_flight(self._in_flight)
+
+        return leave
+
+    async def _caller(self, request: web.Request) -> Caller:
+        """Whose request it is: of a bearer token, or of a session. Unidentified, Disallowed, ProblemError."""
+        header = request.headers.get("Authorization")
+        if header is not None:
+            scheme, _, token = header.partition(" ")
+            if scheme.lower() != "bearer":
+                raise Unidentified("Authorization: Bearer and a token are needed")
+            caller = await self._tokens.caller(token.strip())
+        elif (cookie := request.cookies.get(COOKIE)) is not None:
+            session = self._sessions.open(cookie)
+            if session is None:
+                raise Unidentified("the session is not valid, or has ended; log in again")
+            if request.method not in _SAFE and not is_same(request.headers.get(CSRF_HEADER, ""), session.csrf):
+                self._metrics.refused("csrf")
+                raise ProblemError("csrf", f"send the session's CSRF token as {CSRF_HEADER}")
+            caller = await self._tokens.caller(session.token)
+            expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
+            caller = Caller(caller.identity, expires, by_session=True)
+        else:
+            raise Unidentified("send a bearer token, or begin a session")
+        request[TURN].caller = caller
+        return caller
+
+    def _call(self, request: web.Request, route: Route, caller: Caller) -> Call:
+        warnings: list[str] = []
+        identifier = request[TURN].id
+        kube = self._kube
+        if caller is not NOBODY:
+            kube = kube.for_identity(
+                caller.identity, request=identifier, field_manager=manager_of(caller), warned=warnings.append
+            )
+        return Call(request, route, identifier, caller, kube, warnings)
+
+    def _limit(self, caller: Caller) -> None:
+        limit = self._limits.get(caller.key)
+        if limit is None:
+            settings = self._settings
+            limit = self._limits[caller.key] = RateLimit(settings.requests_per_second, settings.burst, self._clock)
+            if len(self._limits) > _LIMITS:
+                self._limits.popitem(last=False)
+        self._limits.move_to_end(caller.key)
+        if (wait := limit.take()) > 0:
+            limit.give_back()
+            self._metrics.refused("rate")
+            after = str(max(1, round(wait)))
+            raise ProblemError("too-many-requests", "too many requests of yours", headers={"Retry-After": after})
+
+    def _refuse_impersonation(self, request: web.Request) -> None:
+        if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):
+            self._metrics.refused("impersonation")
+            raise ProblemError("bad-request", "Impersonate- headers are not taken; call as the user who acts")
+
+    def _preflight(self, request: web.Request) -> web.Response | None:
+        origin = request.headers.get("Origin", "")
+        asked = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+        if not asked or origin not in self._settings.cors_origins:
+            return None
+        return web.Response(
+            status=204,
+            headers={
+                "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+                "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, Idempotency-Key, Last-Event-ID, "
+                "X-Request-ID",
+                "Access-Control-Max-Age": "600",
+            },
+        )
+
+    def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
+        headers = answer.headers
+        headers["X-Request-ID"] = identifier
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers.setdefault("Cache-Control", "no-store")
+        origin = request.headers.get("Origin", "")
+        if origin and origin in self._settings.cors_origins:
+            # Without credentials: other origins bring a token, and never a session.
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = "ETag, Location, X-Request-ID, Retry-After, Warning"
+            headers["Vary"] = "Origin"
+        if isinstance(answer, web.Response) and answer.content_type in _COMPRESSED:
+            length = answer.content_length or 0
+            if length > _WORTH_COMPRESSING and "gzip" in request.headers.get("Accept-Encoding", ""):
+                answer.enable_compression(web.ContentCoding.gzip)
+        if self.draining:
+            answer.force_close()
+
+
+def manager_of(caller: Caller) -> str:
+    """Field manager of a caller: each user's fields are the user's own."""
+    name = "".join(each if each.isascii() and each.isprintable() else "_" for each in caller.identity.user)
+    manager = f"dynadmin/{name}"
+    if len(manager) <= _LONGEST_MANAGER and name == caller.identity.user:
+        return manager
+    digest = sha256(caller.identity.user.encode()).hexdigest()[:12]
+    return f"{manager[: _LONGEST_MANAGER - 13]}-{digest}"
+
+
+def _problem_of(error: web.HTTPException) -> ProblemError:
+    if isinstance(error, web.HTTPNotFound):
+        return ProblemError("not-found", "there is no such path; /api/v1/openapi.json has all of them")
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return ProblemError("method-not-allowed", f"this path takes {allowed}", headers={"Allow": allowed})
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return ProblemError("too-large", "the body is larger than is taken")
+    return ProblemError("bad-request", error.reason)

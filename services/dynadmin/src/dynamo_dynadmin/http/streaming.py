@@ -1,0 +1,173 @@
+"""Server-sent events: bounded in number, kept alive, ended with the rights and the token behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import structlog
+from aiohttp import web
+from dynamo_shared.kube import KubeError
+
+from dynamo_dynadmin.http.call import TURN, Call
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.identity.access import Access, Act
+from dynamo_dynadmin.metrics import DynadminMetrics
+
+_encode = msgspec.json.Encoder().encode
+#: For a reader to take what was sent. One that does not is gone, or too slow. Seconds.
+SEND_WITHIN = 30.0
+#: When a client should come back, milliseconds.
+RETRY = 2000
+
+log = structlog.get_logger("dynamo.dynadmin.streams")
+
+
+class Ended(Exception):
+    """The stream has to end: `event` says why."""
+
+    def __init__(self, event: str, detail: str) -> None:
+        super().__init__(detail)
+        self.event = event
+
+
+class Streams:
+    """Open streams of this replica, and the rules that they keep to."""
+
+    def __init__(
+        self,
+        access: Access,
+        metrics: DynadminMetrics,
+        *,
+        total: int,
+        of_a_user: int,
+        heartbeat: float,
+        recheck: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._access = access
+        self._metrics = metrics
+        self._total = total
+        self._of_a_user = of_a_user
+        self.heartbeat = heartbeat
+        self._recheck = recheck
+        self._now = now
+        self._open: Counter[str] = Counter()
+        self.draining = False
+
+    @asynccontextmanager
+    async def opened(self, call: Call, acts: Sequence[Act]) -> AsyncIterator[Stream]:
+        """A stream for a call that may do these things. ProblemError where there are too many already."""
+        key = call.caller.key
+        if self._open.total() >= self._total or self.draining:
+            raise ProblemError(
+                "unavailable", f"{self._total} streams are open; come again", headers={"Retry-After": "5"}
+            )
+        if self._open[key] >= self._of_a_user:
+            raise ProblemError(
+                "too-many-requests",
+                f"{self._of_a_user} streams of yours are open; close one",
+                headers={"Retry-After": "5"},
+            )
+        self._open[key] += 1
+        # Streams have limits of their own, and are no requests under way.
+        call.request[TURN].leave()
+        self._metrics.streams(self._open.total())
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/event-stream; charset=utf-8",
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",
+                "X-Request-ID": call.id,
+                "X-Content-Type-Options": "nosniff",
+            }
+        )
+        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self._now)
+        try:
+            await response.prepare(call.request)
+            await stream.write(f"retry: {RETRY}\n\n".encode())
+            try:
+                yield stream
+            except Ended as end:
+                await stream.send(end.event, {"detail": str(end)})
+            except KubeError as error:
+                await stream.send("error", {"detail": str(error)[:1000]})
+            await response.write_eof()
+        except (ConnectionError, TimeoutError):
+            log.debug("stream broke", request=call.id)
+        finally:
+            self._open[key] -= 1
+            if self._open[key] <= 0:
+                del self._open[key]
+            self._metrics.streams(self._open.total())
+
+    async def _checked(self, call: Call, acts: Sequence[Act]) -> None:
+        expires = call.caller.expires
+        if expires is not None and self._now() >= expires:
+            raise Ended("unauthorized", "the token has expired; log in again")
+        for act in acts:
+            verdict = await self._access.may(call.caller, act, again=True)
+            if not verdict.allowed:
+                raise Ended("unauthorized", f"{call.caller.identity.user} may no longer {act}")
+
+
+class Stream:
+    """One open stream."""
+
+    def __init__(
+        self,
+        response: web.StreamResponse,
+        call: Call,
+        check: Callable[[], Awaitable[None]],
+        recheck: float,
+        now: Callable[[], float],
+    ) -> None:
+        self.response = response
+        self._check = check
+        self._recheck = recheck
+        self._now = now
+        self._expires = call.caller.expires
+        self._next = now() + recheck
+
+    def patience(self, longest: float) -> float:
+        """Seconds to wait for something to send, before `keep` has to be called."""
+        until = self._next if self._expires is None else min(self._next, self._expires)
+        return max(0.01, min(longest, until - self._now()))
+
+    async def keep(self) -> None:
+        """Ask again whether the stream may go on, where it is time. Ended where it may not."""
+        now = self._now()
+        if self._expires is not None and now >= self._expires:
+            raise Ended("unauthorized", "the token has expired; log in again")
+        if now >= self._next:
+            try:
+                await self._check()
+            except KubeError as error:
+                # Without an answer nothing more is shown.
+                raise Ended("error", f"your rights cannot be asked for: {error}") from error
+            self._next = self._now() + self._recheck
+
+    async def send(self, event: str, data: Any, identity: str = "") -> None:
+        """An event; `data` is encoded unless it is JSON already."""
+        await self.write(frame(event, data, identity))
+
+    async def beat(self) -> None:
+        """A sign of life."""
+        await self.write(b": heartbeat\n\n")
+
+    async def write(self, content: bytes) -> None:
+        """Bytes as they are. TimeoutError, ConnectionError."""
+        async with asyncio.timeout(SEND_WITHIN):
+            await self.response.write(content)
+
+
+def frame(event: str, data: Any, identity: str = "") -> bytes:
+    """One event on the wire. JSON without line breaks is one line of data."""
+    body = data if isinstance(data, bytes) else _encode(data)
+    head = f"id: {identity}\nevent: {event}\ndata: " if identity else f"event: {event}\ndata: "
+    return head.encode() + body.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n\n"

@@ -1,0 +1,112 @@
+"""What a caller may do, as the API server's authorization says: asked before anything of STATE is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.kube import KubeClient
+
+from dynamo_dynadmin.identity.who import Caller
+
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+_ENTRIES = 16384
+
+
+class Act(NamedTuple):
+    """Something that is done with a resource. Without a namespace: in all of them; without a name: with all."""
+
+    verb: str
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.resource.id}/{self.subresource}" if self.subresource else self.resource.id
+        where = f" in namespace {self.namespace}" if self.namespace else " in all namespaces"
+        return f"{self.verb} {what}{where if self.resource.namespaced else ''}"
+
+
+class Verdict(NamedTuple):
+    """Whether something is allowed, and what the API server says of it."""
+
+    allowed: bool
+    reason: str
+
+
+class Access:
+    """Asks with SubjectAccessReviews, and remembers answers for `keep` seconds."""
+
+    def __init__(self, kube: KubeClient, keep: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kube = kube
+        self._keep = keep
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, Act], tuple[float, Verdict]] = OrderedDict()
+        self._asking: dict[tuple[str, Act], asyncio.Future[Verdict]] = {}
+
+    async def may(self, caller: Caller, act: Act, *, again: bool = False) -> Verdict:
+        """Whether the caller may. `again` asks even where an answer is remembered. Raises KubeError."""
+        key = (caller.key, act)
+        kept = self._known.get(key)
+        if kept is not None and not again and self._clock() < kept[0]:
+            return kept[1]
+        # A page opens many streams at once, which need the same answer.
+        while (asking := self._asking.get(key)) is not None:
+            try:
+                return await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                if not asking.cancelled():
+                    raise
+        asking = self._asking[key] = asyncio.get_running_loop().create_future()
+        try:
+            verdict = await self._ask(caller, act)
+        except BaseException:
+            # Others who wait ask for themselves.
+            asking.cancel()
+            raise
+        else:
+            asking.set_result(verdict)
+        finally:
+            del self._asking[key]
+        self._known[key] = (self._clock() + self._keep, verdict)
+        self._known.move_to_end(key)
+        if len(self._known) > _ENTRIES:
+            self._known.popitem(last=False)
+        return verdict
+
+    async def _ask(self, caller: Caller, act: Act) -> Verdict:
+        identity = caller.identity
+        attributes = {
+            "verb": act.verb,
+            "group": act.resource.group,
+            "version": act.resource.version,
+            "resource": act.resource.plural,
+            "namespace": act.namespace,
+            "name": act.name,
+            "subresource": act.subresource,
+        }
+        spec: dict[str, Any] = {
+            "user": identity.user,
+            "uid": identity.uid,
+            # What the API server adds when it authenticates or impersonates.
+            "groups": [*identity.groups, *_added(identity.user, identity.groups)],
+            "extra": {name: list(values) for name, values in identity.extra.items()},
+            "resourceAttributes": {name: value for name, value in attributes.items() if value},
+        }
+        review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "metadata": {}, "spec": spec}
+        status = (await self._kube.create(ACCESS_REVIEWS, review)).get("status") or {}
+        allowed = bool(status.get("allowed")) and not status.get("denied")
+        return Verdict(allowed, str(status.get("reason") or ""))
+
+
+def _added(user: str, groups: tuple[str, ...]) -> list[str]:
+    added = ["system:authenticated"]
+    account = user.removeprefix("system:serviceaccount:")
+    if account != user and not groups:
+        added += ["system:serviceaccounts", f"system:serviceaccounts:{account.partition(':')[0]}"]
+    return added

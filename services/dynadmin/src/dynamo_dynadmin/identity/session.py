@@ -1,0 +1,95 @@
+"""Browser sessions without a store: the token itself, sealed, in a cookie that scripts cannot read.
+
+Any replica with the key opens it. A change needs the session's CSRF token in a header besides: pages of other origins
+cannot read it, and the cookie alone is not enough.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from dynamo_shared.runtime.settings import InvalidSettings
+
+#: The prefix binds it to this host, to https (or localhost) and to the path /: no other host can set it.
+COOKIE = "__Host-dynadmin"
+CSRF_HEADER = "X-CSRF-Token"
+#: Browsers keep cookies of 4096 bytes, name and attributes included.
+LONGEST_COOKIE = 3900
+_NONCE = 12
+_PURPOSE = b"dynadmin session v1"
+
+
+class TooLong(ValueError):
+    """The token does not fit into a cookie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a cookie holds. `expires` is a Unix time."""
+
+    token: str
+    csrf: str
+    expires: float
+
+
+class Sessions:
+    """Seals and opens cookies."""
+
+    def __init__(self, key: bytes, lasts: float, now: Callable[[], float] = time.time) -> None:
+        self._cipher = AESGCM(key)
+        self._lasts = lasts
+        self._now = now
+
+    def begin(self, token: str, token_expires: float | None) -> tuple[Session, str]:
+        """A session of a verified token, and its cookie. TooLong where no cookie holds it."""
+        expires = self._now() + self._lasts
+        if token_expires is not None:
+            expires = min(expires, token_expires)
+        session = Session(token, secrets.token_urlsafe(24), expires)
+        content = json.dumps([session.token, session.csrf, session.expires]).encode()
+        nonce = os.urandom(_NONCE)
+        sealed = base64.urlsafe_b64encode(nonce + self._cipher.encrypt(nonce, content, _PURPOSE)).decode()
+        if len(sealed) > LONGEST_COOKIE:
+            raise TooLong("this token is too long for a session; call with it as a bearer token")
+        return session, sealed
+
+    def open(self, cookie: str) -> Session | None:
+        """The session of a cookie; None where it was not made with the key, was changed, or has ended."""
+        try:
+            content = base64.b64decode(cookie, altchars=b"-_", validate=True)
+            opened = self._cipher.decrypt(content[:_NONCE], content[_NONCE:], _PURPOSE)
+            token, csrf, expires = json.loads(opened)
+        except (ValueError, InvalidTag):
+            return None
+        session = Session(token, csrf, expires)
+        return session if self._now() < session.expires else None
+
+
+def is_same(given: str, expected: str) -> bool:
+    """Whether two texts are equal, in a time that does not say where they differ."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def key_of(file: Path | None) -> bytes:
+    """The key of a file, or a new one. Raises InvalidSettings."""
+    if file is None:
+        return AESGCM.generate_key(256)
+    try:
+        key = base64.b64decode(file.read_text().strip(), validate=True)
+    except OSError as error:
+        raise InvalidSettings(str(file), [f"cannot be read: {error.strerror or error}"]) from error
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise InvalidSettings(str(file), ["must hold 32 bytes as base64: head -c 32 /dev/urandom | base64"])
+    return key

@@ -1,0 +1,91 @@
+"""From a bearer token to a caller: TokenReview, or verified here where an issuer is configured."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.oidc import token_expiry
+
+from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
+
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+#: A token that was withdrawn counts for no longer than this. Seconds.
+REMEMBERED = 30.0
+_ENTRIES = 4096
+#: Longer ones are no tokens; headers of servers end somewhere near.
+LONGEST_TOKEN = 16384
+
+
+class Verifier(Protocol):
+    """Verifies tokens of one issuer."""
+
+    def knows(self, token: str) -> bool:
+        """Whether the token claims to be of this issuer."""
+
+    async def caller(self, token: str) -> Caller:
+        """Whose token it is. Unidentified, Disallowed."""
+
+
+class Tokens:
+    """Whose token is it? Answers are remembered for a moment, by a hash of the token."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        audiences: tuple[str, ...] = (),
+        issuer: Verifier | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._kube = kube
+        self._audiences = audiences
+        self._issuer = issuer
+        self._now = now
+        self._known: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
+
+    async def caller(self, token: str) -> Caller:
+        """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
+        if not token or len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+            raise Unidentified("this is not a bearer token")
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        now = self._now()
+        kept = self._known.get(digest)
+        if kept is not None and now < kept[0]:
+            return self._current(kept[1], now)
+        if self._issuer is not None and self._issuer.knows(token):
+            caller = await self._issuer.caller(token)
+        else:
+            caller = await self._reviewed(token)
+        self._current(caller, now)
+        self._known[digest] = (now + REMEMBERED, caller)
+        self._known.move_to_end(digest)
+        if len(self._known) > _ENTRIES:
+            self._known.popitem(last=False)
+        return caller
+
+    def _current(self, caller: Caller, now: float) -> Caller:
+        if caller.expires is not None and now >= caller.expires:
+            raise Unidentified("the token has expired; log in again")
+        return caller
+
+    async def _reviewed(self, token: str) -> Caller:
+        spec: dict[str, Any] = {"token": token}
+        if self._audiences:
+            spec["audiences"] = list(self._audiences)
+        review = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "metadata": {}, "spec": spec}
+        status = (await self._kube.create(TOKEN_REVIEWS, review)).get("status") or {}
+        if not status.get("authenticated"):
+            raise Unidentified("the cluster does not know this token, or it has expired; log in again")
+        if self._audiences and not set(self._audiences) & set(status.get("audiences") or ()):
+            # An authenticator that knows no audiences answers without them.
+            raise Unidentified(f"the token is not for {', '.join(self._audiences)}")
+        user = status.get("user") or {}
+        identity = identity_of(
+            str(user.get("username") or ""), str(user.get("uid") or ""), user.get("groups") or (), user.get("extra")
+        )
+        return Caller(identity, token_expiry(f"Bearer {token}"))

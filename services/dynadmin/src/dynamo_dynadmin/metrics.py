@@ -1,0 +1,60 @@
+"""Every metric of the dynadmin service, in one place."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class DynadminMetrics:
+    """Requests, streams, and who was turned away."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._requests = Counter(
+            "dynamo_dynadmin_requests",
+            "Requests that were answered, by operation and status.",
+            ["operation", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "dynamo_dynadmin_request_duration_seconds",
+            "Seconds from a request to its answer; streams do not count.",
+            ["operation"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._streams = Gauge("dynamo_dynadmin_streams", "Streams that are open.", registry=registry)
+        self._in_flight = Gauge(
+            "dynamo_dynadmin_requests_in_flight", "Requests that are being answered.", registry=registry
+        )
+        self._refused = Counter(
+            "dynamo_dynadmin_requests_refused",
+            "Requests that were refused before they were looked at: unidentified, disallowed, csrf, impersonation, rate, busy.",
+            ["reason"],
+            registry=registry,
+        )
+
+    def answered(self, operation: str, status: int, seconds: float | None) -> None:
+        """A request was answered; `seconds` is None for a stream."""
+        self._requests.labels(operation, str(status)).inc()
+        if seconds is not None:
+            self._seconds.labels(operation).observe(seconds)
+
+    def streams(self, count: int) -> None:
+        """So many streams are open."""
+        self._streams.set(count)
+
+    def in_flight(self, count: int) -> None:
+        """So many requests are under way."""
+        self._in_flight.set(count)
+
+    def refused(self, reason: str) -> None:
+        """A request was refused."""
+        self._refused.labels(reason).inc()
+
+    def close(self) -> None:
+        """Takes the figures out of the registry, so that a service that is started again can put its own in."""
+        for metric in (self._requests, self._seconds, self._streams, self._in_flight, self._refused):
+            self._registry.unregister(metric)

@@ -1,0 +1,138 @@
+"""What a replica knows of one resource: the last message of each object, by the stream's sequence."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.versions import Version, is_newer
+
+#: Deletions that are remembered for streams that are resumed. Older ones make a stream begin anew.
+DELETIONS = 10_000
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+@dataclass(slots=True)
+class Entry:
+    """An object as it was stored last, or its deletion (`payload` is empty then, and `last` what it was)."""
+
+    key: ObjectKey
+    sequence: int
+    version: Version
+    payload: bytes
+    created: bool = False
+    """whether this message made it known"""
+    last: bytes = b""
+    _labels: dict[str, str] | None = None
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the object is gone."""
+        return not self.payload
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the object, also of one that is gone."""
+        if self._labels is None:
+            try:
+                self._labels = _head(self.payload or self.last or b"{}").metadata.labels
+            except msgspec.DecodeError:
+                self._labels = {}
+        return self._labels
+
+    def frame(self) -> bytes:
+        """The object as JSON; of one that is gone, what it was, or at least its name."""
+        if self.payload or self.last:
+            return self.payload or self.last
+        metadata = {"namespace": self.key.namespace, "name": self.key.name, "uid": self.version.uid}
+        return msgspec.json.encode({"metadata": metadata})
+
+
+class Entries:
+    """Objects of one resource, by namespace and name; deletions for a while."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[str, Entry]] = {}
+        self._deleted: OrderedDict[ObjectKey, Entry] = OrderedDict()
+        self.forgotten = 0
+        """sequence of the last deletion that is no longer remembered"""
+        self.marked = False
+        self.served = True
+        self.synced = False
+        self.unconfirmed: set[ObjectKey] = set()
+
+    def take(self, key: ObjectKey, sequence: int, version: Version, payload: bytes) -> Entry | None:
+        """A message; what it changed, None where it is older than what is known."""
+        self.unconfirmed.discard(key)
+        names = self._namespaces.setdefault(key.namespace, {})
+        held = names.get(key.name)
+        if held is not None and payload and not is_newer(version, held.version):
+            held.sequence = max(held.sequence, sequence)
+            return None
+        if not payload:
+            return self._remove(key, sequence, version)
+        self._deleted.pop(key, None)
+        entry = names[key.name] = Entry(key, sequence, version, payload, created=held is None)
+        return entry
+
+    def drop(self, key: ObjectKey, sequence: int) -> Entry | None:
+        """An object that the stream has no longer."""
+        held = self.get(key)
+        return self._remove(key, sequence, held.version) if held is not None else None
+
+    def _remove(self, key: ObjectKey, sequence: int, version: Version) -> Entry | None:
+        names = self._namespaces.get(key.namespace, {})
+        held = names.pop(key.name, None)
+        if not names:
+            self._namespaces.pop(key.namespace, None)
+        gone = Entry(key, sequence, version, b"", last=held.payload if held is not None else b"")
+        self._deleted[key] = gone
+        self._deleted.move_to_end(key)
+        if len(self._deleted) > DELETIONS:
+            _, oldest = self._deleted.popitem(last=False)
+            self.forgotten = max(self.forgotten, oldest.sequence)
+        return gone if held is not None else None
+
+    def get(self, key: ObjectKey) -> Entry | None:
+        """The object of a name."""
+        return self._namespaces.get(key.namespace, {}).get(key.name)
+
+    def of_namespace(self, namespace: str) -> list[Entry]:
+        """Objects of a namespace, in order of their names."""
+        names = self._namespaces.get(namespace, {})
+        return [names[name] for name in sorted(names)]
+
+    def all(self) -> Iterator[Entry]:
+        """Every object."""
+        for names in self._namespaces.values():
+            yield from names.values()
+
+    def namespaces(self) -> set[str]:
+        """Namespaces with objects."""
+        return set(self._namespaces)
+
+    def keys(self) -> set[ObjectKey]:
+        """Names of all objects."""
+        return {entry.key for entry in self.all()}
+
+    def since(self, namespace: str, sequence: int) -> list[Entry]:
+        """What changed in a namespace after a sequence, deletions included, in the stream's order."""
+        changed = [each for each in self.of_namespace(namespace) if each.sequence > sequence]
+        changed += [
+            each for each in self._deleted.values() if each.key.namespace == namespace and each.sequence > sequence
+        ]
+        return sorted(changed, key=lambda each: each.sequence)

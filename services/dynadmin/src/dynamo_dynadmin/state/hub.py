@@ -1,0 +1,221 @@
+"""Reads STATE once for all callers of a replica, and hands changes on to their streams.
+
+A stream is resumed by the id of the last event that its reader has: sequence and incarnation of the NATS stream. What was
+between is what has a higher sequence, because STATE keeps the last message of each object. Where that cannot be known
+(another incarnation, forgotten deletions), or where a reader is too slow, the stream says `resync` and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.bus import Bus, state, streams, subjects
+from dynamo_shared.bus.errors import BusError
+from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
+
+from dynamo_dynadmin.state.entries import Entries, Entry
+
+#: Changes that wait for a slow reader before it has to begin anew.
+WAITING = 1000
+
+log = structlog.get_logger("dynamo.dynadmin.state")
+
+
+class Position(NamedTuple):
+    """Where a reader of a stream is: the id of an event."""
+
+    sequence: int
+    incarnation: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}-{self.incarnation}"
+
+    @classmethod
+    def of(cls, text: str) -> Position | None:
+        """The position that an id names; None where it is none."""
+        sequence, _, incarnation = text.partition("-")
+        if not sequence.isdecimal() or len(sequence) > 20 or not incarnation or len(incarnation) > 64:
+            return None
+        return cls(int(sequence), incarnation)
+
+
+class Resync(Exception):
+    """What came between cannot be told: list again."""
+
+
+@dataclass(eq=False)
+class Reader:
+    """One stream's place in a hub."""
+
+    resource: Resource
+    namespace: str
+    waiting: deque[Entry]
+    signal: asyncio.Event
+    lost: bool = False
+
+    def offer(self, entry: Entry) -> None:
+        """A change."""
+        if len(self.waiting) >= WAITING:
+            self.lost = True
+        else:
+            self.waiting.append(entry)
+        self.signal.set()
+
+    def lose(self) -> None:
+        """What is known is known no longer."""
+        self.lost = True
+        self.signal.set()
+
+
+class Hub:
+    """Run it as a task; it ends only by cancellation."""
+
+    def __init__(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
+        self._bus = bus
+        self._cluster = cluster
+        self.resources = {resource.id: resource for resource in resources}
+        self._entries = {identifier: Entries() for identifier in self.resources}
+        self._readers: dict[tuple[str, str], set[Reader]] = defaultdict(set)
+        self._caught_up = False
+        self._last = 0
+        self.incarnation = ""
+        self.ready = asyncio.Event()
+
+    def entries(self, resource: Resource) -> Entries:
+        """What is known of a resource."""
+        return self._entries[resource.id]
+
+    def is_synced(self, resource: Resource) -> bool:
+        """Whether all objects of the resource are known."""
+        return self._entries[resource.id].synced
+
+    def is_served(self, resource: Resource) -> bool:
+        """Whether the cluster has the resource at all."""
+        return self._entries[resource.id].served
+
+    def position(self) -> Position:
+        """Where the stream is."""
+        return Position(self._last, self.incarnation)
+
+    def resume(self, resource: Resource, namespace: str, position: Position) -> list[Entry]:
+        """What changed since a position. Resync where that cannot be told."""
+        entries = self._entries[resource.id]
+        known = position.incarnation == self.incarnation and position.sequence <= self._last
+        if not known or position.sequence < entries.forgotten or not entries.synced:
+            raise Resync
+        return entries.since(namespace, position.sequence)
+
+    @contextmanager
+    def reading(self, resource: Resource, namespace: str) -> Iterator[Reader]:
+        """A reader of a namespace's changes, from now on."""
+        reader = Reader(resource, namespace, deque(), asyncio.Event())
+        place = (resource.id, namespace)
+        self._readers[place].add(reader)
+        try:
+            yield reader
+        finally:
+            self._readers[place].discard(reader)
+            if not self._readers[place]:
+                del self._readers[place]
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        filters = [subjects.state_filter(self._cluster, identifier) for identifier in self.resources]
+        subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
+        await self._begin()
+        try:
+            async for item in subscription:
+                if isinstance(item, Message):
+                    self._take(item)
+                elif isinstance(item, CaughtUp):
+                    self._caught_up = True
+                    for identifier in self.resources:
+                        self._settle(identifier)
+                elif isinstance(item, Restarted) and not item.complete:
+                    await self._begin()
+        finally:
+            await subscription.close()
+
+    async def _begin(self) -> None:
+        """A reading from the last values begins, of the same stream or of another one."""
+        self._caught_up = False
+        for entries in self._entries.values():
+            entries.marked = False
+            entries.unconfirmed = entries.keys()
+        try:
+            incarnation = (await self._bus.stream_state(streams.STATE)).incarnation
+        except BusError as error:
+            # Away, or not there yet: the reading begins again when it is.
+            log.debug("STATE not asked", error=str(error))
+            return
+        token = "".join(each for each in incarnation if each.isalnum()) or "0"
+        if self.incarnation and token != self.incarnation:
+            self._last = 0
+            for readers in self._readers.values():
+                for reader in readers:
+                    reader.lose()
+        self.incarnation = token
+
+    def _take(self, message: Message) -> None:
+        self._last = max(self._last, message.sequence)
+        try:
+            marker = subjects.parse_synced(message.subject)
+            if marker is not None:
+                entries = self._entries[marker[1]]
+                entries.served = state.decode_marker(message.payload).served
+                entries.marked = True
+                self._settle(marker[1])
+                return
+            _, identifier, key = subjects.parse_state(message.subject)
+            payload = b"" if state.is_tombstone(message.headers) else message.payload
+            version = state.version_in(message.headers)
+            changed = self._entries[identifier].take(key, message.sequence, version, payload)
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("unreadable STATE message", subject=message.subject, error=str(error))
+            return
+        if changed is not None:
+            self._offer(identifier, changed)
+
+    def _offer(self, identifier: str, changed: Entry) -> None:
+        for reader in self._readers.get((identifier, changed.key.namespace), ()):
+            reader.offer(changed)
+
+    def _settle(self, identifier: str) -> None:
+        """A resource is complete when both the last values and its marker have been read."""
+        entries = self._entries[identifier]
+        if not (self._caught_up and entries.marked):
+            return
+        vanished, entries.unconfirmed = entries.unconfirmed, set()
+        for key in vanished:
+            if (gone := entries.drop(key, self._last)) is not None:
+                self._offer(identifier, gone)
+        entries.synced = True
+        if all(each.synced for each in self._entries.values()):
+            self.ready.set()
+
+
+async def changes(reader: Reader, patience: Callable[[], float]) -> AsyncIterator[list[Entry]]:
+    """Changes as they come; an empty list after as many seconds of silence as `patience` says.
+
+    Resync where the reader was too slow, or the stream is another one.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(patience()):
+                await reader.signal.wait()
+        except TimeoutError:
+            yield []
+            continue
+        reader.signal.clear()
+        if reader.lost:
+            raise Resync
+        batch = list(reader.waiting)
+        reader.waiting.clear()
+        yield batch

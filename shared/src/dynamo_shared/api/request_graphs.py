@@ -1,0 +1,47 @@
+"""Graphs that profiling found for a request: which there are, and what marks one as created for the request."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import OPERATOR, labels
+from dynamo_shared.api.registry import annotations as keys
+
+
+def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObject) -> list[KubeObject]:
+    """Points in the order of their numbers; the selected one is put first where the front does not have it."""
+    points = [
+        {"config": each["config"], "figures": each.get("figures") or {}, "selected": each["config"] == selected}
+        for each in pareto
+    ]
+    if not any(point["selected"] for point in points):
+        points.insert(0, {"config": selected, "figures": figures, "selected": True})
+    return points
+
+
+def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> KubeObject:
+    """An object that is made for a request: in its namespace, with its labels, and the owner that it shall have."""
+    made = deepcopy(child)
+    metadata = made.setdefault("metadata", {})
+    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
+    metadata["namespace"] = namespace
+    metadata["labels"] = {
+        **(metadata.get("labels") or {}),
+        labels.REQUEST_NAME: name,
+        labels.REQUEST_NAMESPACE: namespace,
+        labels.MANAGED_BY: OPERATOR,
+    }
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        keys.REQUEST_UID: obj["metadata"]["uid"],
+    }
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    return made
+
+
+def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
+    """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
+    marks = graph["metadata"].get("annotations") or {}
+    return bool(marks.get(keys.REQUEST_UID) == obj["metadata"]["uid"])

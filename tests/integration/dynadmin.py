@@ -1,0 +1,163 @@
+"""The dynadmin service on real servers, and callers with tokens of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from dynamo_ctl.planned import planned
+from dynamo_dynadmin.app import DynadminService
+from dynamo_shared.api.resources import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import running
+from dynamo_watcher.app import WatcherService
+
+from .platform import settings
+
+EVERYTHING = {
+    "verbs": ["*"],
+    "apiGroups": ["nvidia.com"],
+    "resources": ["*"],
+}
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+@dataclass
+class Api:
+    """The service; `token` is that of the usual caller."""
+
+    url: str
+    session: aiohttp.ClientSession
+    token: str = ""
+
+    async def __call__(
+        self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
+    ) -> Answer:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        used = self.token if token is None else token
+        if used:
+            given.setdefault("Authorization", f"Bearer {used}")
+        data = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            given.setdefault("Content-Type", "application/json")
+        async with self.session.request(
+            method, self.url + path, data=data, headers=given, allow_redirects=False
+        ) as response:
+            return Answer(response.status, response.headers.copy(), await response.read())
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, token: str | None = None, **headers: str) -> AsyncIterator[Events]:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        given["Authorization"] = f"Bearer {self.token if token is None else token}"
+        async with self.session.get(self.url + path, headers=given) as response:
+            yield Events(response)
+
+
+class Events:
+    """Server-sent events as they come."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.response = response
+
+    async def next(self) -> tuple[str, Any, str]:
+        """Event, data, id. Heartbeats are left out."""
+        event, data, identity = "", "", ""
+        async for raw in self.response.content:
+            line = raw.decode().rstrip("\n")
+            if line.startswith("event: "):
+                event = line[7:]
+            elif line.startswith("data: "):
+                data = line[6:]
+            elif line.startswith("id: "):
+                identity = line[4:]
+            elif not line and event:
+                return event, json.loads(data), identity
+        return "closed", None, ""
+
+    async def until(self, wanted: str) -> list[tuple[str, Any, str]]:
+        """Events up to the first of a name, it included."""
+        found = []
+        while True:
+            found.append(await self.next())
+            if found[-1][0] in (wanted, "closed"):
+                return found
+
+
+@asynccontextmanager
+async def dynadmin(kubeconfig: Path, nats: str, **extra: str) -> AsyncIterator[Api]:
+    """Watcher and dynadmin, ready."""
+    configured = settings(
+        kubeconfig,
+        nats,
+        PLATFORM__DYNADMIN__HOST="127.0.0.1",
+        PLATFORM__DYNADMIN__PORT="0",
+        **{f"PLATFORM__DYNADMIN__{name}": value for name, value in extra.items()},
+    )
+    service = DynadminService(planned)
+    async with running([WatcherService(), service], configured) as up:
+        await up.ready()
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield Api(f"http://127.0.0.1:{service.port}", session)
+
+
+async def account(kube: KubeClient, namespace: str, name: str, *rules: dict[str, Any]) -> str:
+    """A service account with a role of these rules; its token."""
+    await kube.create(SERVICE_ACCOUNTS, _object(SERVICE_ACCOUNTS, namespace, name))
+    if rules:
+        await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": list(rules)})
+        await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **_bound("Role", name, namespace)})
+    return await token_of(kube, namespace, name)
+
+
+async def token_of(kube: KubeClient, namespace: str, name: str, seconds: int = 3600) -> str:
+    """A token of a service account."""
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": seconds},
+    }
+    path = SERVICE_ACCOUNTS.path(namespace, name, "token")
+    content = await kube._transport.request("POST", path, body=json.dumps(request).encode())
+    return str(json.loads(content)["status"]["token"])
+
+
+async def cluster_wide(kube: KubeClient, namespace: str, account_name: str, *rules: dict[str, Any]) -> None:
+    """Rights of an account in the whole cluster."""
+    name = f"{namespace}-{account_name}"
+    await kube.create(CLUSTER_ROLES, {**_object(CLUSTER_ROLES, "", name), "rules": list(rules)})
+    bound = _bound("ClusterRole", name, namespace, account_name)
+    await kube.create(CLUSTER_ROLE_BINDINGS, {**_object(CLUSTER_ROLE_BINDINGS, "", name), **bound})
+
+
+def _object(resource: Resource, namespace: str, name: str) -> dict[str, Any]:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def _bound(kind: str, role: str, namespace: str, name: str = "") -> dict[str, Any]:
+    return {
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": name or role, "namespace": namespace}],
+    }

@@ -1,0 +1,361 @@
+"""The REST API on a real API server and NATS: who may do what, conventions, streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ROLE_BINDINGS,
+    ObjectKey,
+)
+from dynamo_shared.kube import KubeClient
+
+from .dynadmin import EVERYTHING, Api, account, cluster_wide, dynadmin, token_of
+
+PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}
+EVENTS = {"verbs": ["list"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
+INTENT = {
+    "mode": "graph",
+    "name": "qwen",
+    "model": {"name": "Qwen/Qwen3-0.6B"},
+    "backend": "vllm",
+    "serving": {"replicas": {"worker": 2}},
+}
+
+
+def graph(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": name},
+        "spec": {
+            "backendFramework": "vllm",
+            "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}],
+            **spec,
+        },
+    }
+
+
+@pytest.fixture
+async def api(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> AsyncIterator[Api]:
+    extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
+        running.token = await account(kube, namespace, "owner", EVERYTHING, PODS, EVENTS)
+        yield running
+
+
+async def eventually(ask: Any, wanted: Any) -> Any:
+    async with asyncio.timeout(30):
+        while True:
+            found = await ask()
+            if wanted(found):
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def test_an_object_from_its_creation_to_its_end(api: Api, kube: KubeClient, namespace: str) -> None:
+    many, one = f"/api/v1/namespaces/{namespace}/deployments", f"/api/v1/namespaces/{namespace}/deployments/a"
+    created = await api("POST", many, graph("a"))
+    assert (created.status, created.headers["Location"]) == (201, one)
+    stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "a"))
+    managers = {each["manager"] for each in stored["metadata"]["managedFields"]}
+    assert managers == {f"dynadmin/system:serviceaccount:{namespace}:owner"}
+    assert (await api("POST", many, graph("a"))).json["type"] == "urn:dynamo:problem:already-exists"
+
+    read = await api("GET", one)
+    etag = read.headers["ETag"]
+    assert etag == created.headers["ETag"]
+    assert "managedFields" not in read.json["metadata"]
+    assert (await api("GET", one, If_None_Match=etag)).status == 304
+    assert (await api("GET", f"{one}/manifest?format=yaml")).content.startswith(b"apiVersion:")
+    assert (await api("GET", f"{one}/status")).json["upToDate"] is True
+    listed = await eventually(lambda: api("GET", many), lambda found: found.json["items"])
+    assert listed.json["items"][0] == read.json
+
+    changed = graph("a", components=[{"name": "Frontend", "type": "frontend", "replicas": 2}])
+    assert (await api("PUT", one, changed)).status == 428
+    assert (await api("PUT", one, changed, If_Match='"1"')).status == 412
+    replaced = await api("PUT", one, changed, If_Match=etag)
+    assert (replaced.status, replaced.json["spec"]["components"][0]["replicas"]) == (200, 2)
+    assert (await api("PUT", one, changed, If_Match=etag)).json["type"] == "urn:dynamo:problem:stale"
+    merge = {"Content_Type": "application/merge-patch+json"}
+    patched = await api("PATCH", one, {"metadata": {"labels": {"x": "y"}}}, If_Match=replaced.headers["ETag"], **merge)
+    assert patched.json["metadata"]["labels"] == {"x": "y"}
+    operations = [{"op": "add", "path": "/metadata/labels/z", "value": "1"}]
+    jsonpatch = {"Content_Type": "application/json-patch+json"}
+    again = await api("PATCH", one, operations, If_Match=patched.headers["ETag"], **jsonpatch)
+    assert again.json["metadata"]["labels"] == {"x": "y", "z": "1"}
+    assert (await api("PATCH", one, operations, If_Match=patched.headers["ETag"], **jsonpatch)).status == 412
+
+    assert (await api("DELETE", one)).status == 428
+    assert (await api("DELETE", one, If_Match=etag)).status == 412
+    assert (await api("DELETE", one, If_Match=again.headers["ETag"])).status == 204
+    assert (await api("GET", one)).json["type"] == "urn:dynamo:problem:not-found"
+
+
+async def test_the_same_request_again_creates_once(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    first = await api("POST", many, graph("a"), Idempotency_Key="k1")
+    again = await api("POST", many, graph("a"), Idempotency_Key="k1")
+    assert (first.status, again.status, again.headers["Idempotency-Replayed"]) == (201, 200, "true")
+    other = await api("POST", many, graph("a", restart={"id": "x"}), Idempotency_Key="k1")
+    assert other.json["type"] == "urn:dynamo:problem:key-reused"
+    assert (await api("POST", many, graph("a"), Idempotency_Key="k2")).status == 409
+
+
+async def test_every_error_at_its_field(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    wrong = graph("a", components=[{"name": "F", "type": "frontent", "replicas": -1}], bakend="x")
+    answer = await api("POST", many, wrong)
+    assert (answer.status, answer.headers["Content-Type"]) == (422, "application/problem+json")
+    assert {each["pointer"] for each in answer.json["errors"]} == {
+        "/spec/components/0/type",
+        "/spec/components/0/replicas",
+        "/spec/bakend",
+    }
+    elsewhere = {**graph("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
+    assert [each["pointer"] for each in (await api("POST", many, elsewhere)).json["errors"]] == ["/metadata/namespace"]
+    form = await api("POST", f"/api/v1/namespaces/{namespace}/deploy", {**INTENT, "nmae": 1, "hardware": {"cpu": 3}})
+    assert {each["pointer"] for each in form.json["errors"]} == {"/nmae", "/hardware/cpu"}
+
+
+async def test_an_intent_is_translated_checked_and_deployed(api: Api, kube: KubeClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/deploy"
+    client = await api("POST", f"{path}?dryRun=client", {**INTENT, "objective": {"ttftMs": 10}})
+    assert client.status == 200
+    assert [each["pointer"] for each in client.json["unexpressed"]] == ["/objective/ttftMs"]
+    kinds = {each["kind"] for each in client.json["tree"]["children"]}
+    assert "DynamoComponentDeployment" in kinds
+    server = await api("POST", f"{path}?dryRun=server", INTENT)
+    assert (server.status, server.json["object"]["spec"]) == (200, server.json["manifest"]["spec"])
+    assert server.json["gpus"] is None, "the caller may not list nodes"
+    assert not await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
+    await cluster_wide(kube, namespace, "owner", {"verbs": ["list"], "apiGroups": [""], "resources": ["nodes", "pods"]})
+
+    async def seen() -> Any:
+        return await api("POST", f"{path}?dryRun=server", {**INTENT, "hardware": {"gpusPerReplica": 9}})
+
+    found = await eventually(seen, lambda answer: answer.json["gpus"] is not None)
+    assert found.json["gpus"]["fits"] is False
+    assert found.json["gpus"]["missing"][0]["gpus"] == 18
+    created = await api("POST", path, INTENT, Idempotency_Key="one")
+    assert (created.status, created.json["gpus"]["fits"]) == (201, True)
+    assert (await api("POST", path, INTENT, Idempotency_Key="one")).status == 200
+    objective = {"mode": "objective", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}}
+    assert (await api("POST", path, objective)).json["object"]["kind"] == "DynamoGraphDeploymentRequest"
+    # What the API server refuses of the object is reported at the field of the form.
+    refused = await api("POST", f"{path}?dryRun=server", {**INTENT, "name": "b", "hardware": {"cpu": "many"}})
+    assert refused.status in (200, 422)
+
+
+async def test_users_see_and_do_what_their_rights_allow(api: Api, kube: KubeClient, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    reader = await account(
+        kube,
+        namespace,
+        "reader",
+        {"verbs": ["get", "list", "watch"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]},
+    )
+    stranger = await account(kube, namespace, "stranger")
+    await api("POST", many, graph("a"))
+    await eventually(lambda: api("GET", many), lambda found: found.json["items"])
+    assert (await api("GET", many, token=reader)).status == 200
+    assert (await api("POST", many, graph("b"), token=reader)).json["type"] == "urn:dynamo:problem:forbidden"
+    assert (await api("GET", f"/api/v1/namespaces/{namespace}/requests", token=reader)).status == 403
+    for method, path in (
+        ("GET", many),
+        ("GET", f"{many}?watch=true"),
+        ("GET", f"{many}/a"),
+        ("GET", f"{many}/a/tree"),
+        ("GET", f"{many}/a/pods"),
+        ("GET", f"{many}/a/logs"),
+        ("GET", f"{many}/a/events"),
+        ("GET", f"{many}/a/status"),
+    ):
+        assert (await api(method, path, token=stranger)).status == 403, path
+    assert (await api("GET", "/api/v1/namespaces", token=stranger)).json["items"] == []
+    assert {"name": namespace} in (await api("GET", "/api/v1/namespaces", token=reader)).json["items"]
+    rights = (await api("GET", f"/api/v1/namespaces/{namespace}/me/access", token=reader)).json
+    assert rights["collections"]["deployments"]["list"] is True
+    assert rights["collections"]["deployments"]["create"] is False
+    assert (await api("GET", "/api/v1/me", token=reader)).json["user"].endswith(":reader")
+    assert (await api("GET", "/api/v1/namespaces/kube-system/deployments")).status == 403
+
+
+async def test_callers_are_who_their_token_says_and_nobody_else(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    assert (await api("GET", many, token="")).status == 401
+    assert (await api("GET", many, token="rubbish")).status == 401
+    assert (await api("GET", many, Authorization="Basic YTpi", token="")).status == 401
+    for header in ("Impersonate-User", "Impersonate-Group", "impersonate-uid", "Impersonate-Extra-x"):
+        answer = await api("GET", many, **{header.replace("-", "_"): "system:masters"})
+        assert answer.status == 400, header
+    for path in (
+        "/api/v1/namespaces/../deployments",
+        "/api/v1/namespaces/%2e%2e/deployments",
+        f"/api/v1/namespaces/{namespace}/deployments/..%2f..%2fsecrets",
+        f"/api/v1/namespaces/{namespace}%2fx/deployments",
+        f"/api/v1/namespaces/{namespace}/deployments/a%00b",
+        f"/api/v1/namespaces/{namespace}/secrets",
+    ):
+        assert (await api("GET", path)).status in (404, 405), path
+
+
+async def test_a_session_is_a_sealed_cookie_and_needs_its_csrf_token(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    begun = await api("POST", "/api/v1/session", {"token": api.token}, token="")
+    assert begun.status == 201
+    assert api.token not in begun.headers["Set-Cookie"]
+    assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(begun.headers["Set-Cookie"].split("; "))
+    cookie = begun.headers["Set-Cookie"].partition(";")[0]
+    csrf = begun.json["csrfToken"]
+    assert (await api("GET", many, token="", Cookie=cookie)).status == 200
+    assert (await api("GET", "/api/v1/session", token="", Cookie=cookie)).json["csrfToken"] == csrf
+    assert (await api("POST", many, graph("a"), token="", Cookie=cookie)).json["type"] == "urn:dynamo:problem:csrf"
+    forged = cookie[:-6] + ("AAAAAA" if not cookie.endswith("AAAAAA") else "BBBBBB")
+    assert (await api("GET", many, token="", Cookie=forged)).status == 401
+    assert (await api("POST", many, graph("a"), token="", Cookie=cookie, X_CSRF_Token=csrf)).status == 201
+    assert (await api("POST", "/api/v1/session", {"token": "rubbish"}, token="")).status == 401
+
+
+async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    await api("POST", many, graph("a"))
+    await eventually(lambda: api("GET", many), lambda found: len(found.json["items"]) == 1)
+    async with api.stream(f"{many}?watch=true") as events:
+        first = await events.until("synced")
+        assert [(event, data["metadata"]["name"]) for event, data, _ in first[:-1]] == [("ADDED", "a")]
+        await api("POST", many, graph("b"))
+        event, data, position = await events.next()
+        assert (event, data["metadata"]["name"]) == ("ADDED", "b")
+    etag = (await api("GET", f"{many}/b")).headers["ETag"]
+    await api("DELETE", f"{many}/b", If_Match=etag)
+    await api("POST", many, graph("c"))
+    await eventually(lambda: api("GET", many), lambda found: len(found.json["items"]) == 2)
+    async with api.stream(f"{many}?watch=true", Last_Event_ID=position) as events:
+        missed = await events.until("synced")
+        assert [(event, data["metadata"]["name"]) for event, data, _ in missed[:-1]] == [
+            ("DELETED", "b"),
+            ("ADDED", "c"),
+        ]
+    for unknown in ("12-elsewhere", "rubbish", f"999999-{position.partition('-')[2]}"):
+        async with api.stream(f"{many}?watch=true", Last_Event_ID=unknown) as events:
+            assert (await events.next())[0] == "resync", unknown
+
+
+async def test_a_stream_ends_with_the_rights_behind_it(api: Api, kube: KubeClient, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    rule = {"verbs": ["list", "watch"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
+    token = await account(kube, namespace, "guest", rule)
+    async with api.stream(f"{many}?watch=true", token=token) as events:
+        await events.until("synced")
+        await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest"))
+        async with asyncio.timeout(30):
+            assert (await events.next())[0] == "unauthorized"
+            assert (await events.next())[0] == "closed"
+
+
+async def test_streams_are_bounded_and_refused_in_order(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> None:
+    extra = {"MAX_STREAMS": "3", "MAX_STREAMS_PER_USER": "2", "BURST": "12", "REQUESTS_PER_SECOND": "0.1"}
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as api:
+        one = await account(kube, namespace, "one", EVERYTHING)
+        two = await account(kube, namespace, "two", EVERYTHING)
+        path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
+        async with api.stream(path, token=one) as a, api.stream(path, token=one) as b, api.stream(path, token=two) as c:
+            assert [a.status, b.status, c.status] == [200, 200, 200]
+            refused = await api("GET", path, token=one)
+            assert (refused.status, refused.headers["Retry-After"]) == (503, "5")
+        freed = await eventually(lambda: opened(api, path, two), lambda status: status == 200)
+        assert freed == 200
+        statuses = [(await api("GET", "/api/v1/me", token=one)).status for _ in range(12)]
+        assert statuses[-1] == 429
+
+
+async def opened(api: Api, path: str, token: str) -> int:
+    async with api.stream(path, token=token) as events:
+        return events.status
+
+
+async def test_replicas_are_scaled_where_their_owner_is(api: Api, kube: KubeClient, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    await api("POST", many, graph("a"))
+    scaled = await api("POST", f"{many}/a/scale", {"component": "Frontend", "replicas": 3})
+    assert (scaled.status, scaled.json["via"]) == (200, "graph")
+    stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "a"))
+    assert stored["spec"]["components"][0]["replicas"] == 3
+    assert [each["pointer"] for each in (await api("POST", f"{many}/a/scale", {"replicas": 1})).json["errors"]] == [
+        "/component"
+    ]
+    planned = graph("b")
+    planned["metadata"]["annotations"] = {"nvidia.com/planner-config": "c"}
+    await api("POST", many, planned)
+    answer = await api("POST", f"{many}/b/scale", {"component": "Frontend", "replicas": 3})
+    assert answer.status in (200, 409)
+    restarted = await api("POST", f"{many}/a/restart", {})
+    assert restarted.json["restart"]["id"]
+
+
+async def test_what_argo_cd_manages_is_answered_with_the_patch_to_commit(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    managed = graph("a")
+    managed["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": "shop:nvidia.com/DynamoGraphDeployment:x/a"}
+    etag = (await api("POST", many, managed)).headers["ETag"]
+    merge = {"Content_Type": "application/merge-patch+json", "If_Match": etag}
+    answer = await api("PATCH", f"{many}/a", {"spec": {"labels": {"x": "y"}}}, **merge)
+    assert (answer.status, answer.json["managedBy"]) == (409, "Argo CD application shop")
+    assert answer.json["patch"] == {"spec": {"labels": {"x": "y"}}}
+    assert (await api("DELETE", f"{many}/a", If_Match=etag)).status == 409
+
+
+async def test_a_point_of_a_request_is_deployed(api: Api, kube: KubeClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/requests"
+    await api("POST", path, {"metadata": {"name": "r"}, "spec": {"model": "m", "autoApply": False}})
+    assert (await api("POST", f"{path}/r/promote", {"point": 1})).json["type"] == "urn:dynamo:problem:conflict"
+    first, second = graph("r-dgd"), graph("r-dgd", restart={"id": "other"})
+    for each in (first, second):
+        each["metadata"]["namespace"] = namespace
+    results = {"pareto": [{"config": first}, {"config": second}], "selectedConfig": first, "source": "aiconfigurator"}
+    await kube.merge_patch(
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+        ObjectKey(namespace, "r"),
+        {"status": {"phase": "Ready", "profilingResults": results}},
+        subresource="status",
+    )
+    found = (await api("GET", f"{path}/r/candidates")).json
+    assert [(each["point"], each["selected"]) for each in found["items"]] == [(1, True), (2, False)]
+    assert (await api("POST", f"{path}/r/promote", {"point": 3})).status == 422
+    assert (await api("POST", f"{path}/r/promote", {"point": 1})).status == 201
+    changed = await api("POST", f"{path}/r/promote", {"point": 2})
+    assert (changed.status, changed.json["spec"]["restart"]) == (200, {"id": "other"})
+
+
+async def test_a_token_that_ends_soon_is_noticed(api: Api, kube: KubeClient, namespace: str) -> None:
+    token = await token_of(kube, namespace, "owner", 600)
+    me = (await api("GET", "/api/v1/me", token=token)).json
+    assert me["expires"] is not None
+
+
+async def test_limits_of_bodies_and_types(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    assert (await api("POST", many, b"{", Content_Type="application/json")).status == 400
+    assert (await api("POST", many, b"x", Content_Type="text/plain")).status == 415
+    assert (await api("POST", many, b" " * (4 << 20))).status == 413
+    assert (await api("POST", many, b"[" * 100_000)).status == 400
+    assert (await api("GET", f"{many}?limit=x&foo=1")).json["errors"][0]["pointer"] == "?limit"
+    assert (await api("PUT", many, {})).status == 405
+    assert (await api("GET", "/api/v1/nothing")).status == 404
+    assert (await api("GET", "/api/v1/openapi.json", token="")).json["openapi"] == "3.1.0"
+    yaml = b"apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata: {name: m}\nspec: {modelName: m, baseModelName: b}\n"
+    path = f"/api/v1/namespaces/{namespace}/models"
+    assert (await api("POST", path, yaml, Content_Type="application/yaml")).status == 201
