@@ -1,29 +1,53 @@
 # One image for every service: the command says which one runs (`run admission`, `run watcher`, ..., `run all`).
 # The planner and its numerical libraries are in it with `--build-arg PARTS=planner` alone.
+#
+# `make image` builds it without Docker, so that the same source and the same base give the same digest; docs/image.md says how.
 
-FROM python:3.13-slim-bookworm AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
+# What the services run on. A digest pins it: `make image BASE=docker.io/library/python:3.13-slim-trixie@sha256:...`.
+ARG BASE=docker.io/library/python:3.13-slim-trixie
+
+FROM ${BASE} AS build
 ARG PARTS=runtime
+# Seconds since 1970 that stand for every time in the image. Sets have one order, so that compiling twice gives the same files.
+ARG SOURCE_DATE_EPOCH=0
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore \
+    PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
-# Locked by hash: what builds our wheels, and what they need when they run.
 COPY requirements/ requirements/
-RUN python -m venv /build \
-    && /build/bin/pip install --require-hashes --requirement requirements/uv.txt \
-    && /build/bin/uv pip sync --python /build/bin/python --require-hashes requirements/uv.txt requirements/dev.txt \
-    && python -m venv --without-pip /app \
-    && /build/bin/uv pip sync --python /app/bin/python --compile-bytecode --require-hashes "requirements/${PARTS}.txt"
+# The secrets are optional: certificates to trust, and pip's settings where packages come from another index.
+RUN --mount=type=secret,id=certificates,target=/run/certificates.crt --mount=type=secret,id=pip,target=/etc/pip.conf \
+    if [ -s /run/certificates.crt ]; then export PIP_CERT=/run/certificates.crt; fi \
+    && python3 -m venv /build \
+    && /build/bin/pip install --quiet --no-deps --only-binary :all: --require-hashes --requirement requirements/build.txt \
+    && export SOURCE_DATE_EPOCH \
+    && /build/bin/pip wheel --quiet --no-deps --no-build-isolation --require-hashes --wheel-dir /locked \
+        --requirement "requirements/${PARTS}.txt" \
+    && python3 -m venv --without-pip /app \
+    && /build/bin/pip --python /app/bin/python install --quiet --no-deps --no-index /locked/*.whl
 COPY shared/ shared/
 COPY services/ services/
-RUN for each in shared services/*; do \
+# Compiled by hash: a file's time says nothing here, and what runs may not write.
+RUN export SOURCE_DATE_EPOCH \
+    && for each in shared services/*; do \
         if [ "$each" = services/planner ] && [ "$PARTS" != planner ]; then continue; fi; \
         (cd "$each" && /build/bin/python -m hatchling build --target wheel --directory /wheels) || exit 1; \
     done \
-    && /build/bin/uv pip install --python /app/bin/python --compile-bytecode --offline --no-deps /wheels/*.whl
+    && /build/bin/pip --python /app/bin/python install --quiet --no-deps --no-index /wheels/*.whl \
+    && /app/bin/python -m compileall -q -j 1 --invalidation-mode unchecked-hash /app/lib
 
-FROM python:3.13-slim-bookworm
-LABEL org.opencontainers.image.title="Dynamo Platform" org.opencontainers.image.licenses="Apache-2.0"
+FROM ${BASE}
+ARG PARTS=runtime
+ARG VERSION=development
+ARG REVISION=unknown
+ARG BASE
+LABEL org.opencontainers.image.title="Dynamo Platform (${PARTS})" \
+      org.opencontainers.image.description="Control plane of NVIDIA Dynamo inference graphs on Kubernetes: one service a container" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE}"
 COPY --from=build /app /app
-ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1
+ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 # No home and nothing to write to: settings come as a file and as variables, logs go to standard error.
 USER 65532:65532
 EXPOSE 8080 8081 8082 9443

@@ -5,6 +5,7 @@ PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.dynamo-setup
+CONTAINER_TOOLS := .dynamo/container-tools
 MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
@@ -23,7 +24,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests hostile chaos clean
+.PHONY: help setup programs demo image test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests hostile chaos e2e-platform e2e-compose clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +49,14 @@ demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live,
 programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluster; the first time may take minutes.
 	@$(BIN)/python -m dynamo_ctl.localcluster fetch
 
+$(CONTAINER_TOOLS)/.complete: requirements/containers.txt $(STAMP)
+	@rm -rf $(CONTAINER_TOOLS)
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CONTAINER_TOOLS) --requirement requirements/containers.txt
+	@touch $@
+
+image: $(STAMP) $(CONTAINER_TOOLS)/.complete ## An image of the services, without Docker; PARTS=planner, PLATFORM=linux/arm64, BASE=NAME@DIGEST, ARGS=--twice.
+	@PYTHONPATH=$(CONTAINER_TOOLS) $(BIN)/python -m tools.images $(if $(PARTS),--parts $(PARTS)) $(if $(PLATFORM),--platform $(PLATFORM)) $(if $(BASE),--base $(BASE)) $(ARGS)
+
 test-runtime: $(STAMP) ## Have NVIDIA's Dynamo runtime, which some tests run against, in an environment of its own.
 	@$(BIN)/python -m tests.dynamo_runtime --optional
 
@@ -57,7 +66,7 @@ test: programs test-runtime ## All tests, three files at a time: unit, contract,
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/dynadmin/src services/ctl/src tests
+	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/dynadmin/src services/ctl/src tests tools
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
@@ -83,6 +92,10 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 		--format requirements-txt --output-file requirements/planner.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/uv.in --output-file requirements/uv.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--constraint requirements/dev.txt requirements/build.in --output-file requirements/build.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+		requirements/containers.in --output-file requirements/containers.txt
 
 lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests run against (takes the network).
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
@@ -144,6 +157,12 @@ hostile: programs ## A tenant with `edit` in one namespace tries to stop or misl
 
 chaos: programs ## ROUNDS=10 rounds in which replicas, NATS, etcd and the API server are killed, stopped, wiped and set back.
 	@$(BIN)/python -m tests.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
+
+e2e-platform: $(STAMP) ## Debian, root: both charts on a real node, from helm install to helm uninstall.
+	@$(BIN)/python -m tests.e2e_platform $(ARGS)
+
+e2e-compose: $(STAMP) $(CONTAINER_TOOLS)/.complete ## Debian, root: compose.yaml as it stands, under podman-compose, in namespaces of its own.
+	@$(BIN)/python -m tests.e2e_compose $(ARGS)
 
 clean: ## Remove what make and the tools made here; the cache of built programs stays.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .dynamo dist build

@@ -14,8 +14,11 @@ import yaml
 ADDRESS = "192.0.2.10"
 NAME = "dynamo-node"
 POD_CIDR = "10.128.0.0/16"
+#: As on most clusters, so that NetworkPolicies may name it.
+API_SERVER_PORT = 6443
 DOMAIN = "cluster.local"
 PAUSE_IMAGE = "dynamo.local/pause:1.0.0"
+POLICIES_HEALTH_PORT = 20244
 PLUGINS = Path("/usr/lib/cni")
 
 
@@ -44,6 +47,11 @@ class Layout:
     def networks(self) -> Path:
         """The folder of the network's description."""
         return self.folder / "cni"
+
+    @property
+    def volumes(self) -> Path:
+        """A folder for each volume that pods may claim."""
+        return self.folder / "volumes"
 
     @property
     def logs(self) -> Path:
@@ -166,6 +174,50 @@ def kube_proxy(kubeconfig: Path) -> str:
             },
         }
     )
+
+
+def kube_router(kubeconfig: Path, service_cidr: str) -> list[str]:
+    """Arguments of kube-router as a firewall, which is what NetworkPolicies take; routes and Services are others' work."""
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--hostname-override={NAME}",
+        "--run-firewall=true",
+        "--run-router=false",
+        "--run-service-proxy=false",
+        "--enable-cni=false",
+        f"--service-cluster-ip-range={service_cidr}",
+        f"--health-port={POLICIES_HEALTH_PORT}",
+        "--iptables-sync-period=30s",
+    ]
+
+
+def volumes(layout: Layout, count: int) -> list[dict[str, Any]]:
+    """The default StorageClass and its volumes: folders of the node."""
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "node", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    return [storage_class, *(_volume(layout.volumes / f"volume-{number}") for number in range(count))]
+
+
+def _volume(folder: Path) -> dict[str, Any]:
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NAME]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": folder.name},
+        "spec": {
+            "storageClassName": "node",
+            "capacity": {"storage": "100Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": str(folder)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        },
+    }
 
 
 def corefile(kubeconfig: Path) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from dynamo_ctl.localcluster import LocalClusterError
-from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_ctl.localcluster.progress import LineProgress, Progress
 
 from . import confinement
 from .machine import UnsuitableMachineError
@@ -21,16 +21,22 @@ UNSUITABLE = 2
 INTERRUPTED = 130
 
 
-def confined(command: Sequence[str]) -> int:
-    """Exit code of the command, 2 where this machine cannot have a node, 130 after Ctrl-C."""
+def confined(command: Sequence[str], before: Callable[[Progress], Awaitable[None]] = prepare) -> int:
+    """Run a command once `before` has obtained what it takes, since there is no network within.
+
+    Exit code of the command, 2 where this machine cannot have a node, 130 after Ctrl-C."""
     try:
-        asyncio.run(prepare(LineProgress()))
+        asyncio.run(_obtained(before))
         return confinement.run(command, failed=_keep_logs)
     except (UnsuitableMachineError, LocalClusterError) as error:
         print(error, file=sys.stderr)
         return UNSUITABLE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+async def _obtained(before: Callable[[Progress], Awaitable[None]]) -> None:
+    await before(LineProgress())
 
 
 def _keep_logs(folder: Path) -> None:

@@ -24,9 +24,9 @@ from dynamo_ctl.localcluster.locks import turn
 
 from tests.dynamo_runtime import make_tiny_model
 from tests.dynamo_runtime.environment import REQUIREMENTS
+from tools.images import archive
+from tools.images.archive import Image
 
-from . import archive
-from .archive import Image
 from .configuration import PAUSE_IMAGE
 
 SUITE = "bookworm"

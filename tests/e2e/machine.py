@@ -35,13 +35,15 @@ PACKAGES = (
     Package("debian-archive-keyring", "2021"),
     Package("iptables", "1.8"),
     Package("conntrack", "1.4"),
+    # Network policies: kube-router has its addresses in them.
+    Package("ipset", "7.0"),
     Package("iproute2", "5.10"),
     Package("procps", "3.3"),
     # unshare --kill-child --mount-proc
     Package("util-linux", "2.32"),
 )
 OTHERWISE = (
-    "install containerd 1.6 or 1.7, runc, the CNI plugins in /usr/lib/cni, debootstrap, iptables, conntrack and iproute2 "
+    "install containerd 1.6 or 1.7, runc, the CNI plugins in /usr/lib/cni, debootstrap, iptables, ipset, conntrack and iproute2 "
     "yourself, or run this on Debian 12"
 )
 

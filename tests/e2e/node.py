@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -36,12 +37,22 @@ FOLDER_VARIABLE = "DYNAMO_NODE_FOLDER"
 
 
 class Node:
-    """A cluster of one node that runs pods. `images` are archives; the pause image has to be among them.
+    """A cluster of one node that runs pods. `images` are archives, with the names that they get or "" for the names that
+    they bring; the pause image has to be among them.
 
+    `volumes` is how many there are to claim, `prepare` what is done before anything but the API server runs.
     To be used within the namespaces alone: elsewhere its packet filters would be those of the machine.
     """
 
-    def __init__(self, images: Sequence[Path], programs: Programs | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        images: Sequence[Path] | Mapping[Path, str],
+        programs: Programs | None = None,
+        folder: Path | None = None,
+        *,
+        volumes: int = 0,
+        prepare: Callable[[Path], Awaitable[object]] | None = install_definitions,
+    ) -> None:
         if folder is None:
             named = os.environ.get(FOLDER_VARIABLE)
             if named is None:
@@ -50,11 +61,16 @@ class Node:
                 )
             folder = Path(named)
         self.layout = Layout(folder)
-        self._images = images
+        self._images = images if isinstance(images, Mapping) else dict.fromkeys(images, "")
+        self._volumes = volumes
         self._programs = programs if programs is not None else Programs()
         self.plane = ControlPlane(
             ControlPlaneOptions(
-                directory=folder / "kubernetes", kwok_nodes=0, node_address=ADDRESS, prepare=install_definitions
+                directory=folder / "kubernetes",
+                kwok_nodes=0,
+                node_address=ADDRESS,
+                prepare=prepare,
+                api_server_port=configuration.API_SERVER_PORT,
             ),
             self._programs,
         )
@@ -86,6 +102,7 @@ class Node:
                 await self._stack.enter_async_context(self.plane)
             await self._start_agents()
             await self._until_ready()
+            await self._provide_volumes()
             _write(self._mark, "")
         except BaseException:
             await self.stop()
@@ -117,12 +134,16 @@ class Node:
         self.containerd = await self._run(
             "containerd", ["containerd", "--config", layout.folder / "containerd.toml"], self._containerd_answers
         )
-        for image in self._images:
-            await self._ctr("images", "import", str(image), within=IMPORT_WITHIN)
+        for image, name in self._images.items():
+            await self._ctr(
+                "images", "import", *(("--index-name", name) if name else ()), str(image), within=IMPORT_WITHIN
+            )
 
     async def _start_agents(self) -> None:
         layout, certificates = self.layout, self.plane.certificates
-        paths = {name: await self._programs.obtain(name) for name in ("kubelet", "kube-proxy", "coredns")}
+        paths = {
+            name: await self._programs.obtain(name) for name in ("kubelet", "kube-proxy", "kube-router", "coredns")
+        }
         user = certificates.client("kubelet", f"system:node:{NAME}", ("system:nodes",))
         identity = write_kubeconfig(
             layout.folder / "kubelet.kubeconfig", self.plane.url, certificates.certificate, user, NAME
@@ -149,11 +170,29 @@ class Node:
             lambda: LocalHttp(10256).ok("/livez"),
         )
 
+        policies = configuration.kube_router(self.kubeconfig, self.plane.options.service_cidr)
+        await self._run(
+            "kube-router",
+            [paths["kube-router"], *policies],
+            lambda: LocalHttp(configuration.POLICIES_HEALTH_PORT).ok("/healthz"),
+        )
+
     async def _run(self, name: str, command: Sequence[str | Path], ready: object) -> ManagedProcess:
         process = ManagedProcess(name, command, self.layout.logs / f"{name}.log", ready, ready_within=READY_WITHIN)  # type: ignore[arg-type]
         self._stack.push_async_callback(process.stop)
         await process.start()
         return process
+
+    async def _provide_volumes(self) -> None:
+        if not self._volumes:
+            return
+        for number in range(self._volumes):
+            (self.layout.volumes / f"volume-{number}").mkdir(parents=True)
+        described = json.dumps(
+            {"apiVersion": "v1", "kind": "List", "items": configuration.volumes(self.layout, self._volumes)}
+        )
+        _write(self.layout.folder / "volumes.json", described)
+        await self.kubectl("create", "--filename", str(self.layout.folder / "volumes.json"))
 
     async def _containerd_answers(self) -> bool:
         try:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e import archive, configuration, confinement, machine
-from tests.e2e.archive import Image
+from tests.e2e import configuration, confinement, machine
+from tools.images import archive
+from tools.images.archive import Image
 
 
 def files(path: Path) -> dict[str, bytes]:
@@ -39,7 +40,7 @@ def test_an_archive_is_what_container_engines_load(tmp_path: Path) -> None:
     config = json.loads(content[manifest["Config"]])
     assert manifest["Config"] == f"{hashlib.sha256(content[manifest['Config']]).hexdigest()}.json"
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(content[layer]).hexdigest()}"]
-    assert config["config"] == {"Entrypoint": ["/bin/run"], "Env": ["A=b"], "User": "65535"}
+    assert config["config"] == {"Entrypoint": ["/bin/run"], "Cmd": [], "Env": ["A=b"], "User": "65535"}
     assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".layer")] == []
 
 

@@ -16,6 +16,8 @@ NATS_VERSION = "2.15.1"
 CERT_MANAGER_VERSION = "1.20.2"
 COREDNS_VERSION = "1.12.4"
 PAUSE_VERSION = "1.0.0"
+BUSYBOX_VERSION = "1.35.0"
+KUBE_ROUTER_VERSION = "2.1.0"
 PROMETHEUS_VERSION = "2.42.0"
 HELM_VERSION = "3.19.5"
 
@@ -120,6 +122,15 @@ ETCD = Program(
     below=(4, 0, 0),
     go=GoPackage("etcd", "go.etcd.io/etcd/server/v3", "-s -w"),
 )
+ETCDCTL = Program(
+    "etcdctl",
+    ETCD_VERSION,
+    at_least=(3, 6, 0),
+    below=(4, 0, 0),
+    version_arguments=("version",),
+    go=GoPackage("etcd", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
+    of_node=True,
+)
 KUBE_APISERVER = _kubernetes("kube-apiserver")
 KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
 KUBE_SCHEDULER = _kubernetes("kube-scheduler")
@@ -174,6 +185,29 @@ PAUSE = Program(
     of_node=True,
 )
 
+KUBE_ROUTER = Program(
+    "kube-router",
+    KUBE_ROUTER_VERSION,
+    at_least=(2, 1, 0),
+    below=(3, 0, 0),
+    go=GoPackage(
+        "kube-router",
+        "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router",
+        f"-s -w -X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=v{KUBE_ROUTER_VERSION}",
+    ),
+    of_node=True,
+)
+
+BUSYBOX = Program(
+    "busybox",
+    BUSYBOX_VERSION,
+    at_least=(1, 30, 0),
+    below=(2, 0, 0),
+    version_arguments=("--help",),
+    debian_package="busybox-static",
+    of_node=True,
+)
+
 PROMETHEUS = Program(
     "prometheus",
     PROMETHEUS_VERSION,
@@ -199,7 +233,7 @@ PROGRAMS: Mapping[str, Program] = {
     for program in (
         *(ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, KUBECTL, KWOK, NATS_SERVER),
         *(CERT_MANAGER, PROMETHEUS, HELM),
-        *(KUBELET, KUBE_PROXY, COREDNS, PAUSE),
+        *(KUBELET, KUBE_PROXY, KUBE_ROUTER, COREDNS, PAUSE, ETCDCTL, BUSYBOX),
     )
 }
 NEEDED = tuple(name for name, program in PROGRAMS.items() if not (program.optional or program.of_node))

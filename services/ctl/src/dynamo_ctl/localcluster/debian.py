@@ -41,8 +41,9 @@ class DebianPackageSource:
             if not packages:
                 raise NotHereError(f"apt-get downloaded no package {program.debian_package}")
             await _run(folder, "dpkg-deb", "--extract", str(packages[0]), "unpacked")
-            found = folder / "unpacked" / "usr" / "bin" / program.name
-            if not found.is_file():
+            places = [folder / "unpacked" / place / program.name for place in ("usr/bin", "bin")]
+            found = next((place for place in places if place.is_file()), None)
+            if found is None:
                 raise NotHereError(f"the Debian package {program.debian_package} has no /usr/bin/{program.name}")
             version = parse_version(await version_of(program, found))
             if not program.accepts(version):

@@ -26,6 +26,7 @@ class Image:
     entrypoint: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
+    command: Sequence[str] = ()
 
 
 def write(image: Image, root: Path, archive: Path) -> None:
@@ -39,11 +40,12 @@ def write(image: Image, root: Path, archive: Path) -> None:
             "os": "linux",
             "config": {
                 "Entrypoint": list(image.entrypoint),
+                "Cmd": list(image.command),
                 "Env": [f"{name}={value}" for name, value in image.environment.items()],
                 "User": image.user,
             },
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-            "history": [{"created_by": "tests.e2e"}],
+            "history": [{"created_by": "tools.images"}],
         }
         encoded = json.dumps(config).encode()
         named = f"{hashlib.sha256(encoded).hexdigest()}.json"

@@ -1,0 +1,1 @@
+"""compose.yaml as it stands, under podman-compose, on a machine of its own."""

@@ -1,0 +1,59 @@
+"""What takes the network, before there is none: podman, the platform's images, and stand-ins for those of its servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+from dynamo_ctl.localcluster import LocalClusterError, Programs, Progress
+
+from tests.containers import stand_ins
+from tests.e2e.machine import UnsuitableMachineError
+from tests.e2e_platform.prepare import BUILT, PLATFORM_IMAGES, make_image
+from tools.images import engine
+from tools.images.commands import ImageError
+from tools.images.engine import native_platform
+
+STAND_INS = (
+    stand_ins.NATS_STAND_IN,
+    stand_ins.ETCD_STAND_IN,
+    stand_ins.KUBECTL_STAND_IN,
+    stand_ins.CLUSTER_STAND_IN,
+)
+PACKAGES = ("podman", "runc", "netavark", "aardvark-dns", "iptables", "iproute2", "procps")
+
+
+async def prepare(progress: Progress) -> None:
+    """Obtain everything. Raises UnsuitableMachineError or LocalClusterError."""
+    if os.geteuid() != 0:
+        raise UnsuitableMachineError("namespaces and podman's networks take root: run `sudo make e2e-compose`")
+    missing = [name for name in PACKAGES if not _installed(name)]
+    try:
+        if missing:
+            progress.started(f"installing {', '.join(missing)}")
+            await asyncio.to_thread(engine.install, *missing)
+    except ImageError as error:
+        raise LocalClusterError(str(error)) from error
+    programs = Programs(progress)
+    await programs.obtain("kubectl")
+    for parts in ("runtime", "planner"):
+        await asyncio.to_thread(make_image, parts)
+    for each in STAND_INS:
+        await stand_ins.obtain(each, programs)
+
+
+async def archives(programs: Programs) -> list[Path]:
+    """What `prepare` left, to be loaded."""
+    platform = native_platform().partition("/")[2]
+    built = [BUILT / f"{name}-{platform}.oci.tar" for name in PLATFORM_IMAGES.values()]
+    return [*built, *[await stand_ins.obtain(each, programs) for each in STAND_INS]]
+
+
+def _installed(package: str) -> bool:
+    shown = subprocess.run(
+        ["dpkg-query", "--show", "--showformat", "${db:Status-Status}", package],
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    return shown.stdout == "installed"

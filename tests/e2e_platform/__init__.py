@@ -1,0 +1,1 @@
+"""Both charts on a real node, from `helm install` to `helm uninstall`."""

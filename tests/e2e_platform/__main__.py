@@ -1,0 +1,12 @@
+"""`python -m tests.e2e_platform`: both charts on a node of their own. `make e2e-platform` calls it."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.e2e.confined import confined
+
+from .prepare import prepare
+
+if __name__ == "__main__":
+    sys.exit(confined([sys.executable, "-m", "tests.e2e_platform.run", *sys.argv[1:]], prepare))

@@ -1,0 +1,61 @@
+"""What is installed and used: values of the charts, and graphs of the real frontend and mocker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
+
+from tests.e2e import graph
+from tests.e2e.configuration import PAUSE_IMAGE
+from tests.e2e.images import MODEL_FOLDER
+
+from .prepare import TAG
+
+RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
+CRDS = "dynamo-crds"
+SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "admission")
+RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+#: The node has two cores, and a second platform is to find room on it: limits and memory are the chart's.
+SMALL = {"requests": {"cpu": "10m"}}
+
+
+def namespace(name: str, *, restricted: bool = False) -> KubeObject:
+    """A namespace; `restricted` lets Pod Security refuse whatever the profile of that name does not allow."""
+    labels = RESTRICTED if restricted else {}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def platform_values(runtime_image: str, **more: Any) -> dict[str, Any]:
+    """The chart's defaults, but for images that no registry has."""
+    built = {"tag": TAG, "pullPolicy": "Never"}
+    servers = {"image": {"pullPolicy": "Never"}, "resources": SMALL}
+    return {
+        "image": built,
+        "plannerImage": built,
+        "defaults": {"resources": SMALL},
+        "services": {"planner": {"resources": SMALL}, "admission": {"resources": SMALL}},
+        "nats": servers,
+        "etcd": servers,
+        "tests": {"image": runtime_image, "model": MODEL_FOLDER},
+        **more,
+    }
+
+
+def served_graph(namespace: str, image: str, name: str) -> KubeObject:
+    """A frontend with a prefill and a decode worker, that answer chat completions."""
+    return graph.disaggregated(namespace, image, name)
+
+
+def paused_graph(namespace: str, name: str, replicas: int) -> KubeObject:
+    """A graph that is cheap: pods that wait and never serve, as many as is said."""
+    container = {"name": "main", "image": PAUSE_IMAGE, "imagePullPolicy": "Never", "command": ["/pause"]}
+    component = {
+        "name": "Frontend", "type": "frontend", "replicas": replicas, "podTemplate": {"spec": {"containers": [container]}},
+    }  # fmt: skip
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"backendFramework": "vllm", "components": [component]},
+    }

@@ -1,0 +1,58 @@
+"""The pods of a release, as the API server and the kubelet report them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dynamo_shared.api.objects import KubeObject
+
+from tests.e2e.serving import is_ready
+
+from .cluster import Cluster, eventually
+from .objects import RELEASE
+
+COMPONENT = "app.kubernetes.io/component"
+READY_WITHIN = 300.0
+
+
+def selector(release: str) -> str:
+    """Of everything of a release."""
+    return f"--selector=app.kubernetes.io/instance={release}"
+
+
+async def of_release(cluster: Cluster, namespace: str, release: str = RELEASE) -> list[KubeObject]:
+    """Its pods that serve: those of Jobs, and those on their way out, are left out."""
+    pods = await cluster.items("pods", "--namespace", namespace, selector(release))
+    return [
+        pod
+        for pod in pods
+        if "deletionTimestamp" not in pod["metadata"]
+        and pod["metadata"]["ownerReferences"][0]["kind"] != "Job"
+        and pod["status"].get("phase") not in {"Succeeded", "Failed"}
+    ]
+
+
+async def all_ready(
+    cluster: Cluster, namespace: str, expected: dict[str, int], release: str = RELEASE, within: float = READY_WITHIN
+) -> list[KubeObject]:
+    """Its pods, once there are so many of each component and each is ready."""
+
+    async def look() -> list[KubeObject]:
+        pods = await of_release(cluster, namespace, release)
+        counts = Counter(pod["metadata"]["labels"].get(COMPONENT, "") for pod in pods)
+        waiting = sorted(pod["metadata"]["name"] for pod in pods if not is_ready(pod))
+        assert not waiting, f"not ready: {waiting}"
+        assert dict(counts) == expected, dict(counts)
+        return pods
+
+    return list(await eventually(look, f"pods of {release}: {expected}", within))
+
+
+def uids(pods: list[KubeObject]) -> set[str]:
+    """Which pods these are."""
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+def restarts(pods: list[KubeObject]) -> int:
+    """How often their containers ended and were started again."""
+    return sum(each["restartCount"] for pod in pods for each in pod["status"].get("containerStatuses", ()))

@@ -1,0 +1,1 @@
+"""What builds and proves the project, and is in no wheel."""

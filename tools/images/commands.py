@@ -1,0 +1,41 @@
+"""Running the programs of others: their words are shown only where they fail."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+
+
+class ImageError(Exception):
+    """An image cannot be built; the message says why, and what to do."""
+
+
+def run(command: Sequence[str], within: float, environment: Mapping[str, str] | None = None) -> str:
+    """Standard output of a command. Raises ImageError, with the end of what it said, where it fails or takes longer."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=within,
+            env=environment,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ImageError(f"{command[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise ImageError(f"{' '.join(command[:3])} was not done within {within:.0f} s") from None
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-12:])
+        raise ImageError(f"{' '.join(command[:3])} failed with exit code {done.returncode}:\n{tail}")
+    return done.stdout
+
+
+def succeeds(command: Sequence[str], within: float = 30.0) -> bool:
+    """Whether a command ends in time, and well."""
+    try:
+        run(command, within)
+    except ImageError:
+        return False
+    return True
