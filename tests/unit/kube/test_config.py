@@ -64,6 +64,23 @@ async def test_a_token(write: Any) -> None:
     assert connection.tls.check_hostname
 
 
+async def test_an_authority_need_not_have_every_extension(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = ssl.create_default_context
+
+    def strict(*arguments: Any, **options: Any) -> ssl.SSLContext:
+        """As that of Python 3.13."""
+        context = create(*arguments, **options)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    connection = await load(write({"token": "secret"}), environ={})
+    assert connection.tls is not None
+    assert not connection.tls.verify_flags & ssl.VERIFY_X509_STRICT
+    assert connection.tls.verify_mode is ssl.CERT_REQUIRED
+    assert connection.tls.check_hostname
+
+
 async def test_a_user_and_password(write: Any) -> None:
     connection = await load(write({"username": "a", "password": "b"}), environ={})
     assert connection.credentials.authorization == "Basic " + base64.b64encode(b"a:b").decode()

@@ -69,6 +69,11 @@ class CertificateAuthority:
         """Client certificate: common name `user` (default: `name`), organizations `groups`."""
         return self._issue(name, user if user is not None else name, groups, (), [ExtendedKeyUsageOID.CLIENT_AUTH])
 
+    def _authority_key(self) -> ec.EllipticCurvePrivateKey:
+        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"{self.pair.key} holds no elliptic curve key; remove {self._folder}")
+        return self._key
+
     def _issue(
         self,
         name: str,
@@ -92,12 +97,14 @@ class CertificateAuthority:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(sign_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+            # Python 3.13 refuses a certificate without.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._authority_key().public_key()), critical=False
+            )
         )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName([_general(n) for n in names]), critical=False)
-        if not isinstance(self._key, ec.EllipticCurvePrivateKey):
-            raise TypeError(f"{self.pair.key} holds no elliptic curve key; remove {self._folder}")
-        _write(pair, builder.sign(self._key, hashes.SHA256()), key)
+        _write(pair, builder.sign(self._authority_key(), hashes.SHA256()), key)
         return pair
 
 
