@@ -106,6 +106,7 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
             "kubernetes": {"kubeconfig": str(platform.kubernetes.kubeconfig)},
             "nats": {"servers": list(platform.nats.servers), **_login(platform.nats)},
             "etcd": {"endpoints": list(platform.etcd.endpoints), **_login(platform.etcd)},
+            "dynadmin": {"host": LOOPBACK, "port": free_port()},
             "admission": {"url": platform.admission.url, "namespace": platform.admission.namespace},
         },
     }

@@ -1,0 +1,156 @@
+"""Who is acted for, sessions, selectors, GPUs: the pure parts of the REST API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_dynadmin.api import fit
+from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
+from dynamo_dynadmin.api.selectors import InvalidSelector, selector
+from dynamo_dynadmin.identity.session import Sessions, TooLong
+from dynamo_dynadmin.identity.who import Disallowed, Unidentified, identity_of
+from dynamo_dynadmin.state.hub import Position
+
+ACCOUNT = "system:serviceaccount:team:owner"
+
+
+@pytest.mark.parametrize(
+    ("user", "groups"),
+    [
+        ("system:admin", ()),
+        ("system:anonymous", ()),
+        ("system:kube-controller-manager", ()),
+        ("system:serviceaccount:", ()),
+        ("system:serviceaccount:a:b:c", ()),
+        ("ann", ("system:masters",)),
+        ("ann", ("system:nodes",)),
+        ("ann", ("system:serviceaccounts:kube-system",)),
+        (ACCOUNT, ("system:masters",)),
+        ("ann\r\nImpersonate-Group: system:masters", ()),
+        ("ann", ("a\nb",)),
+    ],
+)
+def test_identities_of_the_system_are_never_acted_for(user: str, groups: tuple[str, ...]) -> None:
+    with pytest.raises(Disallowed):
+        identity_of(user, "", groups)
+
+
+def test_an_identity_without_a_name_is_nobody() -> None:
+    with pytest.raises(Unidentified):
+        identity_of("")
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "kept"),
+    [
+        ("ann", ("dev", "system:authenticated"), ("dev",)),
+        (ACCOUNT, ("system:serviceaccounts", "system:serviceaccounts:team", "system:authenticated"), ()),
+        (ACCOUNT, ("dev",), ("dev", "system:serviceaccounts", "system:serviceaccounts:team")),
+        # A group of another namespace is the account's own namespace's in the end.
+        (ACCOUNT, ("system:serviceaccounts:kube-system",), ()),
+    ],
+)
+def test_groups_that_the_api_server_adds_are_left_to_it(
+    user: str, groups: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
+    assert identity_of(user, "", groups).groups == kept
+
+
+def test_a_session_opens_with_its_key_until_it_or_its_token_ends() -> None:
+    now = [1000.0]
+    sessions = Sessions(b"k" * 32, 60.0, lambda: now[0])
+    session, cookie = sessions.begin("token", 1030.0)
+    assert (session.expires, "token" in cookie) == (1030.0, False)
+    assert sessions.open(cookie) == session
+    assert Sessions(b"x" * 32, 60.0, lambda: now[0]).open(cookie) is None
+    for forged in ("", "a", cookie[:-4], "A" + cookie[1:], "é", cookie + "A" * 4):
+        assert sessions.open(forged) is None
+    now[0] = 1030.0
+    assert sessions.open(cookie) is None
+    with pytest.raises(TooLong):
+        sessions.begin("t" * 4000, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("", True),
+        ("a=b", True),
+        ("a==b,c=d", True),
+        ("a!=b", False),
+        ("a in (x, b)", True),
+        ("a notin (b)", False),
+        ("z notin (b)", True),
+        ("a", True),
+        ("!a", False),
+        ("!z,a in (b),c", True),
+    ],
+)
+def test_selectors_mean_what_kubernetes_means(text: str, matches: bool) -> None:
+    assert selector(text)({"a": "b", "c": "d"}) is matches
+
+
+@pytest.mark.parametrize("text", ["a=b=c", "a in b", "a b", "=", "a in (b,(c))", "a=-", ",", "a,,b"])
+def test_selectors_that_cannot_be_read_are_refused(text: str) -> None:
+    with pytest.raises(InvalidSelector):
+        selector(text)
+
+
+def node(name: str, free: int, total: int = 8, **more: Any) -> fit.Node:
+    return fit.Node(name=name, product="H100", total=total, free=free, labels=more.pop("labels", {}), **more)
+
+
+TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+TOLERATION = {"key": "gpu", "operator": "Equal", "value": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "demand", "fits"),
+    [
+        ([node("a", 8)], fit.Demand("w", 2, 4), True),
+        ([node("a", 6), node("b", 2)], fit.Demand("w", 2, 4), False),
+        ([node("a", 4), node("b", 4)], fit.Demand("w", 2, 4), True),
+        ([node("a", 8)], fit.Demand("w", 1, 16), False),
+        ([node("a", 8, taints=(TAINT,))], fit.Demand("w", 1, 1), False),
+        ([node("a", 8, taints=(TAINT,))], fit.Demand("w", 1, 1, tolerations=(TOLERATION,)), True),
+        ([node("a", 8, schedulable=False)], fit.Demand("w", 1, 1), False),
+        ([node("a", 8, labels={"x": "y"})], fit.Demand("w", 1, 1, {"x": "z"}), False),
+        ([], fit.Demand("w", 1, 1), False),
+        ([], fit.Demand("w", 0, 1), True),
+    ],
+)
+def test_gpus_are_there_by_node_taint_and_label(nodes: list[fit.Node], demand: fit.Demand, fits: bool) -> None:
+    found = fit.fit([demand], nodes, exact=True)
+    assert found["fits"] is fits
+    assert fits or found["missing"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "owner"),
+    [
+        ({}, {}, ""),
+        ({}, {"argocd.argoproj.io/tracking-id": "shop:x/y:a/b"}, "Argo CD application shop"),
+        ({"argocd.argoproj.io/instance": "shop"}, {}, "Argo CD application shop"),
+        (
+            {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux"},
+            {},
+            "Flux Kustomization flux/apps",
+        ),
+    ],
+)
+def test_who_manages_an_object(labels: dict[str, str], annotations: dict[str, str], owner: str) -> None:
+    assert manager_of({"metadata": {"labels": labels, "annotations": annotations}}) == owner
+
+
+def test_a_merge_patch_makes_the_new_of_the_old() -> None:
+    old = {"a": 1, "b": {"c": 2, "d": 3}, "e": [1]}
+    new = {"b": {"c": 2, "d": 4}, "e": [2], "f": 5}
+    patch = merge_patch(old, new)
+    assert patch == {"a": None, "b": {"d": 4}, "e": [2], "f": 5}
+    assert merged(old, patch) == new
+
+
+@pytest.mark.parametrize("text", ["", "1", "-x", "a-b", "1-", "9" * 30 + "-a"])
+def test_an_event_id_that_is_none_names_no_position(text: str) -> None:
+    assert Position.of(text) is None
