@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
+from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
@@ -17,6 +18,11 @@ from .graph.test_carry_out import Ledger
 GRAPH = stored_graph(component("Front", "frontend"))
 CHILDREN = [stored(each) for each in graph_children(GRAPH)]
 SHARED = [each for each in CHILDREN if "ownerReferences" not in each["metadata"]]
+OWN_ROLES = [
+    stored(each)
+    for each in graph_children(stored_graph(component("Planner", "planner")), RenderConfig(discovery_backend="etcd"))
+    if each["metadata"]["name"].startswith("planner-serviceaccount")
+]
 WRITES = ["delete RoleBinding planner-serviceaccount-binding", "delete ServiceAccount planner-serviceaccount"]
 
 
@@ -30,6 +36,11 @@ def changed(obj: KubeObject, **metadata: object) -> KubeObject:
         pytest.param([], [], id="nothing there"),
         pytest.param([GRAPH, *CHILDREN], [], id="a graph is there"),
         pytest.param(SHARED, WRITES, id="the last graph is gone"),
+        pytest.param(
+            OWN_ROLES,
+            [*WRITES, "delete Role planner-serviceaccount-role"],
+            id="the last graph with access of its own is gone",
+        ),
         pytest.param([changed(each, labels={}) for each in SHARED], [], id="of another program"),
         pytest.param([changed(each, namespace="other") for each in SHARED], [], id="of another namespace"),
         pytest.param([each for each in CHILDREN if each not in SHARED], [], id="what has an owner goes with it"),

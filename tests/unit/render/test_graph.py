@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from dynamo_pod_builder import render
+from dynamo_pod_builder.rights import RIGHTS
 from dynamo_shared.api.objects import KubeObject
 
 from .building import (
@@ -62,7 +65,11 @@ def test_owner_references() -> None:
     [
         (CONFIG, [FRONTEND], {"graph-k8s-service-discovery", "planner-serviceaccount"}),
         (render.RenderConfig(), [FRONTEND], {"graph-k8s-service-discovery"}),
-        (render.RenderConfig(restricted_namespace="ns"), [FRONTEND, PLANNER], {"graph-k8s-service-discovery"}),
+        (
+            render.RenderConfig(restricted_namespace="ns"),
+            [FRONTEND, PLANNER],
+            {"graph-k8s-service-discovery", "planner-serviceaccount"},
+        ),
         (
             render.RenderConfig(discovery_backend="etcd", planner_cluster_role="r"),
             [PLANNER],
@@ -208,10 +215,48 @@ def test_refusals(obj: KubeObject, message: str) -> None:
         graph_children(obj)
 
 
-def test_a_planner_without_a_cluster_role_is_refused() -> None:
-    with pytest.raises(render.NotDeployable, match=r"component Planner: .* set rbac.plannerClusterRoleName") as error:
-        graph_children(graph(PLANNER), render.RenderConfig())
-    assert error.value.component == "Planner"
+PICKER = component("Epp", "epp", eppConfig={"configMapRef": {"name": "own", "key": "k.yaml"}})
+ROLE, CLUSTER_ROLE = "Role", "ClusterRole"
+
+
+@pytest.mark.parametrize(
+    ("parts", "fields", "bound"),
+    [
+        ([FRONTEND], {}, {}),
+        ([PLANNER], {}, {"planner": (ROLE, "planner-serviceaccount-role")}),
+        ([FRONTEND, PICKER], {}, {"epp": (ROLE, "epp-serviceaccount-role")}),
+        ([PLANNER], {"restricted_namespace": "ns"}, {"planner": (ROLE, "planner-serviceaccount-role")}),
+        ([PLANNER], {"planner_cluster_role": "p"}, {"planner": (CLUSTER_ROLE, "p")}),
+        ([FRONTEND, PICKER], {"epp_cluster_role": "e"}, {"epp": (CLUSTER_ROLE, "e")}),
+        ([PLANNER], {"restricted_namespace": "ns", "planner_cluster_role": "p"}, {}),
+    ],
+)
+def test_access_of_planners_and_pickers(parts: list[KubeObject], fields: dict[str, Any], bound: dict[str, Any]) -> None:
+    config = render.RenderConfig(discovery_backend="etcd", inference_pools=True, **fields)
+    children = graph_children(graph(component(), *parts), config)
+    references = {each["metadata"]["name"]: each["roleRef"] for each in of_kind(children, "RoleBinding")}
+    assert {name: (ref["kind"], ref["name"]) for name, ref in references.items()} == {
+        f"{name}-serviceaccount-binding": role for name, role in bound.items()
+    }
+    roles = {each["metadata"]["name"]: each for each in of_kind(children, "Role")}
+    assert roles.keys() == {name for kind, name in bound.values() if kind == ROLE}
+    assert not any("ownerReferences" in each["metadata"] for each in roles.values()), "all graphs there share it"
+
+
+@pytest.mark.parametrize("parts", [[PLANNER], [FRONTEND, PICKER], [FRONTEND]])
+def test_what_pods_are_given_the_pod_builder_may_do_itself(parts: list[KubeObject]) -> None:
+    """The API server refuses a Role that holds more than its writer does."""
+    children = graph_children(graph(component(), *parts), render.RenderConfig(inference_pools=True))
+    rules = [rule for role in of_kind(children, "Role") for rule in role["rules"]]
+    assert rules
+    given = [
+        (verb, group, plural)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for plural in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    assert [each for each in given if not any(right.allows(*each, "") for right in RIGHTS)] == []
 
 
 def test_multinode_of_a_component_on_its_own_is_refused() -> None:

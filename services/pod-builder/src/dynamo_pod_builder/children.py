@@ -53,7 +53,7 @@ OWNED: tuple[Resource, ...] = (
     ROLE_BINDINGS,
 )
 #: What the graphs of a namespace share, without an owner.
-SHARED: tuple[Resource, ...] = (ROLE_BINDINGS, SERVICE_ACCOUNTS)
+SHARED: tuple[Resource, ...] = (ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS)
 #: What Grove makes of a PodCliqueSet, and owns it through that.
 OF_SETS: tuple[Resource, ...] = (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)
 OWNER_INDEX = "owner-uid"

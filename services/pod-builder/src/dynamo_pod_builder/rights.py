@@ -37,6 +37,11 @@ from dynamo_shared.api.rights import READ, Right
 
 GIVEN = "given to pods of graphs"
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
+#: What endpoint pickers read next to their pool; of versions before the pool's v1.
+INFERENCE_EXTENSIONS = tuple(
+    Resource("inference.networking.x-k8s.io", "v1alpha2", kind.lower() + "s", kind)
+    for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
+)
 #: What `applying` does with a child.
 KEEP = ("create", "delete", "get", "patch", "update")
 CHILDREN = (
@@ -67,4 +72,10 @@ RIGHTS = (
     Right(PODS, READ, unused=GIVEN),
     Right(ENDPOINT_SLICES, READ, unused=GIVEN),
     Right(DYNAMO_WORKER_METADATAS, (*KEEP, "list", "watch"), unused=GIVEN),
+    *(
+        Right(each, ("get", "list", "create", "update", "patch"), unused=GIVEN)
+        for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)
+    ),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "scale", unused=GIVEN),
+    *(Right(each, READ, unused=GIVEN) for each in (INFERENCE_POOLS, *INFERENCE_EXTENSIONS)),
 )

@@ -70,7 +70,7 @@ class RenderConfig:
     etcd_address: str = ""
     model_express_url: str = ""
     prometheus_endpoint: str = ""
-    #: ClusterRoles that planners and endpoint pickers are bound to.
+    #: ClusterRoles that planners and endpoint pickers are bound to; "" for Roles of ours in the graph's namespace.
     planner_cluster_role: str = ""
     epp_cluster_role: str = ""
     #: Recorded as the origin version of a graph that carries none.

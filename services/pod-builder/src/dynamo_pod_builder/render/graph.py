@@ -23,7 +23,7 @@ from dynamo_pod_builder.render.gateway import gateway_children
 from dynamo_pod_builder.render.legacy_config import apply_legacy_config
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
-from dynamo_pod_builder.render.rbac import cluster_role_access, discovery_access
+from dynamo_pod_builder.render.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access
 from dynamo_pod_builder.render.scaling_adapter import scaling_adapters
 from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
 from dynamo_pod_builder.render.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
@@ -106,26 +106,18 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
 
 
 def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderConfig) -> list[KubeObject]:
-    """Accounts that all graphs of a namespace share; in a restricted installation the chart makes them."""
-    if config.restricted_namespace:
-        return []
-    types = {component.type: component.name for component in graph.spec.components}
+    """Accounts that all graphs of a namespace share; in a restricted installation the chart binds ClusterRoles to them."""
+    types = {component.type for component in graph.spec.components}
     children: list[KubeObject] = []
-    for component_type, account, cluster_role, setting, always in (
-        (ComponentType.PLANNER, names.PLANNER_ACCOUNT, config.planner_cluster_role, "plannerClusterRoleName", True),
-        (ComponentType.EPP, names.EPP_ACCOUNT, config.epp_cluster_role, "eppClusterRoleName", False),
+    for component_type, account, rules, cluster_role, always in (
+        (ComponentType.PLANNER, names.PLANNER_ACCOUNT, PLANNER_RULES, config.planner_cluster_role, True),
+        (ComponentType.EPP, names.EPP_ACCOUNT, PICKER_RULES, config.epp_cluster_role, False),
     ):
-        needed = component_type in types
-        if needed and not cluster_role:
-            raise NotDeployable(
-                types[component_type],
-                f"a component of type {component_type} needs a ClusterRole and the platform names none",
-                "type",
-                f"set rbac.{setting} in the operator configuration",
-            )
-        # Planners may be added to a graph's namespace by others, so that their access is there for every graph.
-        if needed or (always and cluster_role):
-            children += cluster_role_access(account, namespace, cluster_role)
+        if cluster_role and config.restricted_namespace:
+            continue
+        # Planners may be added to a graph's namespace by others, so that a named role is bound for every graph.
+        if component_type in types or (always and cluster_role):
+            children += shared_access(account, namespace, rules, cluster_role)
     return children
 
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.api.resources import (
+    CLUSTER_ROLES,
+    GROUP,
+    INFERENCE_POOLS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    Resource,
+)
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.metadata import MANAGED_BY, object_metadata
 
 _READ = ["get", "list", "watch"]
+_REGISTER = ["create", "get", "list", "watch", "update", "patch", "delete"]
 #: Pods register themselves as DynamoWorkerMetadata, and find others through EndpointSlices.
 _DISCOVERY_RULES: list[KubeObject] = [
     {"apiGroups": [""], "resources": ["endpoints", "pods"], "verbs": _READ},
@@ -17,7 +26,7 @@ _DISCOVERY_RULES: list[KubeObject] = [
     {
         "apiGroups": [GROUP],
         "resources": ["dynamoworkermetadatas"],
-        "verbs": ["create", "get", "list", "watch", "update", "patch", "delete"],
+        "verbs": _REGISTER,
     },
 ]
 
@@ -28,13 +37,49 @@ def discovery_access(graph: str, namespace: str, owner: KubeObject) -> list[Kube
     role = f"{account}-role"
     return [
         _service_account(account, namespace, owner),
-        {
-            "apiVersion": ROLES.api_version,
-            "kind": ROLES.kind,
-            "metadata": object_metadata(role, namespace, _marks(account), {}, owner),
-            "rules": _DISCOVERY_RULES,
-        },
+        _role(account, namespace, role, _DISCOVERY_RULES, owner),
         _binding(account, namespace, ROLES, role, owner),
+    ]
+
+
+#: What a planner does in the namespace of its graph: it scales, and finds workers (reference behaviour, section 10).
+PLANNER_RULES: list[KubeObject] = [
+    {
+        "apiGroups": [GROUP],
+        "resources": ["dynamographdeployments", "dynamocomponentdeployments"],
+        "verbs": ["get", "list", "create", "update", "patch"],
+    },
+    {"apiGroups": [GROUP], "resources": ["dynamographdeploymentscalingadapters/scale"], "verbs": ["patch"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
+    {"apiGroups": [GROUP], "resources": ["dynamoworkermetadatas"], "verbs": _REGISTER},
+]
+#: What an endpoint picker does: it reads its pool and the pods of it. Reviews of tokens are of the whole cluster, and take a
+#: ClusterRole that the configuration names.
+PICKER_RULES: list[KubeObject] = [
+    {"apiGroups": [INFERENCE_POOLS.group], "resources": [INFERENCE_POOLS.plural], "verbs": _READ},
+    {
+        "apiGroups": ["inference.networking.x-k8s.io"],
+        "resources": ["inferencemodels", "inferenceobjectives", "inferencepools"],
+        "verbs": _READ,
+    },
+    {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
+    {"apiGroups": [GROUP], "resources": ["dynamoworkermetadatas"], "verbs": _REGISTER},
+]
+
+
+def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster_role: str) -> list[KubeObject]:
+    """ServiceAccount that all graphs of the namespace share, so that nobody owns it, with a Role of these rules.
+
+    With a `cluster_role`, it is bound to that one instead.
+    """
+    if cluster_role:
+        return cluster_role_access(account, namespace, cluster_role)
+    role = f"{account}-role"
+    return [
+        _service_account(account, namespace, None),
+        _role(account, namespace, role, rules, None),
+        _binding(account, namespace, ROLES, role, None),
     ]
 
 
@@ -48,6 +93,15 @@ def _service_account(name: str, namespace: str, owner: KubeObject | None) -> Kub
         "apiVersion": SERVICE_ACCOUNTS.api_version,
         "kind": SERVICE_ACCOUNTS.kind,
         "metadata": object_metadata(name, namespace, _marks(name), {}, owner),
+    }
+
+
+def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owner: KubeObject | None) -> KubeObject:
+    return {
+        "apiVersion": ROLES.api_version,
+        "kind": ROLES.kind,
+        "metadata": object_metadata(name, namespace, _marks(account), {}, owner),
+        "rules": rules,
     }
 
 

@@ -165,9 +165,9 @@ class ServiceMesh(Section):
 class Rbac(Section):
     """ClusterRoles that workloads are bound to in their namespace."""
 
-    planner_cluster_role_name: str = Field("", description="Of planner pods.")
+    planner_cluster_role_name: str = Field("", description="Of planner pods; empty: a Role in each namespace.")
     dgdr_profiling_cluster_role_name: str = Field("", description="Of profiling jobs.")
-    epp_cluster_role_name: str = Field("", description="Of endpoint picker pods.")
+    epp_cluster_role_name: str = Field("", description="Of endpoint picker pods; empty: a Role in each namespace.")
 
 
 class Mpi(Section):
