@@ -60,7 +60,6 @@ SWEPT: tuple[Resource, ...] = (
     resources.SERVICE_ACCOUNTS,
     resources.ROLE_BINDINGS,
     resources.ROLES,
-    resources.EVENTS,
 )
 #: What Kubernetes puts into every namespace, and we into the tenant's.
 KEPT = frozenset({"default", "kube-root-ca.crt", "hostile-edit"})
