@@ -96,9 +96,10 @@ def _trusting() -> ssl.SSLContext:
 async def _slowloris(world: World) -> None:
     port = await _port(world)
     open_: list[asyncio.StreamWriter] = []
+    tls = _trusting()
     for _ in range(120):
         with suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=_trusting())
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
             writer.write(
                 b"POST /validate-dynamographdeployment HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"
             )
@@ -107,7 +108,8 @@ async def _slowloris(world: World) -> None:
     for _ in range(5):
         for writer in open_:
             with suppress(OSError):
-                writer.write(b" ")
+                if not writer.is_closing():
+                    writer.write(b" ")
         await asyncio.sleep(0.2)
 
 
