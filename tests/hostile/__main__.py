@@ -236,7 +236,11 @@ async def _attack(chosen: list[Attack], around: World, prober: Prober, speed: fl
     idle = Probed(
         statistics.median(each.children for each in probes), statistics.median(each.successful for each in probes)
     )
-    print(f"idle: {idle.children:.2f} s to children, {idle.successful:.2f} s to successful", flush=True)
+    print(
+        f"idle: {idle.children:.2f} s to children, {idle.successful:.2f} s to successful; storms of {around.graphs} graphs "
+        "instead of 5,000 (DYNAMO_HOSTILE_GRAPHS)",
+        flush=True,
+    )
     runner = Runner(around, prober, idle, speed)
     reports = []
     for each in chosen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -85,6 +86,8 @@ class World:
     namespace: str = TENANT
     answers: Counter[int] = field(default_factory=Counter)
     last_refusal: str = ""
+    graphs: int = 400
+    """how many graphs a storm has: what the API server of this machine stores in about ten seconds"""
     memory: dict[str, Any] = field(default_factory=dict)
     """what a check remembers of its attack"""
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
@@ -231,4 +234,13 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
             return (await tenant.request("GET", DYNAMO_GRAPH_DEPLOYMENTS.path(TENANT))).ok
 
         await up.eventually(may, "the ClusterRole edit has our kinds")
+        up.graphs = int(os.environ.get("DYNAMO_HOSTILE_GRAPHS", "0")) or await _storable(tenant)
         yield up
+
+
+async def _storable(tenant: Api) -> int:
+    """Graphs that are stored in ten seconds, by a dry run of some; their children take as long again each."""
+    path, count = f"{DYNAMO_GRAPH_DEPLOYMENTS.path(TENANT)}?dryRun=All", 40
+    began = time.monotonic()
+    await asyncio.gather(*(tenant.request("POST", path, graph(TENANT, f"dry-{number}")) for number in range(count)))
+    return max(40, min(400, int(10 * count / (time.monotonic() - began) / 3)))
