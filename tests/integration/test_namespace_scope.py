@@ -23,10 +23,11 @@ def lease(namespace: str) -> ObjectKey:
     return ObjectKey(namespace, namespace_scope.NAME)
 
 
-async def test_a_platform_of_one_namespace_says_so_and_takes_it_back(
-    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str, lease: ObjectKey
+@pytest.mark.parametrize("how", ["NAMESPACE__RESTRICTED", "PLATFORM__KUBERNETES__NAMESPACES"])
+async def test_a_platform_of_one_namespace_says_so_and_takes_it_back(  # noqa: PLR0917 - fixtures
+    kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str, lease: ObjectKey, how: str
 ) -> None:
-    restricted = settings(control_plane.kubeconfig, nats_server.url, NAMESPACE__RESTRICTED=namespace)
+    restricted = settings(control_plane.kubeconfig, nats_server.url, **{how: namespace})
     async with platform(restricted):
         found = await eventually(lambda: _found(kube, lease), "the lease")
         assert found["spec"]["leaseDurationSeconds"] == 30

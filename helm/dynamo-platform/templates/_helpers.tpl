@@ -157,9 +157,10 @@ podAntiAffinity:
 {{- $names | toJson -}}
 {{- end -}}
 
-{{/* Secret of a service's NATS user. Arguments: root, service. */}}
+{{/* Secret of a service's NATS user; empty: it uses none. Arguments: root, service. */}}
 {{- define "dynamo.natsSecret" -}}
-{{- if eq .root.Values.nats.mode "existing" -}}
+{{- if eq .service "admission" -}}
+{{- else if eq .root.Values.nats.mode "existing" -}}
 {{- $secrets := .root.Values.nats.existing.credentialSecrets -}}
 {{- default (get $secrets "default") (get $secrets .service) -}}
 {{- else -}}
@@ -178,7 +179,8 @@ podAntiAffinity:
 
 {{/* Secret with a client's certificate for etcd, and ca.crt; empty: none. Arguments: root, service. */}}
 {{- define "dynamo.etcdSecret" -}}
-{{- if eq .root.Values.etcd.mode "own" -}}
+{{- if eq .service "admission" -}}
+{{- else if eq .root.Values.etcd.mode "own" -}}
 {{- printf "%s-%s-etcd" (include "dynamo.fullname" .root) .service -}}
 {{- else if eq .root.Values.etcd.mode "existing" -}}
 {{- .root.Values.etcd.existing.tlsSecret -}}

@@ -224,8 +224,8 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
         bus=bus,
         kube=SimpleNamespace(acting_as=lambda _: None),
         settings=SimpleNamespace(
-            platform=SimpleNamespace(cluster_name=CLUSTER, kubernetes=SimpleNamespace(namespaces=())),
-            namespace=SimpleNamespace(restricted=""),
+            platform=SimpleNamespace(cluster_name=CLUSTER),
+            served=(),
             gpu=SimpleNamespace(discovery_enabled=True),
         ),
         metrics=SimpleNamespace(registry=CollectorRegistry()),

@@ -21,7 +21,7 @@ CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "Clus
 RIGHTS = (
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
     Right(LEASES, ("list",)),
-    Right(CLUSTER_TOPOLOGIES, ("list",), place=Place.CLUSTER),
+    Right(CLUSTER_TOPOLOGIES, ("list",), place=Place.CLUSTER, unused="a kind of Grove that few clusters have"),
     *(
         Right(each, verbs, names=names, place=Place.CLUSTER)
         for each in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS
-from dynamo_shared.api.rights import Right
+from dynamo_shared.api.rights import SERIES, Right
 
 RIGHTS = (
-    Right(DYNAMO_MODELS, ("get", "patch")),
-    Right(DYNAMO_MODELS, ("get", "patch", "update"), "status"),
-    Right(EVENTS, ("create", "patch")),
+    Right(DYNAMO_MODELS, ("patch",)),
+    Right(DYNAMO_MODELS, ("patch",), "status"),
+    Right(EVENTS, ("create",)),
+    Right(EVENTS, ("patch",), unused=SERIES),
 )

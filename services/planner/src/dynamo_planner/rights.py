@@ -15,23 +15,26 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import READ, Right
+from dynamo_shared.api.rights import RACE, READ, SERIES, Right
 
 GIVEN = "given to profiling Jobs"
 RIGHTS = (
-    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get", "patch")),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get", "patch", "update"), "status"),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create", "get", "patch")),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get", "patch", "update"), "status"),
-    Right(CONFIG_MAPS, ("create", "delete", "get", "patch")),
-    Right(JOBS, ("create", "delete", "get", "patch")),
-    Right(SERVICE_ACCOUNTS, ("create", "get", "patch")),
-    Right(ROLES, ("create", "get", "patch")),
-    Right(ROLE_BINDINGS, ("create", "get", "patch")),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",), unused=RACE),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), "status"),
+    Right(CONFIG_MAPS, ("create", "get", "patch")),
+    Right(CONFIG_MAPS, ("delete",), unused="results of a Job that was started again are taken away first"),
+    Right(JOBS, ("create", "get")),
+    Right(SERVICE_ACCOUNTS, ("create", "patch")),
+    Right(ROLES, ("create", "patch")),
+    Right(ROLE_BINDINGS, ("create", "patch")),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",)),
     Right(PODS, ("list",)),
-    Right(EVENTS, ("create", "patch")),
-    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("delete", "list", "update", "watch"), unused=GIVEN),
+    Right(EVENTS, ("create",)),
+    Right(EVENTS, ("patch",), unused=SERIES),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("delete", "list", "patch", "update", "watch"), unused=GIVEN),
     Right(PODS, READ, unused=GIVEN),
     Right(PODS, READ, "log", unused=GIVEN),
     Right(SERVICES, READ, unused=GIVEN),

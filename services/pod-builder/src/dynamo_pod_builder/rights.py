@@ -33,15 +33,17 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import READ, Right
+from dynamo_shared.api.rights import RACE, READ, Right
 
 GIVEN = "given to pods of graphs"
+ALIKE = "children are written by the same lines, whatever their kind; tests do each with some"
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
 #: What endpoint pickers read next to their pool; of versions before the pool's v1.
 INFERENCE_EXTENSIONS = tuple(
     Resource("inference.networking.x-k8s.io", "v1alpha2", kind.lower() + "s", kind)
     for kind in ("InferenceModel", "InferenceObjective", "InferencePool")
 )
+SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
 #: What `applying` does with a child.
 KEEP = ("create", "delete", "get", "patch", "update")
 CHILDREN = (
@@ -52,22 +54,26 @@ CHILDREN = (
 )
 
 RIGHTS = (
-    *(Right(each, KEEP) for each in CHILDREN),
-    *(Right(each, ("patch",), "scale") for each in (DEPLOYMENTS, LEADER_WORKER_SETS, DYNAMO_COMPONENT_DEPLOYMENTS)),
-    *(Right(each, ("get", "patch"), "scale") for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
-    *(Right(each, ("get", "patch")) for each in (DYNAMO_GRAPH_DEPLOYMENTS, POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    *(Right(each, KEEP, unused=ALIKE) for each in CHILDREN),
+    *(Right(each, ("patch",), "scale") for each in (DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)),
+    Right(LEADER_WORKER_SETS, ("patch",), "scale", unused=ALIKE),
+    *(Right(each, ("patch",), unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    *(Right(each, ("patch",), "scale", unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     *(
-        Right(each, ("get", "patch", "update"), "status")
+        Right(each, ("patch",), "status")
         for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS)
     ),
-    Right(DYNAMO_CHECKPOINTS, ("create", "get", "patch")),
-    Right(PERSISTENT_VOLUME_CLAIMS, ("create", "get")),
-    Right(JOBS, ("create", "delete", "get", "patch")),
+    Right(DYNAMO_CHECKPOINTS, ("create", "patch")),
+    Right(PERSISTENT_VOLUME_CLAIMS, ("create",)),
+    Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused=RACE),
+    Right(JOBS, ("create", "get")),
     Right(PODS, ("delete", "list")),
     Right(LEASES, ("get",)),
     Right(EVENTS, ("create", "list", "patch")),
     Right(SECRETS, ("list",), part="pullSecrets"),
-    Right(SECRETS, ("create", "get", "update"), part="sshSecrets"),
+    Right(SECRETS, ("create", "get"), part="sshSecrets"),
+    Right(SECRETS, ("update",), part="sshSecrets", unused="completes a Secret that lacks a key"),
     Right(ENDPOINTS, READ, unused=GIVEN),
     Right(PODS, READ, unused=GIVEN),
     Right(ENDPOINT_SLICES, READ, unused=GIVEN),

@@ -9,13 +9,16 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
 )
-from dynamo_shared.api.rights import Right
+from dynamo_shared.api.rights import SERIES, Right
 
 RIGHTS = (
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get", "patch")),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("create", "get", "patch")),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("get", "patch", "update"), "status"),
-    Right(HORIZONTAL_POD_AUTOSCALERS, ("create", "delete", "get", "patch", "update")),
-    Right(SCALED_OBJECTS, ("create", "delete", "get", "patch", "update")),
-    Right(EVENTS, ("create", "patch")),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("get", "patch")),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "status"),
+    Right(HORIZONTAL_POD_AUTOSCALERS, ("create", "delete", "get", "patch")),
+    Right(
+        SCALED_OBJECTS, ("create", "delete", "get", "patch"), unused="as HorizontalPodAutoscalers, by the same lines"
+    ),
+    Right(EVENTS, ("create",)),
+    Right(EVENTS, ("patch",), unused=SERIES),
 )

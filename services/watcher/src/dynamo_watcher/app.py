@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from functools import partial
 
 from dynamo_shared.aio import while_held
 from dynamo_shared.api.resources import NODES
@@ -59,23 +60,25 @@ class _Watcher:
 
     async def _feed_while_elected(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            holding = None
-            if self._context.settings.namespace.restricted:
-                keep = self._context.supervisor(NAME).keep
-                holding = tasks.create_task(keep("namespace-scope", self._hold_namespace))
+            holding = [
+                tasks.create_task(
+                    self._context.supervisor(NAME).keep("namespace-scope", partial(self._hold, namespace))
+                )
+                for namespace in self._context.settings.served
+            ]
             try:
                 await while_held(self._leadership, self._feed().run())
             finally:
-                if holding is not None:
-                    holding.cancel()
+                for each in holding:
+                    each.cancel()
 
-    async def _hold_namespace(self) -> None:
-        """Report to platforms that serve all namespaces that this one, which is all that we serve, is looked after."""
+    async def _hold(self, namespace: str) -> None:
+        """Report to platforms that serve all namespaces that this one has a platform of its own."""
         settings = self._context.settings
         scope = settings.namespace.scope
         await ScopeLease(
             self._context.kube.acting_as(FIELD_MANAGER),
-            namespace=settings.namespace.restricted,
+            namespace=namespace,
             version=settings.platform.version,
             duration=scope.lease_duration,
             interval=scope.lease_renew_interval,
@@ -84,14 +87,14 @@ class _Watcher:
         ).hold()
 
     def _feed(self) -> Feed:
-        platform, restricted = self._context.settings.platform, self._context.settings.namespace.restricted
+        settings = self._context.settings
         return Feed(
             reflecting(self._context.kube.acting_as(FIELD_MANAGER)),
             self._context.bus,
-            platform.cluster_name,
-            [each for each in WATCHED if each.resource != NODES or self._context.settings.gpu.discovery_enabled],
+            settings.platform.cluster_name,
+            [each for each in WATCHED if each.resource != NODES or settings.gpu.discovery_enabled],
             self._metrics,
-            namespaces=platform.kubernetes.namespaces or ((restricted,) if restricted else ()),
+            namespaces=settings.served,
             trouble=self._trouble,
         )
 

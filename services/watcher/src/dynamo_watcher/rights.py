@@ -14,11 +14,12 @@ RIGHTS = (
             watched.resource,
             ("list", "watch"),
             place=Place.SERVED if watched.resource.namespaced else Place.CLUSTER,
+            unused="a kind of others that few clusters have" if watched.optional else "",
             part="nodes" if watched.resource == NODES else "",
         )
         for watched in WATCHED
     ),
     # A lease of this name has to be created by a patch of a name that does not exist yet: names do not hold for `create`.
     Right(LEASES, ("create",)),
-    Right(LEASES, ("delete", "get", "patch"), names=(namespace_scope.NAME,)),
+    Right(LEASES, ("delete", "patch"), names=(namespace_scope.NAME,)),
 )

@@ -11,6 +11,10 @@ from dynamo_shared.api.resources import Resource
 
 READ = ("get", "list", "watch")
 
+# Reasons of `Right.unused` that several services have.
+RACE = "reads again what changed, or came, between a look and a write"
+SERIES = "an Event that repeats is counted in place of being written again"
+
 
 class Place(enum.StrEnum):
     """Where a right holds: in the namespaces that a platform serves, in its own, or for what has no namespace."""

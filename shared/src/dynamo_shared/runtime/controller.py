@@ -169,7 +169,7 @@ class Controller(ABC, Generic[T]):
 
     def is_held(self, namespace: str) -> bool:
         """Whether another platform looks after a namespace: one that serves it alone, while this one serves all."""
-        if self.context.settings.namespace.restricted:
+        if self.context.settings.served:
             return False
         lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
         return lease is not None and namespace_scope.is_live(lease, now())

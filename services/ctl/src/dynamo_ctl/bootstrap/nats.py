@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+
+from dynamo_shared.bus import server_config
 
 FILE = "authorization.conf"
 
 
 def authorization(passwords: Mapping[str, str], cluster_name: str) -> str:
-    """`authorization.conf`: one user a service, with its password."""
-    del cluster_name
-    users = (f"    {{user: {json.dumps(name)}, password: {json.dumps(passwords[name])}}}" for name in passwords)
-    return "authorization {\n  users = [\n" + "\n".join(users) + "\n  ]\n}\n"
+    """`authorization.conf`: one user a service, with its password and its permissions."""
+    return server_config.text({"authorization": server_config.authorization(cluster_name, passwords)})

@@ -36,3 +36,25 @@ def credentials(
 
     for name, outcome in interrupts.run(carry_out(load(specification), namespace, kubeconfig, context)):
         typer.echo(f"Secret {name} {outcome}")
+
+
+@bootstrap.command(name="try")
+def try_(
+    *,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the graph is created.")],
+    image: Annotated[str, typer.Option(help="Image of the Dynamo runtime.")],
+    model: Annotated[str, typer.Option(help="Model that a mocker pretends to serve: a name or a folder of the image.")],
+    name: Annotated[str, typer.Option(help="Name of the graph.")] = "dynamo-trial",
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds until there must be an answer.")] = 600,
+    webhooks: Annotated[bool, typer.Option("--webhooks", help="Also see a wrong graph refused.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Create a small graph, ask it for a chat completion, and delete it: `helm test` runs this in the cluster."""
+    from dynamo_shared.api.resources import ObjectKey  # noqa: PLC0415 - quick help
+
+    from dynamo_ctl import interrupts  # noqa: PLC0415
+    from dynamo_ctl.bootstrap import trial  # noqa: PLC0415
+
+    wanted = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
+    typer.echo(f"answered: {interrupts.run(trial.carry_out(wanted, kubeconfig, context))}")

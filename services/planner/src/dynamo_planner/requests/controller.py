@@ -100,7 +100,7 @@ class Requests(Controller[Task]):
 
     def _facts(self) -> Facts:
         settings = self.context.settings
-        return Facts(cluster_wide=not settings.namespace.restricted, gpu_discovery=settings.gpu.discovery_enabled)
+        return Facts(cluster_wide=not settings.served, gpu_discovery=settings.gpu.discovery_enabled)
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None

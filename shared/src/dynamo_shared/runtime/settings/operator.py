@@ -282,3 +282,9 @@ class OperatorConfiguration(Section):
     logging: Logging = Logging()
     security: Security = Security()
     platform: Platform = Platform()
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The only namespaces that this platform serves; empty where it serves all."""
+        restricted = (self.namespace.restricted,) if self.namespace.restricted else ()
+        return self.platform.kubernetes.namespaces or restricted

@@ -49,7 +49,11 @@ class Kubernetes(Section):
 
     kubeconfig: Path | None = Field(None, description="kubeconfig file.")
     context: str | None = Field(None, description="Context in it; its current one where unset.")
-    namespaces: tuple[str, ...] = Field((), description="Namespaces that are watched; all where empty.")
+    namespaces: tuple[str, ...] = Field(
+        (),
+        description="The only namespaces that are served, each announced by a lease as with namespace.restricted; "
+        "all where empty.",
+    )
 
 
 class Gateway(Section):

@@ -1,0 +1,144 @@
+"""What values.yaml cannot say of its values: which are allowed. By path; those of a service hold for each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+_TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+_OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
+_NAME = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+_AMOUNT: Schema = {"type": ["string", "number"], "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?$"}
+_SIZE: Schema = {"type": "string", "pattern": "^[0-9]+(Mi|Gi|Ti)$"}
+_PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65535}
+_DIGEST: Schema = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}
+_POLICY: Schema = {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}
+_LABEL = "^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"
+_LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string", "pattern": _LABEL}}
+_SWITCH: Schema = {"enum": ["auto", True, False]}
+_NAMED: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name"],
+    "properties": {"name": {"type": "string", "minLength": 1}},
+}
+_ISSUER: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string", "minLength": 1},
+        "kind": {"type": "string"},
+        "group": {"type": "string"},
+    },
+}
+_HOST = "^{scheme}://[^/@\\s]+$"
+
+#: Shared shapes.
+DEFINITIONS: dict[str, Schema] = {
+    "resources": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "requests": {"type": "object", "additionalProperties": _AMOUNT},
+            "limits": {"type": "object", "additionalProperties": _AMOUNT},
+        },
+    },
+    "tolerations": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "key": {"type": "string"},
+                "operator": {"enum": ["Exists", "Equal"]},
+                "value": {"type": "string"},
+                "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
+                "tolerationSeconds": {"type": "integer"},
+            },
+        },
+    },
+}
+_RESOURCES: Schema = {"$ref": "#/$defs/resources"}
+_TOLERATIONS: Schema = {"$ref": "#/$defs/tolerations"}
+
+OF_A_SERVICE: dict[str, Schema] = {
+    "replicas": {"type": "integer", "minimum": 0, "maximum": 100},
+    "resources": _RESOURCES,
+    "tolerations": _TOLERATIONS,
+    "nodeSelector": _TEXTS,
+    "topologySpreadConstraints": _OBJECTS,
+    "podDisruptionBudget": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            name: {"type": ["integer", "string"], "pattern": "^[0-9]+%$", "minimum": 0}
+            for name in ("minAvailable", "maxUnavailable")
+        },
+    },
+    "terminationGracePeriodSeconds": {"type": "integer", "minimum": 10, "maximum": 3600},
+    "progressDeadlineSeconds": {"type": "integer", "minimum": 30},
+    "revisionHistoryLimit": {"type": "integer", "minimum": 0},
+    "podLabels": _LABELS,
+    "podAnnotations": _TEXTS,
+    "serviceAccountAnnotations": _TEXTS,
+    "extraEnv": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+    "extraVolumes": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+    "extraVolumeMounts": {"type": "array", "items": {"type": "object", "required": ["name", "mountPath"]}},
+    "extraArgs": {"type": "array", "items": {"type": "string"}},
+    "hostUsers": {"type": ["boolean", "null"]},
+    "autoscaling.minReplicas": {"type": "integer", "minimum": 1},
+    "autoscaling.maxReplicas": {"type": "integer", "minimum": 1},
+    "autoscaling.targetCPUUtilizationPercentage": {"type": "integer", "minimum": 1, "maximum": 1000},
+}
+
+CONSTRAINTS: dict[str, Schema] = {
+    "nameOverride": {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?)?$"},
+    "fullnameOverride": {"type": "string", "pattern": "^([a-z]([-a-z0-9]{0,38}[a-z0-9])?)?$"},
+    "commonLabels": _LABELS,
+    "commonAnnotations": _TEXTS,
+    "global.imagePullSecrets": {"type": "array", "items": _NAMED},
+    "clusterName": {"type": "string", "minLength": 1, "maxLength": 63},
+    "namespaces": {"type": "array", "items": {"type": "string", "pattern": _NAME}},
+    "namespaceRestriction.targetNamespace": {"type": "string", "pattern": f"^$|{_NAME}"},
+    "webhook.certProvisionMode": {"enum": ["auto", "cert-manager", "manual"]},
+    "webhook.issuerRef": _ISSUER,
+    "webhook.port": {**_PORT, "minimum": 1024},
+    "metrics.podMonitor.labels": _LABELS,
+    "metrics.podMonitor.interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m)$"},
+    "metrics.rules.labels": _LABELS,
+    "metrics.rules.runbookUrl": {"type": "string", "pattern": "^https?://"},
+    "metrics.dashboards.labels": _LABELS,
+    "grove.enabled": _SWITCH,
+    "kai.enabled": _SWITCH,
+    "leaderWorkerSet.enabled": _SWITCH,
+    "nats.mode": {"enum": ["own", "existing"]},
+    "nats.members": {"enum": [1, 3, 5]},
+    "nats.users": {"type": "array", "items": {"enum": ["dynamoctl", "integrator", "platform", "dynadmin"]}},
+    "nats.maxPayload": {"type": "integer", "minimum": 1048576, "maximum": 67108864},
+    "nats.existing.servers": {
+        "type": "array",
+        "items": {"type": "string", "pattern": _HOST.format(scheme="(nats|tls)")},
+    },
+    "nats.existing.credentialSecrets": _TEXTS,
+    "nats.existing.streamReplicas": {"type": "integer", "minimum": 1, "maximum": 5},
+    "etcd.mode": {"enum": ["own", "existing", "none"]},
+    "etcd.members": {"enum": [1, 3, 5]},
+    "etcd.existing.endpoints": {"type": "array", "items": {"type": "string", "pattern": _HOST.format(scheme="https?")}},
+    "credentials.mode": {"enum": ["auto", "cert-manager", "given"]},
+    "credentials.issuerRef": _ISSUER,
+    "networkPolicy.apiServerPorts": {"type": "array", "items": _PORT, "minItems": 1},
+    "networkPolicy.metricsFrom": _OBJECTS,
+    "networkPolicy.extraEgress": _OBJECTS,
+    "tests.image": {"type": "string", "minLength": 1},
+    "tests.model": {"type": "string", "minLength": 1},
+    "tests.timeoutSeconds": {"type": "integer", "minimum": 10},
+    "extraObjects": {"type": "array", "items": {"type": ["object", "string"]}},
+    **{f"{image}.digest": _DIGEST for image in ("image", "plannerImage", "nats.image", "etcd.image")},
+    **{f"{image}.pullPolicy": _POLICY for image in ("image", "plannerImage", "nats.image", "etcd.image")},
+    **{f"{part}.resources": _RESOURCES for part in ("nats", "etcd")},
+    **{f"{part}.tolerations": _TOLERATIONS for part in ("nats", "etcd")},
+    **{f"{part}.nodeSelector": _TEXTS for part in ("nats", "etcd")},
+    **{f"{part}.podAnnotations": _TEXTS for part in ("nats", "etcd")},
+    **{f"{part}.persistence.size": _SIZE for part in ("nats", "etcd")},
+}

@@ -1,0 +1,13 @@
+"""Nothing here works without Helm."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.charts import helm
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _helm() -> None:
+    if helm.program() is None:
+        pytest.skip("helm is not available")

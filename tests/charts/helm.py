@@ -1,0 +1,63 @@
+"""Helm, as these tests call it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dynamo_ctl.localcluster import Programs
+from dynamo_ctl.localcluster.errors import ProgramUnavailableError
+
+ROOT = Path(__file__).parents[2]
+PLATFORM, CRDS = ROOT / "helm" / "dynamo-platform", ROOT / "helm" / "dynamo-crds"
+VALUES = tuple(sorted((PLATFORM / "ci").glob("*.yaml")))
+RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
+WITHIN = 60
+
+
+@cache
+def program() -> Path | None:
+    """Helm, or None where it cannot be obtained."""
+    try:
+        return asyncio.run(Programs().obtain("helm"))
+    except ProgramUnavailableError:
+        return None
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command's outcome."""
+    helm = program()
+    if helm is None:
+        raise AssertionError("helm is not available")
+    return subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=WITHIN, check=False)
+
+
+def template(*arguments: str | Path, chart: Path = PLATFORM, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
+    """What a chart renders; an AssertionError with Helm's message where it does not."""
+    outcome = run("template", release, chart, "--namespace", namespace, *arguments)
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout
+
+
+@cache
+def rendered(values: Path) -> tuple[dict[str, Any], ...]:
+    """The objects of one file of values."""
+    return tuple(each for each in yaml.safe_load_all(template("--values", values)) if each)
+
+
+def of_kind(objects: tuple[dict[str, Any], ...], *kinds: str) -> list[dict[str, Any]]:
+    """Objects of some kinds."""
+    return [each for each in objects if each["kind"] in kinds]
+
+
+def pods(objects: tuple[dict[str, Any], ...]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and pod spec of everything that runs pods."""
+    found = [
+        (f"{each['kind']} {each['metadata']['name']}", each["spec"]["template"]["spec"])
+        for each in of_kind(objects, "Deployment", "StatefulSet", "Job")
+    ]
+    return found + [(f"Pod {each['metadata']['name']}", each["spec"]) for each in of_kind(objects, "Pod")]

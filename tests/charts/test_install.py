@@ -1,0 +1,83 @@
+"""The commands of README and guides, as they stand, against a real API server (without nodes: no pod runs)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs
+from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES
+from dynamo_shared.kube import KubeClient
+
+from tests.charts import helm
+
+#: Pods would have to run for it.
+LEFT_OUT = ("helm test",)
+
+
+def commands(page: str) -> list[str]:
+    """Helm's commands in the console blocks of a page, each on one line."""
+    text = (helm.ROOT / page).read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)).replace("\\\n", " ")
+    return [line for line in blocks.splitlines() if line.startswith("helm ") and not line.startswith(LEFT_OUT)]
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[ControlPlane]:
+    """An API server of this test alone."""
+    options = ControlPlaneOptions(kwok_nodes=0, controller_manager=False, scheduler=False)
+    async with ControlPlane(options, Programs()) as up:
+        yield up
+
+
+async def run(line: str, plane: ControlPlane) -> None:
+    """A command in a shell, as its reader would run it."""
+    program = helm.program()
+    assert program is not None
+    environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    written = line.replace("helm ", f"{program} ", 1)
+    process = await asyncio.create_subprocess_shell(
+        written, cwd=helm.ROOT, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, f"{line}\n{output.decode()}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "helm/dynamo-platform/README.md"])
+def test_pages_install_both_charts(page: str) -> None:
+    found = " ".join(commands(page))
+    assert "helm install dynamo-crds" in found
+    assert "helm install dynamo-platform" in found
+
+
+async def test_install_upgrade_second_platform_and_uninstall(plane: ControlPlane) -> None:
+    async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube:
+        for name in ("team-a", "team-a-staging"):
+            await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for page in ("README.md", "docs/upgrade.md", "docs/several-platforms.md"):
+            for line in commands(page):
+                await run(line, plane)
+        assert len(await kube.list(DEPLOYMENTS, helm.NAMESPACE)) == 6
+        assert len(await kube.list(DEPLOYMENTS, "team-a")) == 5
+        await run("helm uninstall dynamo-platform --namespace dynamo-system", plane)
+        await run("helm uninstall dynamo-crds", plane)
+        assert len(await kube.list(DEPLOYMENTS, helm.NAMESPACE)) == 0
+        kept = {each["spec"]["names"]["kind"] for each in await kube.list(CUSTOM_RESOURCE_DEFINITIONS)}
+        assert {"DynamoGraphDeployment", "DynamoModel"} <= kept
+        # Who kept them can have them again.
+        for line in commands("README.md"):
+            await run(line, plane)
+
+
+def test_every_guide_is_linked() -> None:
+    index = (helm.ROOT / "README.md").read_text(encoding="utf-8")
+    for guide in (
+        *("install", "upgrade", "high-availability", "backup", "multi-tenancy"),
+        *("air-gapped", "several-platforms", "moving", "uninstall"),
+    ):
+        assert Path(helm.ROOT / "docs" / f"{guide}.md").is_file()
+        assert f"docs/{guide}.md" in index

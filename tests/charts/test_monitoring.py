@@ -1,0 +1,48 @@
+"""Alerts and dashboards name metrics and headings that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import yaml
+
+from tests.charts import helm
+
+FILES = helm.PLATFORM / "files"
+KNOWN = set(re.findall(r"^\| `(\w+)`", (helm.ROOT / "docs/reference/metrics.md").read_text(), flags=re.MULTILINE))
+
+
+def named(expression: str) -> set[str]:
+    """Metrics in a query; a histogram's parts count as the histogram."""
+    found = re.findall(r"\bdynamo_\w+", expression)
+    return {re.sub(r"_(bucket|sum|count)$", "", each) for each in found}
+
+
+def alerts() -> list[dict[str, str]]:
+    """The rules."""
+    found: list[dict[str, str]] = yaml.safe_load((FILES / "alerts.yaml").read_text())
+    return found
+
+
+def test_alerts_watch_metrics_that_there_are() -> None:
+    assert {name for alert in alerts() for name in named(alert["expr"])} <= KNOWN
+
+
+def test_every_alert_has_its_heading() -> None:
+    page = (helm.ROOT / "docs/operations.md").read_text()
+    headings = {
+        re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-")
+        for each in re.findall(r"^#+ (.*)$", page, flags=re.MULTILINE)
+    }
+    for alert in alerts():
+        assert alert["runbook"] == f"alert-{alert['alert'].lower()}"
+        assert alert["runbook"] in headings
+
+
+def test_dashboards_show_metrics_that_there_are() -> None:
+    boards = sorted((FILES / "dashboards").glob("*.json"))
+    assert len(boards) == 4
+    for board in boards:
+        queries = [target["expr"] for panel in json.loads(board.read_text())["panels"] for target in panel["targets"]]
+        assert {name for query in queries for name in named(query)} <= KNOWN

@@ -1,0 +1,80 @@
+"""Every rendered object goes to a real API server as a dry run, in namespaces that enforce restricted Pod Security."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs
+from dynamo_shared.api.resources import NAMESPACES, PODS, Resource
+from dynamo_shared.kube import KubeClient
+
+from tests.charts import helm
+
+#: Kinds of others, whose definitions are not here: their charts' own schemas are not at hand. Renderings hold them.
+OF_OTHERS = {"monitoring.coreos.com", "cert-manager.io"}
+ENFORCED = {"pod-security.kubernetes.io/enforce": "restricted"}
+SERVED = (helm.NAMESPACE, "team-a", "team-b")
+
+
+@pytest.fixture(scope="module")
+async def kube() -> AsyncIterator[KubeClient]:
+    """An API server without controllers, with the namespaces of the renderings."""
+    options = ControlPlaneOptions(kwok_nodes=0, controller_manager=False, scheduler=False)
+    async with (
+        ControlPlane(options, Programs()) as plane,
+        await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client,
+    ):
+        for name in SERVED:
+            metadata = {"name": name, "labels": ENFORCED}
+            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        yield client
+
+
+@pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
+async def test_the_api_server_takes_every_object(kube: KubeClient, values: Path) -> None:
+    objects = helm.rendered(values)
+    for each in objects:
+        if each["apiVersion"].partition("/")[0] in OF_OTHERS:
+            continue
+        if each["kind"] not in ("ClusterRole", "ClusterRoleBinding"):
+            each["metadata"].setdefault("namespace", helm.NAMESPACE)
+        # An apply is refused where a field is unknown, unlike a creation.
+        await kube.apply(await resource_of(kube, each), each, dry_run=True)
+    for name, pod in helm.pods(objects):
+        metadata = {"name": "a-pod", "namespace": helm.NAMESPACE}
+        # Its account does not exist here.
+        spec = {key: value for key, value in pod.items() if key not in ("serviceAccountName", "priorityClassName")}
+        mounts = {mount["name"] for container in spec["containers"] for mount in container.get("volumeMounts", ())}
+        claimed = [{"name": each, "emptyDir": {}} for each in mounts - {v["name"] for v in spec.get("volumes", ())}]
+        spec["volumes"] = [*spec.get("volumes", ()), *claimed]
+        try:
+            await kube.create(
+                PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, dry_run=True
+            )
+        except Exception as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+async def test_the_api_server_takes_the_definitions(kube: KubeClient) -> None:
+    for each in yaml.safe_load_all(helm.template(chart=helm.CRDS, release="dynamo-crds")):
+        if each:
+            await kube.apply(await resource_of(kube, each), each, dry_run=True)
+
+
+_KNOWN: dict[str, list[dict[str, Any]]] = {}
+
+
+async def resource_of(kube: KubeClient, obj: dict[str, Any]) -> Resource:
+    """The resource of an object, as the API server lists it."""
+    version = obj["apiVersion"]
+    if version not in _KNOWN:
+        path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        _KNOWN[version] = msgspec.json.decode(await kube.raw_get(path))["resources"]
+    (found,) = [each for each in _KNOWN[version] if each["kind"] == obj["kind"] and "/" not in each["name"]]
+    group, _, name = version.rpartition("/")
+    return Resource(group, name, found["name"], obj["kind"], namespaced=found["namespaced"])

@@ -1,0 +1,166 @@
+"""Renderings: the committed ones, and what holds for all of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dynamo_ctl import settings
+from dynamo_ctl.bootstrap.specification import load
+from dynamo_ctl.charts.rights import of_service
+from dynamo_ctl.services import SERVICES
+from dynamo_shared.api.rights import Place, rules
+
+from tests.charts import helm
+
+GOLDENS = Path(__file__).parent / "goldens"
+each_file = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
+
+
+def test_there_are_twelve_files_of_values() -> None:
+    assert len(helm.VALUES) >= 12
+
+
+@pytest.mark.parametrize("chart", [helm.PLATFORM, helm.CRDS], ids=lambda path: path.name)
+def test_lint(chart: Path) -> None:
+    outcome = helm.run("lint", "--strict", chart)
+    assert outcome.returncode == 0, outcome.stdout
+
+
+@each_file
+def test_golden(values: Path) -> None:
+    text = helm.template("--values", values)
+    golden = GOLDENS / values.name
+    if os.environ.get("UPDATE_GOLDENS"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8"), "changed on purpose? make charts ARGS=--update, and commit"
+
+
+@each_file
+def test_every_object_says_whose_it_is(values: Path) -> None:
+    for each in helm.rendered(values):
+        if each["metadata"]["name"] in ("dynamo-platform-extra", "written-as-text"):
+            continue
+        found = each["metadata"]["labels"]
+        assert found["app.kubernetes.io/instance"] == helm.RELEASE
+        assert found["app.kubernetes.io/part-of"] == "dynamo-platform"
+
+
+@each_file
+def test_nothing_has_a_name_twice(values: Path) -> None:
+    names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in helm.rendered(values)]
+    assert len(names) == len(set(names))
+
+
+@each_file
+def test_pods_hold_what_restricted_namespaces_ask_and_no_token_that_they_do_not_need(values: Path) -> None:
+    for name, pod in helm.pods(helm.rendered(values)):
+        assert pod["securityContext"]["runAsNonRoot"], name
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert pod["enableServiceLinks"] is False, name
+        servers = name.startswith("StatefulSet")
+        assert pod["automountServiceAccountToken"] is not servers, name
+        for container in pod["containers"]:
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"], name
+            assert security["capabilities"] == {"drop": ["ALL"]}, name
+            assert security["allowPrivilegeEscalation"] is False, name
+            assert set(container["resources"]) == {"requests", "limits"}, name
+            assert container["resources"]["limits"].keys() == {"memory"}, name
+
+
+@each_file
+def test_the_configuration_is_one_that_the_platform_takes(values: Path, tmp_path: Path) -> None:
+    (config,) = [o for o in helm.of_kind(helm.rendered(values), "ConfigMap") if "config.yaml" in o["data"]]
+    file = tmp_path / "config.yaml"
+    file.write_text(config["data"]["config.yaml"])
+    settings.load(file)
+
+
+@each_file
+def test_pods_mount_secrets_that_the_job_creates(values: Path, tmp_path: Path) -> None:
+    objects = helm.rendered(values)
+    mounted = {
+        volume["secret"]["secretName"]
+        for _, pod in helm.pods(objects)
+        for volume in pod.get("volumes", ())
+        if "secret" in volume
+    }
+    specified = [o for o in helm.of_kind(objects, "ConfigMap") if "credentials.yaml" in o["data"]]
+    created = {o["spec"]["secretName"] for o in helm.of_kind(objects, "Certificate")}
+    for each in specified:
+        file = tmp_path / "credentials.yaml"
+        file.write_text(each["data"]["credentials.yaml"])
+        wanted = load(file)
+        created |= {entry.secret for entry in wanted.certificates} | {entry.secret for entry in wanted.users}
+        created.add(wanted.nats_authorization)
+    own = {name for name in mounted if name.startswith("dynamo")}
+    if values.stem not in ("given", "existing"):
+        assert own <= created
+
+
+def test_a_rendering_is_the_same_twice() -> None:
+    values = helm.PLATFORM / "ci" / "tuned.yaml"
+    assert helm.template("--values", values) == helm.template("--values", values)
+
+
+def test_templates_ask_the_cluster_nothing_and_roll_no_dice() -> None:
+    for file in helm.PLATFORM.rglob("templates/**/*"):
+        for action in re.findall(r"{{.*?}}", file.read_text()) if file.is_file() else ():
+            assert not re.search(r"\b(lookup|rand\w+|gen[A-Z]\w+|uuidv4|now)\b", action), (file, action)
+
+
+def test_roles_are_the_rights_of_the_services() -> None:
+    objects = helm.rendered(helm.PLATFORM / "ci" / "default.yaml")
+    cluster = {
+        o["metadata"]["name"].rpartition("platform-")[2]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")
+    }
+    for service in cluster.keys() & SERVICES.keys():
+        held = [right for right in of_service(service) if right.place is not Place.OWN]
+        granted = {_flat(rule) for rule in cluster[service]}
+        assert frozenset().union(*granted) == frozenset().union(*map(_flat, rules(held)))
+
+
+def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:
+    return frozenset(
+        (group, resource, verb, name)
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", ("",))
+    )
+
+
+def test_namespace_mode_has_roles_only() -> None:
+    objects = helm.rendered(helm.PLATFORM / "ci" / "namespaces.yaml")
+    assert helm.of_kind(objects, "ClusterRole", "ClusterRoleBinding") == []
+    namespaces = {o["metadata"]["namespace"] for o in helm.of_kind(objects, "Role")}
+    assert namespaces == {"team-a", "team-b", helm.NAMESPACE}
+
+
+def test_definitions_are_kept_and_complete() -> None:
+    found = [each for each in yaml.safe_load_all(helm.template(chart=helm.CRDS, release="dynamo-crds")) if each]
+    assert len(found) == 10
+    assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in found} == {"keep"}
+    services = {
+        each["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"]
+        for each in found
+        if "conversion" in each["spec"]
+    }
+    assert services == {"dynamo-platform-admission"}
+
+
+def test_definitions_without_conversion_serve_what_is_stored_alone() -> None:
+    text = helm.template("--set", "conversion.enabled=false", chart=helm.CRDS, release="dynamo-crds")
+    for each in yaml.safe_load_all(text):
+        if each:
+            assert "conversion" not in each["spec"]
+            assert (
+                all(version["served"] == version["storage"] for version in each["spec"]["versions"])
+                or len(each["spec"]["versions"]) == 1
+            )

@@ -1,0 +1,104 @@
+"""Values that are refused, each with its message."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.charts import helm
+
+WRONG = [
+    ("watcher.replicas=2", "additional properties 'watcher' not allowed"),
+    ("services.watchr.replicas=2", "at '/services': additional properties 'watchr' not allowed"),
+    ("services.watcher.replica=2", "at '/services/watcher': additional properties 'replica' not allowed"),
+    ("defaults.replicas=-1", "at '/defaults/replicas': minimum: got -1, want 0"),
+    ("defaults.replicas=two", "at '/defaults/replicas': got string, want integer"),
+    ("services.scaler.replicas=101", "at '/services/scaler/replicas': maximum: got 101, want 100"),
+    ("services.scaler.enabled=perhaps", "at '/services/scaler/enabled': got string, want boolean"),
+    ("defaults.resources.request.cpu=1", "at '/defaults/resources': additional properties 'request' not allowed"),
+    ("defaults.resources.requests.cpu=lots", "at '/defaults/resources/requests/cpu': 'lots' does not match pattern"),
+    ("defaults.podDisruptionBudget.min=1", "at '/defaults/podDisruptionBudget': additional properties 'min'"),
+    ("defaults.podDisruptionBudget.minAvailable=half", "at '/defaults/podDisruptionBudget/minAvailable': 'half'"),
+    ("defaults.tolerations[0].effect=Never", "at '/defaults/tolerations/0/effect': value must be one of"),
+    ("defaults.terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds': minimum: got 1, want 10"),
+    ("defaults.nodeSelector.gpu=true", "at '/defaults/nodeSelector/gpu': got boolean, want string"),
+    ("defaults.podLabels.a=no spaces", "at '/defaults/podLabels/a': 'no spaces' does not match pattern"),
+    ("defaults.hostUsers=no-thanks", "at '/defaults/hostUsers'"),
+    ("defaults.extraArgs=--debug", "at '/defaults/extraArgs': got string, want array"),
+    ("defaults.extraVolumeMounts[0].name=a", "at '/defaults/extraVolumeMounts/0': missing property 'mountPath'"),
+    ("services.admission.autoscaling.minReplicas=0", "autoscaling/minReplicas': minimum: got 0, want 1"),
+    ("services.watcher.autoscaling.enabled=true", "additional properties 'autoscaling' not allowed"),
+    ("image.pullPolicy=Sometimes", "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"),
+    ("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern"),
+    ("image.name=platform", "at '/image': additional properties 'name' not allowed"),
+    ("global.imagePullSecrets[0]=mirror", "at '/global/imagePullSecrets/0': got string, want object"),
+    ("fullnameOverride=Dynamo", "at '/fullnameOverride': 'Dynamo' does not match pattern"),
+    ("clusterName=", "at '/clusterName': minLength: got 0, want 1"),
+    ("namespaces[0]=Team_A", "at '/namespaces/0': 'Team_A' does not match pattern"),
+    ("namespaces=team-a", "at '/namespaces': got string, want array"),
+    ("namespaceRestriction.namespace=a", "at '/namespaceRestriction': additional properties 'namespace' not allowed"),
+    ("webhook.certProvisionMode=self", "at '/webhook/certProvisionMode': value must be one of 'auto', 'cert-manager'"),
+    ("webhook.port=443", "at '/webhook/port': minimum: got 443, want 1,024"),
+    ("webhook.enabled=on", "at '/webhook/enabled': got string, want boolean"),
+    ("metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval': 'often' does not match pattern"),
+    ("metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"),
+    ("metrics.rules.runbookUrl=docs", "at '/metrics/rules/runbookUrl': 'docs' does not match pattern"),
+    ("grove.enabled=maybe", "at '/grove/enabled': value must be one of 'auto', true, false"),
+    ("nats.mode=external", "at '/nats/mode': value must be one of 'own', 'existing'"),
+    ("nats.members=2", "at '/nats/members': value must be one of 1, 3, 5"),
+    ("nats.persistence.size=big", "at '/nats/persistence/size': 'big' does not match pattern"),
+    ("nats.users[0]=admin", "at '/nats/users/0': value must be one of"),
+    ("nats.maxPayload=1", "at '/nats/maxPayload': minimum: got 1, want 1.048576"),
+    ("nats.existing.servers[0]=nats:4222", "at '/nats/existing/servers/0': 'nats:4222' does not match pattern"),
+    ("etcd.mode=off", "at '/etcd/mode': value must be one of 'own', 'existing', 'none'"),
+    ("etcd.members=4", "at '/etcd/members': value must be one of 1, 3, 5"),
+    ("etcd.existing.endpoints[0]=etcd:2379", "at '/etcd/existing/endpoints/0': 'etcd:2379' does not match pattern"),
+    ("credentials.mode=vault", "at '/credentials/mode': value must be one of 'auto', 'cert-manager', 'given'"),
+    ("credentials.password=secret", "at '/credentials': additional properties 'password' not allowed"),
+    ("networkPolicy.apiServerPorts[0]=0", "at '/networkPolicy/apiServerPorts/0': minimum: got 0, want 1"),
+    ("rbac.parts.secrets=false", "at '/rbac/parts': additional properties 'secrets' not allowed"),
+    ("tests.timeoutSeconds=1", "at '/tests/timeoutSeconds': minimum: got 1, want 10"),
+    ("config.platform.resnyc=5m", "at '/config/platform': additional properties 'resnyc' not allowed"),
+    ("config.logging.level=loud", "at '/config/logging/level': value must be one of"),
+    ("config.platform.nats.streamReplicas=9", "at '/config/platform/nats/streamReplicas': maximum: got 9, want 5"),
+    ("config.platform.resync=soon", "at '/config/platform/resync': 'soon' does not match pattern"),
+]
+#: What a schema cannot say.
+TOGETHER = [
+    ("etcd.mode=none", "2 replicas need etcd: set etcd.mode to own or existing, or replicas to 1"),
+    ("namespaces={team-a}", "webhook.enabled must be false where namespaces are listed"),
+    ("webhook.enabled=false,namespaces={a},namespaceRestriction.enabled=true", "exclude each other"),
+    ("nats.mode=existing", "nats.existing.servers is empty"),
+    ("etcd.mode=existing", "etcd.existing.endpoints is empty"),
+    ("etcd.persistence.enabled=false", "etcd.persistence.enabled must be true with three members"),
+]
+
+
+def test_there_are_forty() -> None:
+    assert len(WRONG) >= 40
+
+
+@pytest.mark.parametrize(("setting", "message"), WRONG + TOGETHER, ids=lambda text: text[:40])
+def test_a_wrong_value_is_refused_with_its_place_and_what_is_allowed(setting: str, message: str) -> None:
+    outcome = helm.run("template", helm.RELEASE, helm.PLATFORM, "--set", setting)
+    assert outcome.returncode != 0
+    assert message in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("conversion.port=0", "at '/conversion/port': minimum: got 0, want 1"),
+        ("keeep=true", "additional properties 'keeep' not allowed"),
+        ("conversion.serviceName=A_b", "at '/conversion/serviceName': 'A_b' does not match pattern"),
+    ],
+)
+def test_the_definitions_chart_refuses_too(setting: str, message: str) -> None:
+    outcome = helm.run("template", "dynamo-crds", helm.CRDS, "--set", setting)
+    assert outcome.returncode != 0
+    assert message in outcome.stderr
+
+
+@pytest.mark.parametrize("setting", ["enabled=true", "global.anything.else=1"])
+def test_charts_that_include_this_one_may_hand_down_their_own(setting: str) -> None:
+    helm.template("--set", setting)
+    helm.template("--set", setting, chart=helm.CRDS)

@@ -1,0 +1,59 @@
+"""`python -m tests.rights`: the integration suite's audit logs are held against the rights of the services.
+
+`--logs FOLDER` compares logs that are there, for example of an installed platform, and runs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dynamo_ctl.charts.rights import of_service
+from dynamo_ctl.services import SERVICES
+
+from tests.rights.audit import counted
+from tests.rights.compare import compare
+
+
+def main() -> int:
+    """Command line; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.rights", description=__doc__)
+    parser.add_argument("--logs", type=Path, help="folder of audit logs (*.jsonl)")
+    parser.add_argument("--partial", action="store_true", help="do not fail where a right is not used")
+    parser.add_argument("arguments", nargs="*", help="of pytest (default: all integration tests)")
+    options = parser.parse_args()
+    if options.logs is not None:
+        return report(options.logs, partial=options.partial)
+    with tempfile.TemporaryDirectory(prefix="dynamo-audit-") as folder:
+        tests = options.arguments or ["-n", "3", "--dist", "loadfile", "tests/integration"]
+        command = [sys.executable, "-m", "pytest", "-q", *tests]
+        # Whether tests pass is said by themselves; requests of those that failed count all the same.
+        subprocess.run(command, env={**os.environ, "DYNAMO_AUDIT_LOGS": folder}, check=False)
+        return report(Path(folder), partial=options.partial or bool(options.arguments))
+
+
+def report(logs: Path, *, partial: bool) -> int:
+    """Print what does not fit, and the counts; 1 where something does not."""
+    rights = {service: of_service(service) for service in SERVICES}
+    verdict = compare(counted(logs), rights)
+    for title, lines in (
+        ("not covered by any right", verdict.lacking),
+        ("rights that no request needed", () if partial else verdict.idle),
+    ):
+        for line in lines:
+            print(f"{title}: {line}")
+    failed = bool(verdict.lacking) or not verdict.covered or (bool(verdict.idle) and not partial)
+    total = sum(len(right.verbs) for each in rights.values() for right in each)
+    print(
+        f"rights: {verdict.covered} requests covered, {len(verdict.lacking)} kinds not; {total} verbs granted, "
+        f"{verdict.used} used, {len(verdict.spoken_for)} unused with a reason, {len(verdict.idle)} without"
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

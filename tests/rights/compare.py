@@ -1,0 +1,62 @@
+"""Requests beside rights: what is not covered, and what is never used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dynamo_shared.api.rights import Right
+
+from tests.rights.audit import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the requests of the services and their rights fit together.
+
+    `lacking`: a line for each kind of request that no right covers. `idle`: one for each verb of a right that no request
+    needed and that says of no reason. `spoken_for`: one for each that does. `covered`: requests; `used`: verbs.
+    """
+
+    lacking: tuple[str, ...]
+    idle: tuple[str, ...]
+    spoken_for: tuple[str, ...]
+    covered: int
+    used: int
+
+
+def compare(found: Counter[Request], rights: Mapping[str, Iterable[Right]]) -> Verdict:
+    """Hold requests against rights, by service."""
+    used: set[tuple[str, Right, str]] = set()
+    lacking: Counter[str] = Counter()
+    covered = 0
+    held = {service: tuple(each) for service, each in rights.items()}
+    for request, times in found.items():
+        if request.service not in held:
+            continue
+        fitting = [
+            right
+            for right in held[request.service]
+            if right.allows(request.verb, request.group, request.plural, request.name)
+        ]
+        used |= {(request.service, right, request.verb) for right in fitting}
+        if fitting:
+            covered += times
+        else:
+            lacking[f"{request.service}: {request.verb} {request.plural} {request.group or 'core'}"] += times
+    idle: list[str] = []
+    spoken_for: list[str] = []
+    for service, each in held.items():
+        for right in each:
+            for verb in right.verbs:
+                if (service, right, verb) not in used:
+                    line = f"{service}: {verb} {right.plural} {right.resource.group or 'core'}"
+                    (spoken_for if right.unused else idle).append(f"{line}: {right.unused}" if right.unused else line)
+    return Verdict(
+        tuple(f"{line} ({times} times)" for line, times in sorted(lacking.items())),
+        tuple(sorted(idle)),
+        tuple(sorted(spoken_for)),
+        covered,
+        len(used),
+    )

@@ -1,0 +1,101 @@
+"""Rights: rules of them, what they cover, and how an audit log is held against them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from dynamo_ctl.charts.rights import of_service, tree
+from dynamo_ctl.services import SERVICES
+from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS
+from dynamo_shared.api.rights import Right, rules
+
+from tests.rights.audit import Request, requests
+from tests.rights.compare import compare
+
+
+def test_rules_are_one_for_each_group_verbs_and_names() -> None:
+    made = rules(
+        [
+            Right(PODS, ("list",)),
+            Right(CONFIG_MAPS, ("list",)),
+            Right(PODS, ("get",)),
+            Right(DEPLOYMENTS, ("patch",), "scale"),
+            Right(SECRETS, ("get",), names=("one",)),
+        ]
+    )
+    assert made == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["patch"]},
+    ]
+
+
+#: It acts with the rights of who calls it, and has few of its own.
+FOR_CALLERS = "dynadmin"
+
+
+@pytest.mark.parametrize("service", [name for name in SERVICES if name != FOR_CALLERS])
+def test_no_service_may_do_everything(service: str) -> None:
+    for right in of_service(service):
+        assert "*" not in (*right.verbs, right.resource.group, right.plural)
+        assert not {"escalate", "bind", "impersonate"} & set(right.verbs)
+
+
+def test_only_admission_writes_what_has_no_namespace() -> None:
+    writers = {
+        service
+        for service, places in tree().items()
+        for held in places["cluster"].values()
+        for rule in held
+        if not set(rule["verbs"]) <= {"get", "list", "watch"}
+    }
+    assert writers - {FOR_CALLERS} == {"admission"}
+
+
+def line(verb: str, code: int, agent: str = "dynamo-platform/0.1.0 (dynamo-pod-builder)", **about: str) -> bytes:
+    ref = {"resource": "deployments", "apiGroup": "apps", "namespace": "n", "name": "d", **about}
+    return json.dumps({"verb": verb, "userAgent": agent, "objectRef": ref, "responseStatus": {"code": code}}).encode()
+
+
+def test_requests_of_services_are_read_from_the_log() -> None:
+    log = [
+        line("patch", 200),
+        line("patch", 201),
+        line("patch", 403, subresource="scale"),
+        line("get", 200, agent="kubectl/v1.35.4"),
+        line("get", 200, agent="dynamo-platform/0.1.0 (dynamo-planner-plans)"),
+        b'{"verb": "ge',
+    ]
+    assert list(requests(log)) == [
+        Request("pod-builder", "patch", "apps", "deployments", "d", "n"),
+        Request("pod-builder", "patch", "apps", "deployments", "d", "n"),
+        Request("pod-builder", "create", "apps", "deployments", "d", "n"),
+        Request("pod-builder", "patch", "apps", "deployments/scale", "d", "n", forbidden=True),
+        Request("planner", "get", "apps", "deployments", "d", "n"),
+    ]
+
+
+def test_requests_and_rights_are_held_against_each_other() -> None:
+    rights = {
+        "scaler": [
+            Right(PODS, ("get", "list")),
+            Right(SECRETS, ("get",), names=("one",)),
+            Right(CONFIG_MAPS, ("get",), unused="only after a crash"),
+        ]
+    }
+    found = Counter(
+        {
+            Request("scaler", "list", "", "pods", "", "n"): 3,
+            Request("scaler", "get", "", "secrets", "one", "n"): 1,
+            Request("scaler", "get", "", "secrets", "two", "n"): 2,
+            Request("tests", "delete", "", "pods", "", "n"): 1,
+        }
+    )
+    verdict = compare(found, rights)
+    assert verdict.lacking == ("scaler: get secrets core (2 times)",)
+    assert verdict.idle == ("scaler: get pods core",)
+    assert verdict.spoken_for == ("scaler: get configmaps core: only after a crash",)
+    assert (verdict.covered, verdict.used) == (4, 2)
