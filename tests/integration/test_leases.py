@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from dynamo_ctl.localcluster.certs import CertificateAuthority
@@ -17,6 +17,7 @@ from dynamo_ctl.localcluster.probe import LocalHttp
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import EtcdServer, ServerTls
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.election import Election
@@ -34,6 +35,9 @@ from dynamo_shared.leases.session import Session
 from dynamo_shared.runtime import Health, Metrics
 from dynamo_shared.runtime.leasing import leasing
 from dynamo_shared.runtime.settings import load_settings
+
+#: Leases of Kubernetes are not asked for here.
+NO_KUBE = cast("KubeClient", None)
 
 TTL = 4
 PREFIX = "/test/local"
@@ -475,7 +479,7 @@ async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -
     )
     health, metrics = Health(), Metrics()
     key = ObjectKey("default", "llama")
-    async with leasing(settings, health, metrics) as leases:
+    async with leasing(settings, NO_KUBE, health, metrics) as leases:
         ownership, leadership = leases.ownership("builder"), leases.leadership("watcher")
         assert not ownership.owns(key)
         assert not health.ready
@@ -499,7 +503,7 @@ async def test_one_replica_needs_no_etcd() -> None:
         None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://127.0.0.1:1", "DYNAMO_PLATFORM__REPLICAS": "1"}
     )
     health = Health()
-    async with leasing(settings, health, Metrics()) as leases:
+    async with leasing(settings, NO_KUBE, health, Metrics()) as leases:
         assert leases.ownership("builder").owns(ObjectKey("default", "llama"))
         await leases.leadership("watcher").wait_elected()
         assert health.ready

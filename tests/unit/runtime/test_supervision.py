@@ -114,7 +114,7 @@ async def controlling(
 ) -> AsyncIterator[tuple[Deployments, ServiceContext, StatePublisher]]:
     bus, metrics, health = MemoryBus(), Metrics(), Health()
     settings = load_settings(None, {})
-    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: None))
+    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
     context = ServiceContext(settings, kube, bus, health, metrics, lambda _: AllKeys(), lambda _: AlwaysLeader())
     publisher = StatePublisher(bus, settings.platform.cluster_name)
     publishing = asyncio.create_task(publisher.run())

@@ -23,6 +23,9 @@ class Owned:
         self.loss: list[Listener] = []
         self.drain: list[Drainer] = []
 
+    def may_write(self) -> bool:
+        return True
+
     def owns(self, key: ObjectKey) -> bool:
         return self.owned and key == KEY
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS
-from dynamo_shared.api.rights import SERIES, Right
+from dynamo_shared.api.rights import SERIES, STANDBY, Right
 
 RIGHTS = (
+    *STANDBY,
     Right(DYNAMO_MODELS, ("patch",)),
     Right(DYNAMO_MODELS, ("patch",), "status"),
     Right(EVENTS, ("create",)),

@@ -15,10 +15,11 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import RACE, READ, SERIES, Right
+from dynamo_shared.api.rights import RACE, READ, SERIES, STANDBY, Right
 
 GIVEN = "given to profiling Jobs"
 RIGHTS = (
+    *STANDBY,
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),

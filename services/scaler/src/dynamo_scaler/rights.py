@@ -9,9 +9,10 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
 )
-from dynamo_shared.api.rights import SERIES, Right
+from dynamo_shared.api.rights import SERIES, STANDBY, Right
 
 RIGHTS = (
+    *STANDBY,
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get", "patch")),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("get", "patch")),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "status"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import LEASES, NODES
-from dynamo_shared.api.rights import Place, Right
+from dynamo_shared.api.rights import STANDBY, Place, Right
 
 from dynamo_watcher.resources import WATCHED
 
 RIGHTS = (
+    *STANDBY,
     *(
         Right(
             watched.resource,

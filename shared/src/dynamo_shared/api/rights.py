@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import LEASES, Resource
 
 READ = ("get", "list", "watch")
 
@@ -52,6 +52,10 @@ class Right:
             and (group, plural) == (self.resource.group, self.plural)
             and (not self.names or name in self.names)
         )
+
+
+#: Of a service that stands by for its other replicas where there is no etcd.
+STANDBY = (Right(LEASES, ("create", "get", "update"), place=Place.OWN, unused="only without etcd"),)
 
 
 def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:

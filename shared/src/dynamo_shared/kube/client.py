@@ -6,7 +6,7 @@ manager, so that the API server can tell whose field is whose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -44,16 +44,23 @@ class KubeClient:
     """
 
     def __init__(
-        self, transport: Requests, *, field_manager: str, namespace: str = "default", owner: bool = True
+        self,
+        transport: Requests,
+        *,
+        field_manager: str,
+        namespace: str = "default",
+        owner: bool = True,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self._transport = transport
         self._owner = owner
+        self._may_write = may_write
         self.namespace = namespace
         self.field_manager = field_manager
         self._manager = f"fieldManager={quote(field_manager, safe='')}"
         # The audit log tells services of one process apart by it.
         agent = f"{USER_AGENT} ({field_manager})"
-        self._request = partial(transport.request, agent=agent)
+        self._request = partial(transport.request, agent=agent, may_write=may_write)
         self._stream = partial(transport.stream, agent=agent)
 
     @classmethod
@@ -76,7 +83,20 @@ class KubeClient:
 
     def acting_as(self, field_manager: str) -> Self:
         """The same connections under another field manager; closing it closes nothing."""
-        return type(self)(self._transport, field_manager=field_manager, namespace=self.namespace, owner=False)
+        return self._another(field_manager, self._may_write)
+
+    def guarded(self, may_write: Callable[[], bool]) -> Self:
+        """The same client, whose writes are refused (NotHeld) before they are sent whenever `may_write` says no."""
+        return self._another(self.field_manager, may_write)
+
+    def _another(self, field_manager: str, may_write: Callable[[], bool]) -> Self:
+        return type(self)(
+            self._transport,
+            field_manager=field_manager,
+            namespace=self.namespace,
+            owner=False,
+            may_write=may_write,
+        )
 
     def for_identity(
         self, identity: Identity, *, request: str, field_manager: str, warned: WarningObserver | None = None

@@ -110,6 +110,10 @@ class Expired(KubeError):
 Gone = Expired
 
 
+class NotHeld(KubeError):
+    """The write was not sent: this replica may have lost what it works on to another one."""
+
+
 class Unavailable(KubeError):
     """5xx, connection failures and time-outs: the same request may succeed later. For failures without an answer
     `status` is 0 and the cause is chained.

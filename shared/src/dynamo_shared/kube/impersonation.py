@@ -5,7 +5,7 @@ One object acts for one identity and never changes, so that requests of differen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -73,6 +73,7 @@ class Acting:
         timeout: float | None = None,
         accept: str = "",
         agent: str = USER_AGENT,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> bytes:
         """As Transport.request, with the user's rights."""
         return await self._transport.request(
@@ -87,6 +88,7 @@ class Acting:
             agent=agent,
             headers=self._headers,
             warned=self._warned,
+            may_write=may_write,
         )
 
     def stream(

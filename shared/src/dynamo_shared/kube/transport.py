@@ -63,6 +63,7 @@ class _Call:
     seconds: float
     headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
     warned: WarningObserver | None = None
+    may_send: Callable[[], bool] = lambda: True
 
 
 class Requests(Protocol):
@@ -89,6 +90,7 @@ class Requests(Protocol):
         timeout: float | None = None,
         accept: str = "",
         agent: str = USER_AGENT,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> bytes:
         """The body of a successful answer; see Transport.request."""
         ...
@@ -151,17 +153,21 @@ class Transport:
         agent: str = USER_AGENT,
         headers: Iterable[tuple[str, str]] = (),
         warned: WarningObserver | None = None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> bytes:
         """The body of a successful answer. `path` and `query` are already percent-encoded.
 
         `retry` is for requests that may safely arrive twice: they are repeated after connection failures, 429 and 503.
         `headers` go along; `warned` hears the server's warnings.
+        `may_write` is asked before each attempt of what is no GET: where it says no, nothing is sent (NotHeld).
         Raises KubeError; `timeout` (seconds; the client's where None) bounds everything, retries and waits included.
         """
         call = _Call(method, path, query, body, retry, self._timeout if timeout is None else timeout)
         call.headers["User-Agent"] = agent
         call.headers.extend(headers)
         call.warned = warned
+        if method != "GET":
+            call.may_send = may_write
         if body is not None:
             call.headers["Content-Type"] = content_type
         if accept:
@@ -190,6 +196,10 @@ class Transport:
         while True:
             attempt += 1
             await self._authorise(call.headers, call.path)
+            if not call.may_send():
+                # Asked last of all: the process may have been stopped while it waited for any of the above.
+                request = f"{call.method} {call.path}"
+                raise errors.NotHeld(0, "NotHeld", "this replica no longer holds what it works on", request=request)
             try:
                 return await self._once(call, url)
             except errors.Unauthorized:

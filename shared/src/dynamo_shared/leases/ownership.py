@@ -20,6 +20,10 @@ class Ownership(Protocol):
         """Whether this replica may work on a key now."""
         ...
 
+    def may_write(self) -> bool:
+        """Whether what this replica works on can still be its own; asked right before each write is sent."""
+        ...
+
     def on_gain(self, listener: Listener) -> None:
         """Call back when keys were gained, which the listener then has to look at."""
         ...
@@ -55,6 +59,10 @@ class AllKeys:
     def owns(self, key: ObjectKey) -> bool:
         """Always."""
         del key
+        return True
+
+    def may_write(self) -> bool:
+        """Always."""
         return True
 
     def on_gain(self, listener: Listener) -> None:

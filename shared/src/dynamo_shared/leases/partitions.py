@@ -54,6 +54,10 @@ class Partitions:
         """Whether this replica may begin work on a key now."""
         return self._claims.holds(partition_of(key), self._lease.id)
 
+    def may_write(self) -> bool:
+        """Whether the lease that all claims are bound to is alive."""
+        return self._lease.alive()
+
     @property
     def held(self) -> frozenset[int]:
         """Partitions that this replica may work on now."""

@@ -8,6 +8,7 @@ clocks that run at different speeds and writes that are under way when time runs
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 #: Margin as a share of the lifetime, and its least, in seconds.
@@ -49,7 +50,30 @@ def margin(ttl: float) -> float:
     return min(ttl, max(LEAST_MARGIN, ttl * MARGIN_SHARE))
 
 
-def lease_clock() -> float:
-    """Seconds that pass also while the machine sleeps, where it can tell: a laptop that wakes up holds nothing."""
+class FastestClock:
+    """Seconds that pass at least as fast as on each of several clocks, and never go back.
+
+    A clock of the machine may stand still while the machine is suspended or its virtual machine is paused, where the time
+    of day is set right afterwards. What has lost time by any of them is over.
+    """
+
+    def __init__(self, *clocks: Callable[[], float]) -> None:
+        self._clocks = clocks
+        self._last = [clock() for clock in clocks]
+        self._passed = 0.0
+
+    def __call__(self) -> float:
+        """Seconds since it was made."""
+        now = [clock() for clock in self._clocks]
+        self._passed += max(0.0, *(after - before for after, before in zip(now, self._last, strict=True)))
+        self._last = now
+        return self._passed
+
+
+def _boot_time() -> float:
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.clock_gettime(clock) if clock is not None else time.monotonic()
+
+
+#: Seconds that pass also while the machine sleeps or is paused, where it can tell: who wakes up holds nothing.
+lease_clock = FastestClock(_boot_time, time.time)

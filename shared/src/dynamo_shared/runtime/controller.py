@@ -67,12 +67,12 @@ class Controller(ABC, Generic[T]):
         manager = f"dynamo-{name}"
         self.context = context
         self.name = name
-        self.kube = context.kube.acting_as(manager)
+        self.ownership = context.ownership(name)
+        self.kube = context.kube.acting_as(manager).guarded(self.ownership.may_write)
         self.cache = ObjectCache()
         self.reader = StateReader(context.bus, platform.cluster_name, dict.fromkeys((*reads, LEASES)), self.cache)
         self.recorder = EventRecorder(self.kube, manager)
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
-        self.ownership = context.ownership(name)
         self.supervisor = context.supervisor(name)
         self._queue: WorkQueue[T] = context.queue(name, lambda task: _namespace(task.key), self.is_urgent)
         #: The trace of the change that asked for a task first; later ones find it waiting. As many as the queue has keys.

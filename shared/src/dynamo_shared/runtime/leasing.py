@@ -6,14 +6,22 @@ import asyncio
 import math
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from dynamo_shared.aio import ended
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.config import SERVICE_ACCOUNT
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
 from dynamo_shared.runtime.health import Health, State
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.settings.platform import LeaseMode
+from dynamo_shared.runtime.standby import KubeClaim
 from dynamo_shared.runtime.supervision import Supervisor
 
 if TYPE_CHECKING:
@@ -22,6 +30,9 @@ if TYPE_CHECKING:
     from dynamo_shared.leases.session import Session
 
 COMPONENT = "etcd"
+STANDBY = "standby"
+#: Where the platform runs if nothing says otherwise.
+DEFAULT_NAMESPACE = "dynamo-system"
 
 
 class Leasing(Protocol):
@@ -102,12 +113,91 @@ class ManyReplicas:
             task.cancel()
 
 
+class StandbyReplicas:
+    """One replica of each service works, by its Lease of Kubernetes. What a service asks for is begun with the question."""
+
+    def __init__(
+        self, kube: KubeClient, settings: Settings, tasks: asyncio.TaskGroup, health: Health, metrics: Metrics
+    ) -> None:
+        self._kube = kube.acting_as("dynamo-standby")
+        self._settings = settings.platform
+        self._tasks = tasks
+        self._health = health
+        self._supervisor = Supervisor(STANDBY, health, metrics)
+        self._claims: dict[str, KubeClaim] = {}
+        self._running: list[asyncio.Task[None]] = []
+        metrics.lease_alive.set_function(lambda: float(any(claim.may_write() for claim in self._claims.values())))
+
+    def ownership(self, service: str) -> Ownership:
+        """Everything, or nothing. A service that was started again begins without listeners."""
+        claim = self._claim(service)
+        claim.detach()
+        return claim
+
+    def leadership(self, service: str) -> Leadership:
+        """Whether this replica holds the service's Lease."""
+        return self._claim(service)
+
+    def _claim(self, service: str) -> KubeClaim:
+        claim = self._claims.get(service)
+        if claim is None:
+            standby = self._settings.standby
+            key = ObjectKey(standby.namespace or own_namespace(), f"dynamo-{self._settings.cluster_name}-{service}")
+            replica = self._settings.replica_id or default_replica_id()
+            claim = self._claims[service] = KubeClaim(self._kube, key, replica, standby.duration)
+            claim.on_change(partial(self._report, service, claim))
+            self._running.append(self._tasks.create_task(self._supervisor.keep(service, claim.run), name=key.name))
+            self._report(service, claim)
+        return claim
+
+    def _report(self, service: str, claim: KubeClaim) -> None:
+        # One that stands by is ready: an upgrade waits for it.
+        part = f"{STANDBY}: {service}"
+        if claim.trouble:
+            self._health.set(part, State.DEGRADED, f"Lease {claim.key}: {claim.trouble}")
+        elif claim.may_write():
+            self._health.set(part, State.OK, "active")
+        else:
+            self._health.set(part, State.OK, f"stands by; held by {claim.holder or 'no replica yet'}")
+
+    async def close(self) -> None:
+        """Give everything back. The services have ended by now: nothing is under way."""
+        await ended(*self._running)
+        await asyncio.gather(*(claim.close() for claim in self._claims.values()))
+
+
+def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether Leases of Kubernetes decide who works: where asked for, and in a pod, which a Deployment may double."""
+    platform = settings.platform
+    if platform.standby.mode is not LeaseMode.AUTO:
+        return platform.standby.mode is LeaseMode.ALWAYS
+    return platform.kubernetes.kubeconfig is None and bool(environ.get("KUBERNETES_SERVICE_HOST"))
+
+
+def own_namespace(environ: Mapping[str, str] = os.environ, mounted: Path = SERVICE_ACCOUNT) -> str:
+    """The namespace that the platform runs in."""
+    if name := environ.get("POD_NAMESPACE", ""):
+        return name
+    try:
+        return (mounted / "namespace").read_text().strip() or DEFAULT_NAMESPACE
+    except OSError:
+        return DEFAULT_NAMESPACE
+
+
 @asynccontextmanager
-async def leasing(settings: Settings, health: Health, metrics: Metrics) -> AsyncIterator[Leasing]:
+async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics: Metrics) -> AsyncIterator[Leasing]:
     """What the settings ask for. At its end all that is held is given back, so that others need not wait."""
     etcd = settings.platform.etcd
     if not etcd.endpoints or settings.platform.replicas == 1:
-        yield SingleReplica()
+        if not stands_by(settings):
+            yield SingleReplica()
+            return
+        async with asyncio.TaskGroup() as tasks:
+            standby = StandbyReplicas(kube, settings, tasks, health, metrics)
+            try:
+                yield standby
+            finally:
+                await standby.close()
         return
     # Imported here: gRPC takes 27 MiB, which a single replica need not spend.
     from dynamo_shared.leases.channel import EtcdOptions  # noqa: PLC0415

@@ -83,7 +83,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
             bus, leases = cast("Bus", MemoryBus()), cast("Leasing", SingleReplica())
         else:
             bus = await stack.enter_async_context(connections.nats(settings, name, health))
-            leases = await stack.enter_async_context(leasing(settings, health, metrics))
+            leases = await stack.enter_async_context(leasing(settings, kube, health, metrics))
         context = ServiceContext(settings, kube, bus, health, metrics, leases.ownership, leases.leadership)
         tasks = [asyncio.create_task(_keep(service, context), name=service.name) for service in services]
         try:

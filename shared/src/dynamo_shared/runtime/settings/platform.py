@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Self
 
@@ -42,6 +43,27 @@ class Etcd(Section):
     password_file: Path | None = Field(None, description="File that holds the password.")
     prefix: str = Field("/dynamo-platform", description="Keys of ours begin with it, followed by the cluster's name.")
     lease_ttl: Duration = Field(10.0, ge=2, description="How long a silent replica keeps what it holds.")
+
+
+class LeaseMode(enum.StrEnum):
+    """When replicas of a service stand by for each other by a Lease of Kubernetes, where there is no etcd."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Standby(Section):
+    """Without etcd one replica of a service works, by a Lease of Kubernetes, and the others stand by."""
+
+    mode: LeaseMode = Field(
+        LeaseMode.AUTO,
+        description="`auto`: in a pod, and not on a workstation; `always`; `never`: there is one replica.",
+    )
+    namespace: str = Field("", description="Namespace of the Leases; empty: $POD_NAMESPACE, else the pod's own.")
+    duration: Duration = Field(
+        15.0, ge=3, le=60, description="How long a silent replica keeps what it holds; renewed three times as often."
+    )
 
 
 class Kubernetes(Section):
@@ -104,6 +126,7 @@ class Platform(Section):
     version: str = Field("1.2.0", description="Dynamo version that pods are stamped with (operator origin version).")
     nats: Nats = Nats()
     etcd: Etcd = Etcd()
+    standby: Standby = Standby()
     kubernetes: Kubernetes = Kubernetes()
     replicas: int | None = Field(
         None, ge=1, description="Processes like this one. 1: no leases are needed; unset: as etcd.endpoints says."
@@ -126,6 +149,6 @@ class Platform(Section):
 
     @model_validator(mode="after")
     def _replicas_need_etcd(self) -> Self:
-        if (self.replicas or 1) > 1 and not self.etcd.endpoints:
-            raise ValueError("more than one replica needs etcd.endpoints")
+        if (self.replicas or 1) > 1 and not self.etcd.endpoints and self.standby.mode is not LeaseMode.ALWAYS:
+            raise ValueError("more than one replica needs etcd.endpoints, or standby.mode: always")
         return self

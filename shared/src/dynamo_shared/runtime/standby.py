@@ -1,0 +1,243 @@
+"""One owner without etcd: a service's Lease in the platform's namespace is held by one replica, the others stand by.
+
+The holder works on everything, for as long as its own clock says that no other can have taken the Lease. So a replica that
+was stopped for a while (SIGSTOP, a paused machine) holds nothing when it goes on, before anybody has told it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+
+from dynamo_shared.aio import Backoff, spread
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import LEASES, ObjectKey
+from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeError, NotFound
+from dynamo_shared.leases import Drainer, Listener
+from dynamo_shared.leases.candidate import Candidate, Record
+from dynamo_shared.leases.term import Term, lease_clock
+
+#: How often replicas that stand by look whether the Lease is free, in seconds, with jitter.
+LOOK_EVERY = 2.0
+#: Pause after the API server did not answer or another replica was faster, in seconds: the first, and the longest.
+FIRST_RETRY = 0.2
+LAST_RETRY = 2.0
+#: How long an orderly end waits for the Lease to be given back, in seconds.
+RELEASE_WITHIN = 2.0
+
+log = structlog.get_logger("dynamo.leases")
+
+
+class KubeClaim:
+    """Ownership and leadership of one service through one Lease. `run` must run; all methods belong to its event loop."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        key: ObjectKey,
+        replica: str,
+        ttl: float,
+        *,
+        clock: Callable[[], float] = lease_clock,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._kube = kube
+        self._key = key
+        self._replica = replica
+        self._ttl = ttl
+        self._clock = clock
+        self._now = now
+        self._candidate = Candidate(replica, ttl)
+        self._term: Term | None = None
+        self._written: KubeObject | None = None
+        self._gain: list[Listener] = []
+        self._loss: list[Listener] = []
+        self._listeners: list[Listener] = []
+        self._elected, self._lost = asyncio.Event(), asyncio.Event()
+        self._lost.set()
+        self.trouble = ""
+        """Why the Lease cannot be read or written; empty while it can."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Where the Lease is."""
+        return self._key
+
+    @property
+    def holder(self) -> str:
+        """The replica that holds the Lease as last read, empty where none does."""
+        return self._replica if self.may_write() else self._candidate.holder
+
+    def may_write(self) -> bool:
+        """Whether this replica holds the Lease, and no other can have taken it."""
+        return self._term is not None and self._term.alive(self._clock())
+
+    def owns(self, _: ObjectKey) -> bool:
+        """Whether this replica may work on a key now: on all, or on none."""
+        return self.may_write()
+
+    def is_leader(self) -> bool:
+        """Whether this replica is the active one, now."""
+        return self.may_write()
+
+    async def wait_elected(self) -> None:
+        """Return as soon as this replica holds the Lease."""
+        while not self.may_write():
+            await self._elected.wait()
+            if not self.may_write():
+                self._step_down("its time is over")
+
+    async def wait_lost(self) -> None:
+        """Return as soon as this replica holds it no longer."""
+        while self.may_write():
+            await self._lost.wait()
+
+    def on_gain(self, listener: Listener) -> None:
+        """Call back when the Lease was taken: everything is this replica's to work on."""
+        self._gain.append(listener)
+
+    def on_loss(self, listener: Listener) -> None:
+        """Call back when it was lost: work under way must end now."""
+        self._loss.append(listener)
+
+    def before_release(self, drainer: Drainer) -> None:
+        """Nothing is given away while services run; see `close`."""
+
+    def on_change(self, listener: Listener) -> None:
+        """Call back when the Lease was taken or lost, changed hands, or requests for it begin or cease to fail."""
+        self._listeners.append(listener)
+
+    def detach(self) -> None:
+        """Forget the listeners of a service: it was started again."""
+        self._gain, self._loss = [], []
+
+    async def run(self) -> None:
+        """Hold the Lease, or stand by for it, until cancelled."""
+        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
+        while True:
+            holder, pause = self._candidate.holder, 0.0
+            try:
+                async with asyncio.timeout(self._ttl / 3):
+                    pause = await self._round()
+                backoff.reset()
+                self._note("")
+            except (Conflict, AlreadyExists, NotFound):
+                # Another was faster, or somebody changed or deleted it: read it again.
+                self._written = None
+                pause = backoff.next()
+            except (KubeError, TimeoutError) as error:
+                self._written = None
+                self._note(str(error) or "no answer in time")
+                pause = backoff.next()
+            if self._candidate.holder != holder:
+                self._tell()
+            await self._wait(pause)
+
+    async def close(self) -> None:
+        """Give the Lease back, so that the next need not wait; call after the services have ended and `run` was cancelled."""
+        written, held = self._written, self.may_write()
+        self._step_down("this replica ends")
+        if written is None or not held:
+            return
+        try:
+            async with asyncio.timeout(RELEASE_WITHIN):
+                await self._kube.replace(LEASES, self._lease(written, holder=""))
+        except (KubeError, TimeoutError) as error:
+            log.info("the Lease was not given back and will expire", lease=str(self._key), error=str(error))
+
+    async def _round(self) -> float:
+        """Read where that is necessary, decide, write; returns the seconds after which to look again."""
+        found = self._written
+        if found is None or not self.may_write():
+            try:
+                found = await self._kube.get(LEASES, self._key)
+            except NotFound as error:
+                if error.resource_missing:
+                    raise
+                found = None
+            if not self._candidate.may_take(Record.of(found) if found is not None else None, self._clock()):
+                self._step_down("another replica holds it")
+                return spread(LOOK_EVERY)
+        # Before it is sent: the others count from when they see it, which is later.
+        sent = self._clock()
+        lease = self._lease(found, holder=self._replica)
+        if found is None:
+            self._written = await self._kube.create(LEASES, lease)
+        else:
+            self._written = await self._kube.replace(LEASES, lease)
+        self._take(sent)
+        return self._ttl / 3
+
+    def _take(self, sent: float) -> None:
+        before = self._term
+        held = before is not None and before.alive(self._clock())
+        if before is not None and not held:
+            # It ran out, and nobody took it meanwhile; what was under way was cut off all the same.
+            self._step_down("it was renewed too late")
+        self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
+        self._candidate.may_take(Record.of(self._written or {}), self._clock())
+        if not held and self.may_write():
+            log.info("Lease taken", lease=str(self._key), replica=self._replica)
+            self._lost.clear()
+            self._elected.set()
+            for listener in self._gain:
+                listener()
+            self._tell()
+
+    def _lease(self, found: KubeObject | None, *, holder: str) -> KubeObject:
+        """The Lease as it is to be written; what was read (None: nothing) is the precondition."""
+        spec = dict(found.get("spec") or {}) if found is not None else {}
+        transitions = spec.get("leaseTransitions")
+        transitions = transitions if type(transitions) is int and 0 <= transitions < 2**31 - 1 else 0
+        now = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        taken = spec.get("holderIdentity") != holder
+        metadata = dict(found["metadata"]) if found is not None else {}
+        metadata.pop("managedFields", None)
+        return {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {**metadata, "name": self._key.name, "namespace": self._key.namespace},
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": max(1, round(self._ttl)) if holder else 1,
+                "acquireTime": now if taken or not spec.get("acquireTime") else spec["acquireTime"],
+                "renewTime": now,
+                "leaseTransitions": transitions + (1 if taken and holder and found is not None else 0),
+            },
+        }
+
+    def _step_down(self, reason: str) -> None:
+        if self._term is None:
+            return
+        self._term = None
+        log.warning("Lease held no more", lease=str(self._key), replica=self._replica, reason=reason)
+        self._elected.clear()
+        self._lost.set()
+        for listener in self._loss:
+            listener()
+        self._tell()
+
+    async def _wait(self, pause: float) -> None:
+        """Wait, and step down where the time ends meanwhile: those who work under the claim must be told."""
+        due = self._clock() + pause
+        while (left := due - self._clock()) > 0:
+            term = self._term
+            if term is not None and not term.alive(self._clock()):
+                self._step_down("it could not be renewed in time")
+                return
+            await asyncio.sleep(min(left, term.deadline - self._clock()) if term is not None else left)
+
+    def _note(self, trouble: str) -> None:
+        changed = bool(trouble) != bool(self.trouble)
+        if trouble and changed:
+            log.warning("Lease not read or written", lease=str(self._key), error=trouble)
+        self.trouble = trouble
+        if changed:
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()

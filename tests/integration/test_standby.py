@@ -1,0 +1,160 @@
+"""Without etcd one replica works and the others stand by, by a Lease of a real API server; a late write is not sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import NotFound, NotHeld
+from dynamo_shared.leases.term import lease_clock
+from dynamo_shared.runtime.standby import KubeClaim
+from dynamo_watcher.app import WatcherService
+
+from .platform import eventually, graph, platform, settings
+
+TTL = 3.0
+
+
+class Clock:
+    """The real one, and the time for which this replica was stopped."""
+
+    def __init__(self) -> None:
+        self.stopped = 0.0
+
+    def __call__(self) -> float:
+        return lease_clock() + self.stopped
+
+
+@asynccontextmanager
+async def claiming(
+    kube: KubeClient, key: ObjectKey, replica: str, clock: Callable[[], float] = lease_clock
+) -> AsyncIterator[KubeClaim]:
+    claim = KubeClaim(kube, key, replica, TTL, clock=clock)
+    task = asyncio.create_task(claim.run())
+    try:
+        yield claim
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await claim.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube: KubeClient, namespace: str) -> None:
+    key = ObjectKey(namespace, "dynamo-test")
+    heard: list[str] = []
+    async with claiming(kube, key, "a") as first:
+        first.on_gain(lambda: heard.append("gained"))
+        await asyncio.wait_for(first.wait_elected(), 60)
+        assert first.owns(ObjectKey("any", "key"))
+        async with claiming(kube, key, "b") as second:
+            await until(lambda: second.holder == "a")
+            assert not second.may_write()
+            assert first.may_write()
+    async with claiming(kube, key, "b") as second:
+        await asyncio.wait_for(second.wait_elected(), 60)
+        found = await kube.get(LEASES, key)
+        assert (found["spec"]["holderIdentity"], found["spec"]["leaseTransitions"]) == ("b", 1)
+    assert (await kube.get(LEASES, key))["spec"]["holderIdentity"] == ""
+
+
+async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: str) -> None:
+    key, clock = ObjectKey(namespace, "dynamo-test"), Clock()
+    lost = asyncio.Event()
+    async with claiming(kube, key, "a", clock) as claim:
+        await asyncio.wait_for(claim.wait_elected(), 60)
+        claim.on_loss(lost.set)
+        writer = kube.acting_as("dynamo-test").guarded(claim.may_write)
+        await writer.create(CONFIG_MAPS, config_map(namespace, "in-time"))
+        clock.stopped += TTL
+        with pytest.raises(NotHeld):
+            await writer.create(CONFIG_MAPS, config_map(namespace, "late"))
+        with pytest.raises(NotHeld):
+            await writer.acting_as("other").apply(CONFIG_MAPS, config_map(namespace, "late"))
+        with pytest.raises(NotFound):
+            await writer.get(CONFIG_MAPS, ObjectKey(namespace, "late"))
+        await asyncio.wait_for(lost.wait(), 60)
+        # Nobody took it meanwhile, so it is this replica's again.
+        await asyncio.wait_for(claim.wait_elected(), 60)
+        await writer.create(CONFIG_MAPS, config_map(namespace, "later"))
+
+
+async def test_absurd_content_is_waited_out_and_set_right(kube: KubeClient, namespace: str) -> None:
+    key = ObjectKey(namespace, "dynamo-test")
+    spec = {
+        "holderIdentity": "forged",
+        "leaseDurationSeconds": 1,
+        "renewTime": "9999-12-31T23:59:59.000000Z",
+        "leaseTransitions": 2**31 - 1,
+    }
+    metadata = {"name": key.name, "namespace": namespace}
+    await kube.create(
+        LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    )
+    async with claiming(kube, key, "a") as claim:
+        await asyncio.wait_for(claim.wait_elected(), 60)
+        found = await kube.get(LEASES, key)
+        assert found["spec"]["holderIdentity"] == "a"
+        assert found["spec"]["renewTime"] < "9999"
+        # One that is deleted is written again.
+        await kube.delete(LEASES, key)
+
+        async def back() -> bool:
+            try:
+                return (await kube.get(LEASES, key))["spec"]["holderIdentity"] == "a"
+            except NotFound:
+                return False
+
+        await eventually(back, "the Lease is there again", 30)
+        assert claim.may_write()
+
+
+async def test_of_two_platforms_without_etcd_one_works_and_the_other_takes_over(
+    control_plane: Any, kube: KubeClient, namespace: str, nats_server: Any
+) -> None:
+    def configured(replica: str) -> Any:
+        return settings(
+            control_plane.kubeconfig,
+            nats_server.url,
+            PLATFORM__STANDBY__MODE="always",
+            PLATFORM__STANDBY__NAMESPACE=namespace,
+            PLATFORM__STANDBY__DURATION="5s",
+            PLATFORM__REPLICA_ID=replica,
+        )
+
+    def parts() -> list[Any]:
+        return [WatcherService(), PodBuilderService()]
+
+    def standing_by(up: Any) -> bool:
+        told = up.context.health.report()["parts"]
+        return all("stands by" in told[f"standby: {name}"]["message"] for name in ("watcher", "pod-builder"))
+
+    async def state(name: str) -> bool:
+        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))
+        return bool((found.get("status") or {}).get("state"))
+
+    async with platform(configured("first"), parts()):
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "one"))
+        await eventually(lambda: state("one"), "the first works", 60)
+        async with platform(configured("second"), parts()) as second:
+            await until(lambda: standing_by(second))
+            assert second.context.health.ready
+    async with platform(configured("third"), parts()) as third:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "two"))
+        await eventually(lambda: state("two"), "the next has taken over", 60)
+        assert third.context.health.ready
+
+
+def config_map(namespace: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": {}}
