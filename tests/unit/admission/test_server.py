@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from dynamo_admission import server
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.review import World
+from dynamo_admission.review import review as judged
 from dynamo_admission.server import Server, State
 from dynamo_admission.wire import AdmissionRequest
 from prometheus_client import CollectorRegistry
@@ -231,3 +233,28 @@ async def test_a_body_that_does_not_come_ends_in_time(client, served, monkeypatc
     async with client.post("/mutate", data=endless()) as answer:
         assert answer.status == 408
     assert served.count("dynamo_admission_requests_turned_away_total", reason="slow") == 1
+
+
+async def test_a_large_object_is_judged_while_others_are_answered(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging, go_on = asyncio.Event(), threading.Event()
+    loop, judge = asyncio.get_running_loop(), judged
+
+    def slow(question: AdmissionRequest, *rest: Any) -> Any:
+        if "large" in question.object["metadata"]["labels"]:
+            loop.call_soon_threadsafe(judging.set)
+            assert go_on.wait(30)
+        return judge(question, *rest)
+
+    monkeypatch.setattr(server, "review", slow)
+    small = {**graph(), "metadata": {"name": "chat", "namespace": "team", "labels": {}}}
+    large = {**small, "metadata": {**small["metadata"], "labels": {"large": "x" * server.LARGE_BODY}}}
+    waits = asyncio.create_task(answered(client, "/validate", review(large)))
+    await judging.wait()
+    try:
+        assert (await answered(client, "/validate", review(small)))["response"]["allowed"]
+        assert not waits.done()
+    finally:
+        go_on.set()
+    assert (await waits)["response"]["uid"] == "u-1"

@@ -14,6 +14,7 @@ from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 from aiohttp import web
@@ -47,6 +48,10 @@ KEEP_ALIVE = 120.0
 #: For requests under way once the listener is closed; with the longest drain it fits into lifecycle.SHUTDOWN_WITHIN. Seconds.
 FINISH_WITHIN = 8.0
 
+#: What is larger is judged and converted in a thread, of which there are so many: its author's errors may be thousands, and
+#: other requests and probes are answered meanwhile. A graph of 25 components has 21 KB, its update twice that. Bytes.
+LARGE_BODY, LARGE_AT_ONCE = 64 << 10, 2
+
 #: Connections that wait to be accepted while a long review keeps the loop.
 BACKLOG = 512
 
@@ -61,6 +66,7 @@ _TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozen
 log = structlog.get_logger("dynamo.admission")
 
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -88,6 +94,7 @@ class Server:
         self._find_adapters = find_adapters
         self._max_in_flight = max_in_flight
         self._in_flight = 0
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
     def app(self) -> web.Application:
         """The application, to be served with TLS."""
@@ -141,7 +148,7 @@ class Server:
             question = read_admission(body)
         except RecursionError:
             return _json(admission_answer(_uid_in(body), Status("Failure", _TOO_DEEP, "Invalid", 422)))
-        verdict, result = await self._judge(webhook, question)
+        verdict, result = await self._judge(webhook, question, len(body))
         content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
         asked = _asked(webhook, question)
         self._metrics.answered(asked, result, time.perf_counter() - started)
@@ -149,7 +156,14 @@ class Server:
             self._metrics.denied(asked, verdict.refusal.reason)
         return _json(content)
 
-    async def _judge(self, webhook: Webhook, question: AdmissionRequest) -> tuple[Verdict, str]:
+    async def _done(self, size: int, work: Callable[[], T]) -> T:
+        """The result of some work on a body of a size: at once, or in a thread where it may take long."""
+        if size <= LARGE_BODY:
+            return work()
+        async with self._large:
+            return await asyncio.to_thread(work)
+
+    async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[Verdict, str]:
         """A verdict, and the word for it in metrics."""
         try:
             if webhook is Webhook.SCALE:
@@ -157,7 +171,8 @@ class Server:
             else:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None
-                verdict = review(question, webhook, world, self._state.checker, adapters)
+                checker = self._state.checker
+                verdict = await self._done(size, lambda: review(question, webhook, world, checker, adapters))
         except RecursionError:
             return Verdict(Status("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
         except Exception:
@@ -175,7 +190,7 @@ class Server:
             asked = read_conversion(body)
         except RecursionError:
             return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-        content = self._converted(asked)
+        content = await self._done(len(body), lambda: self._converted(asked))
         self._metrics.conversion_took(time.perf_counter() - started)
         return _json(content)
 

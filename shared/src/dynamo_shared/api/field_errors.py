@@ -88,6 +88,8 @@ def shown(value: Any) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean components?`, or nothing where no known word is near."""
     by_lower = {each.lower(): each for each in known}
+    if not by_lower:
+        return ""
     close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return f"; did you mean {by_lower[close[0]]}?" if close else ""
 

@@ -32,7 +32,7 @@ def test_nothing_is_nothing():
         ('{"timestamp": 1}', "input_length is null"),
         (record(-1), "timestamp is -1"),
         (record(True), "timestamp is true"),
-        ('{"timestamp": NaN, "input_length": 1, "output_length": 1}', "timestamp is nan"),
+        ('{"timestamp": NaN, "input_length": 1, "output_length": 1}', "line 2: not JSON"),
     ],
 )
 def test_a_bad_line_is_named(line, words):

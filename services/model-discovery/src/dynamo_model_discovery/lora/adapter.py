@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.v1alpha1.enums import ModelType
 
 SCHEMES = ("s3", "hf", "file")
@@ -95,8 +97,8 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
 def record_of(model: KubeObject) -> Record | None:
     """What was remembered; None where nothing was loaded yet, or somebody wrote what we never do."""
     text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
-        record = msgspec.json.decode(text, type=Record)
+    with contextlib.suppress(json_text.InvalidJson):
+        record = json_text.decode_as(text, Record, SETTINGS)
         if len(record.previous) <= REMEMBERED and all(map(is_segment, record.names)):
             return record
     return None

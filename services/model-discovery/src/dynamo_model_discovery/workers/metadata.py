@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.untrusted import json_text
 
 from dynamo_model_discovery.workers.places import Place, place_of
 from dynamo_model_discovery.workers.records import Record, UnreadableError, endpoint, identity_of, model
@@ -35,8 +35,8 @@ def read(metadata: KubeObject) -> Told:
     data = (metadata.get("spec") or {}).get("data")
     if isinstance(data, str):
         try:
-            data = msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError):
+            data = json_text.decode(data)
+        except json_text.InvalidJson:
             data = None
     if not isinstance(data, dict):
         return Told((), 1, False)

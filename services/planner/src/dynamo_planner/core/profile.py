@@ -7,7 +7,6 @@ keys of their own (planner notes, section b.1); all become one `Profile`. Bytes 
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import Limits
 
 Array = npt.NDArray[np.float64]
 
@@ -28,6 +29,10 @@ MAX_KV = ("max_kv_tokens",)
 
 KV_USAGE_LIMIT = 1.05
 """Some profiles count prompts that wait, so usage is a little above 1; a value such as 35 is percent, a mistake."""
+
+MOST_POINTS = 20_000
+"""Profiles have some hundred points; a sweep of a whole grid has thousands."""
+_FILE = Limits(3 << 19, 250_000, 8)
 
 
 class ProfileError(ValueError):
@@ -107,11 +112,9 @@ def from_npz(data: bytes, source: str) -> Profile:
 def from_json(text: str | bytes, source: str) -> Profile:
     """The profile in a JSON object of lists, as prefill_raw_data.json and decode_raw_data.json are."""
     try:
-        found = json.loads(text)
-    except ValueError as error:
+        found = json_text.decode(text, _FILE)
+    except json_text.InvalidJson as error:
         raise ProfileError(f"{source}: not JSON: {error}") from error
-    except RecursionError as error:
-        raise ProfileError(f"{source}: nested too deeply") from error
     if not isinstance(found, dict):
         raise ProfileError(f"{source}: a JSON {type(found).__name__}; a profile is an object of lists, as {_LISTS}")
     return from_arrays(found, source)
@@ -211,6 +214,8 @@ class _Table:
 
     def column(self, names: Sequence[str], like: Array | None = None) -> Array:
         values = self.raw(names).ravel()
+        if values.size > MOST_POINTS:
+            raise ProfileError(f"{self.source}: {names[0]} has {values.size} values, {MOST_POINTS} at most")
         if like is not None:
             self.same_length(names, values, like)
         elif not np.isfinite(values).all():
@@ -222,7 +227,9 @@ class _Table:
             return None
         values = self.raw(names).ravel()
         if not values.size or not np.isfinite(values[0]) or values[0] < 1:
-            raise ProfileError(f"{self.source}: {names[0]} is {values.tolist()}; it is a number of tokens, at least 1")
+            raise ProfileError(
+                f"{self.source}: {names[0]} is {values[:3].tolist()}; it is a number of tokens, at least 1"
+            )
         return float(values[0])
 
     def same_length(self, names: Sequence[str], values: Array, like: Array) -> None:

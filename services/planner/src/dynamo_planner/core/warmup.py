@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf, isfinite
 
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import Limits
 
 LONGEST = 100_000
 """Intervals that a trace may span; a time-stamp in the wrong unit would otherwise ask for all memory."""
+
+LARGEST = 1e21
+"""Milliseconds or tokens of one record: far beyond any, and sums of millions of them are still numbers."""
+_RECORD = Limits(64 * 1024, 10_000, 8)
 
 
 class WarmupError(ValueError):
@@ -53,11 +57,9 @@ def _interval(sums: tuple[int, int, int]) -> Interval:
 
 def _record(line: str, where: str) -> tuple[float, int, int]:
     try:
-        record = json.loads(line)
-    except ValueError as error:
+        record = json_text.decode(line, _RECORD)
+    except json_text.InvalidJson as error:
         raise WarmupError(f"{where}: not JSON: {error}") from error
-    except RecursionError as error:
-        raise WarmupError(f"{where}: nested too deeply") from error
     if not isinstance(record, dict):
         raise WarmupError(
             f"{where}: a JSON {type(record).__name__}; an object with timestamp, input_length, output_length is wanted"
@@ -68,11 +70,6 @@ def _record(line: str, where: str) -> tuple[float, int, int]:
 
 def _number(record: dict[str, object], key: str, where: str) -> float:
     value = record.get(key)
-    if not isinstance(value, bool) and isinstance(value, int | float):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = inf  # An integer of hundreds of digits.
-        if isfinite(number) and number >= 0:
-            return number
+    if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= LARGEST:
+        return float(value)
     raise WarmupError(f"{where}: {key} is {shown(value)}; write a number that is not negative")

@@ -13,6 +13,7 @@ from statistics import median
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import times
 
 REMEMBERED = 32
 """Starts; older ones may have had other images and models."""
@@ -65,7 +66,4 @@ def _created(pod: KubeObject) -> str:
 
 
 def _time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+    return times.moment(text)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import Limits
 from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_planner.profiling.generation.linting import lint
@@ -28,6 +28,10 @@ _BETA = "nvidia.com/v1beta1"
 _GRAPH = "DynamoGraphDeployment"
 #: Place of a graph's text in a row of the profiler's table of costs.
 _GRAPH_COLUMN = 6
+#: Rows of that table that are read: a result holds no more graphs.
+_MOST_ROWS = 64
+#: Of one file of the output, and of one graph in it: a ConfigMap has 1 MiB.
+_OUTPUT = Limits(1 << 20, 20_000, 64)
 _WORKERS = ("worker", "prefill", "decode")
 _COMMAND = re.compile(r"dynamo\.(vllm|sglang|trtllm)\b")
 
@@ -72,8 +76,8 @@ def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> Profiling
 
 def _documents(text: str) -> list[KubeObject]:
     try:
-        return [each for each in documents(text) if isinstance(each, dict)]
-    except (InvalidManifest, yaml.YAMLError) as error:
+        return [each for each in documents(text, _OUTPUT) if isinstance(each, dict)]
+    except InvalidManifest as error:
         raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job is no YAML: {error}") from error
 
 
@@ -168,8 +172,8 @@ def _metadata(found: KubeObject, *fields: str) -> KubeObject:
 def _rows(text: str) -> list[str]:
     """Texts of graphs in the profiler's table of costs, without their comments; none where it is not of its form."""
     try:
-        rows = json.loads(text)["cost"]["table"]["data"] if text else []
-        texts = [row[_GRAPH_COLUMN] for row in rows if len(row) > _GRAPH_COLUMN]
+        rows = json_text.decode(text, _OUTPUT)["cost"]["table"]["data"] if text else []
+        texts = [row[_GRAPH_COLUMN] for row in rows[:_MOST_ROWS] if len(row) > _GRAPH_COLUMN]
     except (ValueError, TypeError, KeyError):
         return []
     kept = (

@@ -11,6 +11,8 @@ from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.context import MAIN
@@ -37,10 +39,11 @@ def apply_legacy_config(spec: KubeObject) -> KubeObject:
             else variable
             for variable in main["env"]
         ]
-    arguments = _object(spec["name"], config.get(spec["name"]) or {}).get("ServiceArgs") or {}
+    own = _object(spec["name"], config.get(spec["name"]) or {})
+    arguments = _object(spec["name"], own.get("ServiceArgs") or {})
     if changed.get("replicas") is None and isinstance(arguments.get("workers"), int):
         changed["replicas"] = arguments["workers"]
-    amounts = _amounts(arguments.get("resources") or {})
+    amounts = _amounts(spec["name"], arguments.get("resources") or {})
     if amounts:
         resources = main.get("resources") or {}
         container["resources"] = {
@@ -59,8 +62,8 @@ def _value(container: KubeObject) -> str:
 
 def _parse(component: str, text: str) -> KubeObject:
     try:
-        return _object(component, json.loads(text))
-    except ValueError as error:
+        return _object(component, json_text.decode(text, SETTINGS))
+    except json_text.InvalidJson as error:
         raise RenderError(component, _PATH, f"is no JSON: {error}", "mend it or leave it out") from error
 
 
@@ -82,7 +85,10 @@ def _with_port(component: str, config: KubeObject) -> str:
     return json.dumps(changed, sort_keys=True, separators=(",", ":"))
 
 
-def _amounts(resources: KubeObject) -> dict[str, str]:
+def _amounts(component: str, resources: Any) -> dict[str, str]:
+    resources = _object(component, resources)
     named = {"cpu": resources.get("cpu"), "memory": resources.get("memory"), _GPU: resources.get("gpu")}
-    amounts = {**named, **(resources.get("custom") or {})}
-    return {name: str(amount) for name, amount in amounts.items() if amount not in (None, "")}
+    amounts = {**named, **_object(component, resources.get("custom") or {})}
+    return {
+        name: str(amount) for name, amount in amounts.items() if amount != "" and isinstance(amount, str | int | float)
+    }

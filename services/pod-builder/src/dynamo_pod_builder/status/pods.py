@@ -26,6 +26,7 @@ from typing import Any
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import times
 
 #: How long volumes, network and devices of a pod may take: attaching a network volume is usually a minute. Seconds.
 START_WITHIN = 180.0
@@ -265,7 +266,7 @@ def quoted(text: str) -> str:
 
 
 def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    return times.moment(text) or times.EARLIEST
 
 
 def _is(conditions: Sequence[KubeObject], type_: str, status: str) -> bool:

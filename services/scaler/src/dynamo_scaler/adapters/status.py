@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from dynamo_shared.api.conditions import Condition, condition, find, timestamp
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.untrusted import times
 
 SYNCED, CONFLICT, AUTOSCALING = "Synced", "Conflict", "Autoscaling"
 ONE_WRITER, RESOLVED = "OneWriter", "Resolved"
@@ -90,4 +91,4 @@ def _conflict(previous: Sequence[Condition], now: datetime) -> Verdict:
 
 
 def _time(entry: Condition) -> datetime:
-    return datetime.fromisoformat(entry["lastTransitionTime"])
+    return times.moment(entry["lastTransitionTime"]) or times.EARLIEST

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.bus.specifications.base import Count
 
 from dynamo_scaler.budgets.pools import Pool, PoolKey
@@ -66,17 +68,14 @@ class OpenIntent:
         return self.intent.replicas > self.pool.current
 
 
-_decoder = msgspec.json.Decoder(dict[str, Intent])
-
-
 def read(graph: KubeObject) -> dict[str, Intent]:
     """Intents of a graph by component; what somebody made unreadable says nothing."""
     text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
     if not text:
         return {}
     try:
-        return _decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        return json_text.decode_as(text, dict[str, Intent], SETTINGS)
+    except json_text.InvalidJson:
         return {}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.untrusted import times
 from dynamo_shared.bus.commands import CommandRefusedError
 
 from dynamo_scaler.budgets import intents
@@ -112,9 +113,12 @@ def _before(one: str, other: str) -> bool:
 
 def _is_ahead(sent: str, decided: float) -> bool:
     """Whether a command was sent, by its sender's clock, well after it was decided about, Unix time by ours."""
-    return _moment(sent) - datetime.fromtimestamp(decided, UTC) > timedelta(seconds=_SKEW)
+    return _moment(sent) - times.from_unix(decided) > timedelta(seconds=_SKEW)
 
 
 def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    """A time by its sender's clock, in UTC where it has no zone. ValueError where it is not a time."""
+    moment = times.moment(text) or times.moment(f"{text}Z")
+    if moment is None:
+        raise ValueError("not a time")
+    return moment

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_SCALED
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.bus.specifications.base import Count
 
 #: Earlier commands that are remembered: a command is delivered five times at most, and others may come between.
@@ -35,17 +37,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
         return command == self.command or command in self.earlier
 
 
-_decoder = msgspec.json.Decoder(dict[str, Record])
-
-
 def read(obj: KubeObject | None) -> dict[str, Record]:
     """Records of an object by component; what somebody made unreadable says nothing."""
     text = (obj or {"metadata": {}})["metadata"].get("annotations", {}).get(LAST_SCALED)
     if not text:
         return {}
     try:
-        return _decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        return json_text.decode_as(text, dict[str, Record], SETTINGS)
+    except json_text.InvalidJson:
         return {}
 
 

@@ -16,12 +16,15 @@ from typing import Any
 
 from dynamo_shared.api.conversion.pieces import Pieces, well_formed
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.untrusted.limits import Limits, check_count
 
 FORMAT = 1
 #: What the API server allows all annotations of an object together, names and values, in bytes.
 MAX_BYTES = 256 * 1024
 #: Larger than any object that etcd stores, so that a small value cannot become a huge one.
-MAX_UNPACKED_BYTES = 4 * 1024 * 1024
+MAX_UNPACKED_BYTES = 2 * 1024 * 1024
+#: Many times what the fields of 25 components hold.
+_LIMITS = Limits(MAX_UNPACKED_BYTES, 250_000, 256)
 _PACKED = "zlib:"
 _ABSENT: Any = object()
 
@@ -114,7 +117,9 @@ def _decoded(text: Any, version: str) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     try:
-        envelope = json.loads(_unpacked(text) if text.startswith(_PACKED) else text)
+        # Not by the reader of `untrusted`: what was packed here may hold halves of surrogate pairs.
+        envelope = json.loads(_unpacked(text) if text.startswith(_PACKED) else text[: MAX_UNPACKED_BYTES + 1])
+        check_count(envelope, _LIMITS)
     except (ValueError, RecursionError, zlib.error, binascii.Error):
         return None
     if not isinstance(envelope, dict) or envelope.get("version") != FORMAT or envelope.get("for") != version:

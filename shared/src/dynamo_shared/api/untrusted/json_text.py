@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.untrusted.limits import MANIFEST, Limits, check_bounds
+
+T = TypeVar("T")
 
 
 class InvalidJson(ValueError):
@@ -38,3 +40,12 @@ def decode_object(text: str | bytes, limits: Limits = MANIFEST) -> dict[str, Any
     if not isinstance(value, dict):
         raise InvalidJson("not a JSON object")
     return value
+
+
+def decode_as(text: str | bytes, type_: type[T], limits: Limits = MANIFEST) -> T:
+    """The value of a text as a msgspec type. InvalidJson where it is not such a value, or more than `limits` allow."""
+    value = decode(text, limits)
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        raise InvalidJson(str(error)[:200]) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,20 @@ SETTINGS = Limits(128 * 1024, 5_000, 32)
 
 def check_bounds(value: Any, limits: Limits = MANIFEST) -> None:
     """InvalidManifest for a value that no manifest is: too large, too deep (one that holds itself), or not of JSON."""
+    for each in _leaves(value, limits):
+        if not is_of_json(each):
+            words = f"an integer of {each.bit_length()} bits" if isinstance(each, int) else str(each)[:80]
+            raise refusal(f"JSON has no such value: {words}")
+
+
+def check_count(value: Any, limits: Limits) -> None:
+    """InvalidManifest for a value of JSON that is too large or too deep."""
+    for _ in _leaves(value, limits):
+        pass
+
+
+def _leaves(value: Any, limits: Limits) -> Iterator[Any]:
+    """All that holds nothing else, while it is within the limits."""
     left = limits.values
     pending = [(value, 1)]
     while pending:
@@ -37,19 +51,17 @@ def check_bounds(value: Any, limits: Limits = MANIFEST) -> None:
         left -= 1
         if depth > limits.depth:
             raise refusal(f"nested more than {limits.depth} levels deep")
-        # What waits counts, too: a list of millions must not be copied before it is refused.
-        if left < len(pending):
-            raise refusal(f"more than {limits.values} values")
+        inner: Any = ()
         if isinstance(current, Mapping):
-            if len(current) > left:
-                raise refusal(f"more than {limits.values} values")
-            pending.extend((item, depth + 1) for item in current.values())
+            inner = current.values()
         elif isinstance(current, list):
-            if len(current) > left:
-                raise refusal(f"more than {limits.values} values")
-            pending.extend((item, depth + 1) for item in current)
-        elif not is_of_json(current):
-            raise refusal(f"JSON has no such value: {str(current)[:80]}")
+            inner = current
+        else:
+            yield current
+        # What waits counts, too: a list of millions is not copied before it is refused.
+        if left < len(pending) + len(inner):
+            raise refusal(f"more than {limits.values} values")
+        pending.extend((item, depth + 1) for item in inner)
 
 
 def is_of_json(value: object) -> bool:

@@ -29,6 +29,13 @@ def moment(text: object) -> datetime | None:
     return min(max(parsed, EARLIEST), LATEST).astimezone(UTC)
 
 
+def from_unix(seconds: float) -> datetime:
+    """A time of so many seconds since 1970, between EARLIEST and LATEST; what is not a number counts as EARLIEST."""
+    if not EARLIEST.timestamp() < seconds:
+        return EARLIEST
+    return LATEST if seconds >= LATEST.timestamp() else datetime.fromtimestamp(seconds, UTC)
+
+
 def span(seconds: object, longest: timedelta) -> timedelta | None:
     """A stored number of whole seconds, at most `longest`; None for anything that is not a positive integer."""
     if isinstance(seconds, bool) or not isinstance(seconds, int) or seconds <= 0:

@@ -12,6 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import CONFIG_MAPS, JOBS, PODS, ObjectKey
+from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
@@ -113,14 +114,15 @@ class Thorough:
         data = (output or {}).get("data") or {}
         if data.get(names.STATUS) == "success" and data.get(names.FINAL_CONFIG):
             try:
-                return None, self.read(request, data)
+                # Seconds, where somebody wrote as much as a ConfigMap holds.
+                return None, await asyncio.to_thread(self.read, request, data)
             except ProfilingFailed as unreadable:
                 return None, unreadable
             except Exception as error:
                 # Whoever wrote it may have written anything; looking again finds the same.
                 log.exception("the output of a profiling job cannot be read", request=request.name)
                 return None, ProfilingFailed(
-                    "GenerationFailed", f"the profiling job's output cannot be read: {error!r}"
+                    "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
                 )
         if ended is not None:
             lacking = f"Job {key.name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"

@@ -10,6 +10,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, env, labels
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import JOBS
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import SETTINGS
 
 from dynamo_planner.profiling.results import ProfilingRequest
 from dynamo_planner.requests.deploying import owner_of
@@ -149,8 +151,8 @@ def _config_map(obj: KubeObject) -> tuple[str, str] | None:
     """The ConfigMap with a base configuration that a v1alpha1 request named, and its key."""
     text = (obj["metadata"].get("annotations") or {}).get(keys.DGDR_CONFIG_MAP_REF)
     try:
-        reference = json.loads(text) if text else None
-    except ValueError:
+        reference = json_text.decode(text, SETTINGS) if text else None
+    except json_text.InvalidJson:
         return None
     if not isinstance(reference, dict) or not reference.get("name"):
         return None
