@@ -20,7 +20,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import NatsBus, ObjectCache, StateReader
 from dynamo_shared.kube import KubeClient
 from dynamo_watcher.feed import Feed
-from dynamo_watcher.follower import reflecting
+from dynamo_watcher.follower import looking_up, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from prometheus_client import CollectorRegistry
@@ -73,9 +73,9 @@ async def until(condition: Callable[[], object], within: float = 30.0) -> None:
 
 
 @asynccontextmanager
-async def watching(kube: KubeClient, url: str, cluster: str) -> AsyncIterator[None]:
-    bus = await NatsBus.connect(servers=(url,), name="watcher")
-    feed = Feed(reflecting(kube), bus, cluster, WATCHED, WatcherMetrics(CollectorRegistry()))
+async def watching(kube: KubeClient, url: str, cluster: str, **login: Any) -> AsyncIterator[None]:
+    bus = await NatsBus.connect(servers=(url,), name="watcher", **login)
+    feed = Feed(reflecting(kube), bus, cluster, WATCHED, WatcherMetrics(CollectorRegistry()), lookup=looking_up(kube))
     task = asyncio.create_task(feed.run())
     try:
         yield
@@ -86,10 +86,12 @@ async def watching(kube: KubeClient, url: str, cluster: str) -> AsyncIterator[No
 
 
 @asynccontextmanager
-async def reading(kube: KubeClient, namespace: str, url: str) -> AsyncIterator[Bench]:
-    bus = await NatsBus.connect(servers=(url,), name="reader")
+async def reading(
+    kube: KubeClient, namespace: str, url: str, *, cluster: str = "", **login: Any
+) -> AsyncIterator[Bench]:
+    bus = await NatsBus.connect(servers=(url,), name="reader", **login)
     cache = ObjectCache()
-    reader = StateReader(bus, namespace, READS, cache)
+    reader = StateReader(bus, cluster or namespace, READS, cache)
     task = asyncio.create_task(reader.run())
     try:
         yield Bench(kube, namespace, cache, reader)

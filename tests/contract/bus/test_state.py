@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
-from dynamo_shared.bus import Bus, ObjectCache, StateReader, streams, subjects
-from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.bus import Bus, ObjectCache, StateReader, state, streams, subjects
+from dynamo_shared.bus.state_publisher import StatePublisher, Truth
 from dynamo_shared.bus.versions import version_of
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -32,8 +33,8 @@ def obj(name: str, version: int, *, uid: str = "", created: str = "2026-01-01T00
 
 
 @asynccontextmanager
-async def publishing(bus: Bus, *resources: Resource) -> AsyncIterator[StatePublisher]:
-    publisher = StatePublisher(bus, CLUSTER)
+async def publishing(bus: Bus, *resources: Resource, truth: Truth | None = None) -> AsyncIterator[StatePublisher]:
+    publisher = StatePublisher(bus, CLUSTER, truth=truth)
     task = asyncio.create_task(publisher.run())
     await publisher.load(resources or (DEPLOYMENTS,))
     try:
@@ -133,53 +134,182 @@ async def test_a_reader_that_comes_later_gets_everything(bus: Bus) -> None:
             assert cache.count(DEPLOYMENTS) == 300
 
 
-async def test_a_publisher_that_lost_its_election_cannot_overwrite(bus: Bus) -> None:
-    async with publishing(bus) as stale, publishing(bus) as active:
+async def last(bus: Bus, name: str = "a") -> str:
+    """What STATE says last of an object: uid and version, or that it is gone."""
+    message = await bus.last_message(
+        streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, ObjectKey("ns", name))
+    )
+    assert message is not None
+    headers = message.headers
+    return "gone" if headers["change"] == "deleted" else f"{headers['uid']}-{headers['resourceVersion']}"
+
+
+class ApiServer:
+    """What there is: what publishers ask when they find something else than they published."""
+
+    def __init__(self) -> None:
+        self.objects: dict[ObjectKey, dict[str, Any]] = {}
+
+    async def __call__(self, resource: Resource, key: ObjectKey) -> dict[str, Any] | None:
+        return self.objects.get(key)
+
+
+async def test_a_publisher_that_lost_its_election_publishes_nothing_outdated(bus: Bus) -> None:
+    truth = ApiServer()
+    async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
         stale.put(DEPLOYMENTS, obj("a", 5))
         await stale.flushed(DEPLOYMENTS)
+        truth.objects[KEY] = obj("a", 9)
         active.put(DEPLOYMENTS, obj("a", 9))
         await active.flushed(DEPLOYMENTS)
         stale.put(DEPLOYMENTS, obj("a", 7))
         await stale.flushed(DEPLOYMENTS)
-        last = await bus.last_message(streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
-        assert last is not None
-        assert last.headers["resourceVersion"] == "9"
-        # One that is ahead of it does get through, though its sequence is out of date too.
+        assert await last(bus) == "uid-a-9"
+        truth.objects[KEY] = obj("a", 12)
         stale.put(DEPLOYMENTS, obj("a", 12))
         await stale.flushed(DEPLOYMENTS)
-        last = await bus.last_message(streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
-        assert last is not None
-        assert last.headers["resourceVersion"] == "12"
+        assert await last(bus) == "uid-a-12"
 
 
 async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
-    async with publishing(bus) as stale, publishing(bus) as active:
+    truth = ApiServer()
+    async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
         stale.put(DEPLOYMENTS, obj("a", 5, uid="old"))
         await stale.flushed(DEPLOYMENTS)
+        truth.objects[KEY] = obj("a", 9, uid="new")
         active.put(DEPLOYMENTS, obj("a", 9, uid="new"))
         await active.flushed(DEPLOYMENTS)
         stale.delete(DEPLOYMENTS, KEY, version_of(obj("a", 6, uid="old")))
         await stale.flushed(DEPLOYMENTS)
-        last = await bus.last_message(streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
-        assert last is not None
-        assert (last.headers["uid"], last.headers["change"]) == ("new", "modified")
+        assert await last(bus) == "new-9"
 
 
 async def test_the_end_of_an_object_is_final(bus: Bus) -> None:
-    async with publishing(bus) as active, publishing(bus) as stale:
+    truth = ApiServer()
+    async with publishing(bus, truth=truth) as active, publishing(bus, truth=truth) as stale:
         active.put(DEPLOYMENTS, obj("a", 5))
         await active.flushed(DEPLOYMENTS)
         active.delete(DEPLOYMENTS, KEY, version_of(obj("a", 6)))
         await active.flushed(DEPLOYMENTS)
         stale.put(DEPLOYMENTS, obj("a", 5))
         await stale.flushed(DEPLOYMENTS)
-        last = await bus.last_message(streams.STATE, subjects.state_subject(CLUSTER, DEPLOYMENTS.id, KEY))
-        assert last is not None
-        assert last.headers["change"] == "deleted"
+        assert await last(bus) == "gone"
         # The name may come back.
+        truth.objects[KEY] = obj("a", 8, uid="again")
         active.put(DEPLOYMENTS, obj("a", 8, uid="again"))
         await active.flushed(DEPLOYMENTS)
         assert active.count(DEPLOYMENTS) == 1
+
+
+async def test_a_data_store_that_was_set_back_is_followed(bus: Bus) -> None:
+    """Lower versions, another clock, an object that is there again under its uid: what is listed counts."""
+    async with reading(bus) as (cache, _), publishing(bus) as publisher:
+        publisher.put(DEPLOYMENTS, obj("a", 900))
+        publisher.put(DEPLOYMENTS, obj("b", 901, uid="late", created="2026-01-01T00:00:09Z"))
+        publisher.delete(DEPLOYMENTS, ObjectKey("ns", "c"), version_of(obj("c", 902)))
+        await until(lambda: names(cache) == ["a", "b"])
+        publisher.put(DEPLOYMENTS, obj("a", 40))
+        publisher.put(DEPLOYMENTS, obj("b", 41, uid="early", created="2026-01-01T00:00:01Z"))
+        publisher.put(DEPLOYMENTS, obj("c", 42))
+        await until(lambda: (version(cache), version(cache, "b"), version(cache, "c")) == ("40", "41", "42"))
+
+
+FORGED = "dynamo.state.v1.c.deployments%2Eapps"
+
+
+async def forge(bus: Bus, name: str, found: dict[str, Any], payload: bytes | None = None) -> None:
+    headers = state.object_headers(found, state.Change.MODIFIED)
+    await bus.publish(
+        f"{FORGED}.{name}", payload if payload is not None else state.encode_object(found), headers=headers
+    )
+
+
+async def test_what_is_forged_is_undone(bus: Bus) -> None:
+    """With the watcher's own rights: other versions, the same version, another payload, objects that there are not."""
+    truth = ApiServer()
+    truth.objects = {ObjectKey("ns", name): obj(name, 5) for name in ("a", "b", "c", "d")}
+    async with publishing(bus, truth=truth) as publisher, reading(bus) as (cache, reader):
+        said: list[str] = []
+        reader.on_quarantine(said.append)
+        for found in truth.objects.values():
+            publisher.put(DEPLOYMENTS, found)
+        await publisher.mark_synced(DEPLOYMENTS, "5")
+        await asyncio.wait_for(reader.synced(), 10)
+        await forge(bus, "ns.a", obj("a", 2**60))
+        await forge(bus, "ns.b", {**obj("b", 5), "spec": {"replicas": 99}})
+        await forge(bus, "ns.c", obj("a", 6))
+        await forge(bus, "ns.invented", obj("invented", 7))
+        await forge(bus, "too.many.tokens", obj("x", 7))
+        tombstone = state.tombstone_headers(version_of(obj("d", 9)))
+        await bus.publish(f"{FORGED}.ns.d", b"", headers=tombstone)
+        await until(lambda: version(cache, "invented") == "7" and version(cache, "d") is None)
+        assert version(cache) == str(2**60)
+        await until(lambda: said and "2 damaged messages" in said[-1])
+        await publisher.scan()
+        await publisher.flushed(DEPLOYMENTS)
+        await until(lambda: names(cache) == ["a", "b", "c", "d"] and version(cache) == "5")
+        assert [cache.get(DEPLOYMENTS, key)["spec"] for key in sorted(truth.objects)] == [{"replicas": 5}] * 4  # type: ignore[index]
+        await until(lambda: said[-1] == "")
+        assert not publisher.lost.is_set()
+        before = (await bus.stream_state(streams.STATE)).last_sequence
+        await publisher.scan()
+        await publisher.flushed(DEPLOYMENTS)
+        assert (await bus.stream_state(streams.STATE)).last_sequence == before
+
+
+async def test_a_forged_message_is_undone_by_the_next_change_at_the_latest(bus: Bus) -> None:
+    truth = ApiServer()
+    async with publishing(bus, truth=truth) as publisher:
+        publisher.put(DEPLOYMENTS, obj("a", 5))
+        await publisher.flushed(DEPLOYMENTS)
+        await forge(bus, "ns.a", obj("a", 2**60))
+        truth.objects[KEY] = obj("a", 6)
+        publisher.put(DEPLOYMENTS, obj("a", 6))
+        await publisher.flushed(DEPLOYMENTS)
+        assert await last(bus) == "uid-a-6"
+
+
+async def test_what_was_forged_while_no_watcher_was_active_is_undone_by_the_next_one(bus: Bus) -> None:
+    """Also under the same uid and resourceVersion: payloads are compared at the start."""
+    async with publishing(bus) as first:
+        for name in ("a", "b"):
+            first.put(DEPLOYMENTS, obj(name, 5))
+        await first.flushed(DEPLOYMENTS)
+    await forge(bus, "ns.a", {**obj("a", 5), "spec": {"replicas": 99}})
+    async with publishing(bus) as second, reading(bus) as (cache, _):
+        assert [second.put(DEPLOYMENTS, obj(name, 5)) for name in ("a", "b")] == [True, False]
+        await second.flushed(DEPLOYMENTS)
+        await until(lambda: (cache.get(DEPLOYMENTS, KEY) or {}).get("spec") == {"replicas": 5})
+
+
+async def test_a_message_id_that_was_used_beforehand_makes_no_duplicate(bus: Bus) -> None:
+    """Whoever guesses it could keep an object out of STATE: it cannot be guessed, and no two publishers have one."""
+    async with publishing(bus) as first, publishing(bus) as second:
+        first.put(DEPLOYMENTS, obj("a", 5))
+        await first.flushed(DEPLOYMENTS)
+        await bus.remove(streams.STATE, 1)
+        second.put(DEPLOYMENTS, obj("a", 5))
+        await second.flushed(DEPLOYMENTS)
+        assert await last(bus) == "uid-a-5"
+
+
+async def test_a_large_object_is_compressed_and_one_that_unpacks_to_too_much_is_not_taken(bus: Bus) -> None:
+    async with publishing(bus) as publisher, reading(bus) as (cache, reader):
+        said: list[str] = []
+        reader.on_quarantine(said.append)
+        large = {**obj("a", 5), "spec": {"text": "0123456789abcdef" * (3 << 16)}}
+        publisher.put(DEPLOYMENTS, large)
+        await until(lambda: version(cache) == "5")
+        assert cache.get(DEPLOYMENTS, KEY)["spec"] == large["spec"]  # type: ignore[index]
+        message = await bus.last_message(streams.STATE, f"{FORGED}.ns.a")
+        assert message is not None
+        assert message.headers["content-encoding"] == "zlib"
+        assert len(message.payload) < 100_000
+        headers = state.object_headers(obj("b", 5), state.Change.ADDED) | {"content-encoding": "zlib"}
+        await bus.publish(f"{FORGED}.ns.b", zlib.compress(b" " * (64 << 20)), headers=headers)
+        await until(lambda: said)
+        assert "larger than" in said[-1]
+        assert names(cache) == ["a"]
 
 
 async def test_a_new_leader_publishes_what_is_newer_and_buries_what_is_gone(bus: Bus) -> None:

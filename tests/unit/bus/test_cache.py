@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey
 from dynamo_shared.bus import ObjectCache
+from dynamo_shared.bus.cache import GRACE
+from dynamo_shared.bus.versions import Version, version_of
 
 KEY = ObjectKey("ns", "a")
 
@@ -27,7 +30,30 @@ def by_app(found: dict[str, Any]) -> list[str]:
     return [found["metadata"]["labels"]["app"]]
 
 
-def test_only_newer_versions_get_in() -> None:
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def said(cache: ObjectCache, found: dict[str, Any]) -> bool:
+    """STATE says this object."""
+    return cache.take(DEPLOYMENTS, KEY, found, version_of(found))
+
+
+def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
+    """STATE says that it is gone."""
+    return cache.take(DEPLOYMENTS, KEY, None, Version(uid, version, ""))
+
+
+def held(cache: ObjectCache) -> str | None:
+    found = cache.get(DEPLOYMENTS, KEY)
+    return f"{found['metadata']['uid']}-{found['metadata']['resourceVersion']}" if found else None
+
+
+def test_of_answers_to_writes_only_newer_ones_get_in() -> None:
     cache = ObjectCache()
     assert cache.put(DEPLOYMENTS, obj(9))
     assert cache.put(DEPLOYMENTS, obj(10))
@@ -37,23 +63,93 @@ def test_only_newer_versions_get_in() -> None:
     assert cache.get(SERVICES, KEY) is None
 
 
+def test_the_order_of_state_is_the_order() -> None:
+    """A forged number and a data store that was set back need no rule of their own."""
+    cache = ObjectCache()
+    for found, expected in (
+        (obj(10), "u1-10"),
+        (obj(2**60), f"u1-{2**60}"),
+        (obj(11), "u1-11"),
+        (obj(3), "u1-3"),
+        (obj(1, uid="u2"), "u2-1"),
+        (obj(12), "u1-12"),
+    ):
+        assert said(cache, found)
+        assert held(cache) == expected
+    assert not said(cache, obj(12))
+    assert ended(cache, 5)
+    assert held(cache) is None
+    # Of a backup: the same uid is there again.
+    assert said(cache, obj(4))
+    assert held(cache) == "u1-4"
+
+
+def test_what_was_written_is_not_replaced_by_older_words_of_state() -> None:
+    cache = ObjectCache()
+    said(cache, obj(10))
+    cache.put(DEPLOYMENTS, obj(20))
+    assert not said(cache, obj(15))
+    assert held(cache) == "u1-20"
+    assert not said(cache, obj(20))
+    assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
+
+
+def test_where_state_stays_behind_it_is_the_truth() -> None:
+    """The data store was set back after the write."""
+    clock = Clock()
+    cache = ObjectCache(clock=clock)
+    cache.put(DEPLOYMENTS, obj(20))
+    said(cache, obj(8))
+    said(cache, obj(9))
+    clock.now = GRACE - 1
+    cache.settle()
+    assert held(cache) == "u1-20"
+    clock.now = GRACE
+    cache.settle()
+    assert held(cache) == "u1-9"
+    assert said(cache, obj(7))
+
+
 def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
     cache = ObjectCache()
     cache.put(DEPLOYMENTS, obj(10))
-    assert cache.remove(DEPLOYMENTS, KEY, "u1", 11)
+    assert ended(cache, 11)
     assert not cache.put(DEPLOYMENTS, obj(10))
     # Also where the answer belongs to a later version than the one seen last.
     assert not cache.put(DEPLOYMENTS, obj(12))
     assert cache.put(DEPLOYMENTS, obj(13, uid="u2"))
 
 
-def test_a_tombstone_of_an_earlier_object_leaves_the_new_one() -> None:
+def test_what_a_writer_found_gone_comes_back_only_where_state_insists() -> None:
+    clock = Clock()
+    cache = ObjectCache(clock=clock)
+    said(cache, obj(10))
+    assert cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert not cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert not said(cache, obj(9)), "it was on its way already"
+    assert held(cache) is None
+    clock.now = GRACE
+    cache.settle()
+    assert held(cache) == "u1-9"
+
+
+def test_a_tombstone_of_an_earlier_object_leaves_the_one_that_was_written() -> None:
     cache = ObjectCache()
     cache.put(DEPLOYMENTS, obj(20, uid="u2"))
-    assert not cache.remove(DEPLOYMENTS, KEY, "u1", 15)
-    assert cache.get(DEPLOYMENTS, KEY) is not None
-    assert cache.remove(DEPLOYMENTS, KEY)
-    assert not cache.remove(DEPLOYMENTS, KEY)
+    assert not ended(cache, 15, uid="u1")
+    assert held(cache) == "u2-20"
+    assert not cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert ended(cache, 15, uid="u2"), "the end of what was written is final"
+
+
+def test_an_index_that_fails_changes_nothing() -> None:
+    cache = ObjectCache()
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    cache.add_index(DEPLOYMENTS, "bad", lambda found: found["metadata"]["labels"]["app"].split() or [1 / 0])
+    cache.put(DEPLOYMENTS, obj(1))
+    with pytest.raises(ZeroDivisionError):
+        cache.put(DEPLOYMENTS, obj(2, app=""))
+    assert cache.by_index(DEPLOYMENTS, "app", "x") == [obj(1)]
 
 
 def test_lists() -> None:
@@ -74,7 +170,7 @@ def test_indexes_follow_changes_and_take_in_what_is_there() -> None:
     cache.put(DEPLOYMENTS, obj(2, app="y"))
     assert cache.by_index(DEPLOYMENTS, "app", "x") == []
     assert cache.by_index(DEPLOYMENTS, "app", "y") == [obj(2, app="y")]
-    cache.remove(DEPLOYMENTS, KEY)
+    cache.remove(DEPLOYMENTS, KEY, "u1")
     assert cache.by_index(DEPLOYMENTS, "app", "y") == []
 
 
@@ -88,7 +184,7 @@ def test_listeners_hear_of_what_changed_and_one_that_fails_harms_nobody() -> Non
     cache.on_change(lambda resource, key, old, new: heard.append((resource.id, key, old, new)))
     cache.put(DEPLOYMENTS, obj(1))
     cache.put(DEPLOYMENTS, obj(1))
-    cache.remove(DEPLOYMENTS, KEY)
+    cache.remove(DEPLOYMENTS, KEY, "u1")
     assert heard == [("deployments.apps", KEY, None, obj(1)), ("deployments.apps", KEY, obj(1), None)]
 
 

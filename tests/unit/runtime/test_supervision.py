@@ -92,13 +92,15 @@ def _state(deployment: KubeObject) -> str:
 
 def deployment(name: str) -> KubeObject:
     return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
         "metadata": {
             "name": name,
             "namespace": "ns",
             "uid": f"uid-{name}",
             "resourceVersion": "1",
             "creationTimestamp": "2026-01-01T00:00:00Z",
-        }
+        },
     }
 
 

@@ -17,6 +17,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus import EventPublisher, MemoryBus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.bus.specifications import COMMAND, CommandResult
+from dynamo_shared.bus.versions import Version
 from dynamo_shared.kube.errors import KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, ScalingLimits
 from hypothesis import given, settings
@@ -382,7 +383,7 @@ async def test_generations_and_graphs_that_are_not_there() -> None:
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotFound"
     # Of a graph that was just made the news may be on its way.
     fresh = desk.again()
-    fresh.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"))
+    fresh.cache.take(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"), None, Version("", 2**60, ""))
     assert (await fresh.scaling.carry_out(replace(stale, expected_generation=1))).reason == "Applied"
 
 

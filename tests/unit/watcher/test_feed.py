@@ -40,13 +40,15 @@ class Cluster:
         table = self.objects.setdefault(resource, {})
         kind: Literal["MODIFIED", "ADDED"] = "MODIFIED" if key in table else "ADDED"
         table[key] = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
             "metadata": {
                 "name": name,
                 "namespace": namespace,
                 "uid": f"{resource.id}-{name}",
                 "resourceVersion": str(self.version),
                 "creationTimestamp": "2026-01-01T00:00:00Z",
-            }
+            },
         }
         self.tell(resource, Change(kind, key, table[key], 1.0))
 

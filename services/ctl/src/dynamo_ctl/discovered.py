@@ -94,7 +94,7 @@ async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject],
                 elif isinstance(item, Message) and state.is_tombstone(item.headers):
                     found.pop(item.subject, None)
                 elif isinstance(item, Message):
-                    found[item.subject] = state.decode_object(item.payload)
+                    found[item.subject] = state.decode_object(item.payload, item.headers)
     except TimeoutError:
         raise CtlError(f"NATS stopped answering while {query.what} were read", ExitCode.UNREACHABLE) from None
     finally:

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from dynamo_shared.bus import permissions, server_config
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.epoch import Epoch
@@ -40,7 +41,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
             passwords = credentials.kept(folder / NATS_CREDENTIALS, permissions.USERS)
             options = NatsOptions(
                 authorization=server_config.authorization(platform.cluster_name, passwords),
-                max_payload=server_config.MAX_PAYLOAD,
+                max_payload=MAX_PAYLOAD,
             )
             nats = NatsServer(await programs.obtain("nats-server"), folder / "nats", options)
             await stack.enter_async_context(nats)

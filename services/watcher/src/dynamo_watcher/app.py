@@ -13,7 +13,7 @@ from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import ServiceContext, State
 
 from dynamo_watcher.feed import Feed
-from dynamo_watcher.follower import reflecting
+from dynamo_watcher.follower import looking_up, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from dynamo_watcher.scope import ScopeLease
@@ -88,12 +88,14 @@ class _Watcher:
 
     def _feed(self) -> Feed:
         settings = self._context.settings
+        kube = self._context.kube.acting_as(FIELD_MANAGER)
         return Feed(
-            reflecting(self._context.kube.acting_as(FIELD_MANAGER)),
+            reflecting(kube),
             self._context.bus,
             settings.platform.cluster_name,
             [each for each in WATCHED if each.resource != NODES or settings.gpu.discovery_enabled],
             self._metrics,
+            lookup=looking_up(kube),
             namespaces=settings.served,
             trouble=self._trouble,
         )

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import structlog
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import Bus, EventPublisher, ResyncData, streams
 from dynamo_shared.bus.specifications import PLATFORM
 from dynamo_shared.bus.state_publisher import StatePublisher
 
-from dynamo_watcher.follower import Follower, Source
+from dynamo_watcher.follower import Follower, Lookup, Source
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import Watched
 
@@ -25,9 +27,10 @@ FLUSH_WITHIN = 2.0
 class Feed:
     """Keeps STATE equal to what the API server has of the watched resources. Run it where this replica is the leader.
 
-    1. It learns which versions STATE has, lists everything, publishes what is newer, and tombstones for what is gone.
+    1. It learns what STATE has, lists everything, publishes what differs, and tombstones for what is gone.
     2. It follows every resource.
-    3. Where STATE is found to have lost messages it starts over, then says so by a `resync` event.
+    3. What others put into STATE it sets right from the API server (`StatePublisher`).
+    4. Where STATE is found to have lost messages it starts over, then says so by a `resync` event.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class Feed:
         watched: Sequence[Watched],
         metrics: WatcherMetrics,
         *,
+        lookup: Lookup | None = None,
         namespaces: Sequence[str] = (),
         trouble: Callable[[str, str], None] = lambda _resource, _message: None,
     ) -> None:
@@ -47,7 +51,11 @@ class Feed:
         self._metrics = metrics
         self._namespaces = namespaces
         self._trouble = trouble
-        self._publisher = StatePublisher(bus, cluster, declares=streams.ALL)
+        self._lookup = lookup
+        self._publisher = StatePublisher(
+            bus, cluster, declares=streams.ALL, truth=self._truth if lookup is not None else None
+        )
+        self._publisher.on_refused(lambda words: trouble("STATE", words))
         self._events = EventPublisher(bus, cluster)
         self._rounds = 0
 
@@ -58,8 +66,8 @@ class Feed:
                 tasks.create_task(self._publisher.run(), name="state-publisher")
                 tasks.create_task(self._events.run(), name="event-publisher")
                 tasks.create_task(self._count(), name="object-count")
-                await self._publisher.load(entry.resource for entry in self._watched)
                 while True:
+                    await self._publisher.load(entry.resource for entry in self._watched)
                     await self._until_lost()
                     log.warning("publishing everything again")
                     self._publisher.start_over()
@@ -84,6 +92,14 @@ class Feed:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(lost, *tasks, return_exceptions=True)
+
+    async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        """An object as STATE shall have it. KubeError where the API server does not say."""
+        watched = next((entry for entry in self._watched if entry.resource == resource), None)
+        if self._lookup is None or watched is None or (self._namespaces and key.namespace not in self._namespaces):
+            return None
+        obj = await self._lookup(watched, key)
+        return watched.trimmed(obj) if obj is not None else None
 
     def _follower(self, entry: Watched) -> Follower:
         return Follower(

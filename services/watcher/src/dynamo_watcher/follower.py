@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
 
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import state
 from dynamo_shared.bus.state_publisher import StatePublisher
@@ -40,11 +41,29 @@ def reflecting(kube: KubeClient) -> Source:
             label_selector=watched.label_selector,
             field_selector=watched.field_selector,
             optional=watched.optional,
+            compare=True,
             on_health=on_health,
         )
         return reflector.changes()
 
     return source
+
+
+Lookup: TypeAlias = Callable[[Watched, ObjectKey], Awaitable[KubeObject | None]]
+"""An object as the API server has it now, None where there is none, or where it is not watched; KubeError."""
+
+
+def looking_up(kube: KubeClient) -> Lookup:
+    """Objects from the API server, by a list of one: what the right to list and the selectors allow, and nothing else."""
+
+    async def lookup(watched: Watched, key: ObjectKey) -> KubeObject | None:
+        fields = ",".join(filter(None, (f"metadata.name={key.name}", watched.field_selector)))
+        found = await kube.list(
+            watched.resource, key.namespace, label_selector=watched.label_selector, field_selector=fields
+        )
+        return next((obj for obj in found.items if watched.includes(obj)), None)
+
+    return lookup
 
 
 class Follower:
@@ -107,7 +126,7 @@ class Follower:
             self._publisher.delete(resource, change.key, version_of(change.obj), received=change.received_at)
         else:
             kind = state.Change(change.kind.lower())
-            self._publisher.put(resource, change.obj, kind, received=change.received_at)
+            self._publisher.put(resource, self.watched.trimmed(change.obj), kind, received=change.received_at)
 
     async def _complete(self, namespace: str, keys: set[ObjectKey], version: str, *, served: bool = True) -> None:
         """A list is complete: what STATE has and no list has is gone, and readers may rely on what STATE has."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -45,6 +47,8 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
+from dynamo_watcher.trimming import trimmed
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -62,6 +66,12 @@ class Watched:
     owned: bool = False
     #: Whether a cluster may do without it: others install it, before or after us.
     optional: bool = False
+    #: What of an object goes to STATE; all of it where None.
+    trim: Callable[[KubeObject], KubeObject] | None = None
+
+    def trimmed(self, obj: KubeObject) -> KubeObject:
+        """An object as it goes to STATE."""
+        return self.trim(obj) if self.trim is not None else obj
 
     def includes(self, obj: dict[str, Any]) -> bool:
         """Whether an object that the API server tells of is one of ours."""
@@ -102,7 +112,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
     # Their status says why a component is not ready.
-    Watched(PODS, OF_A_COMPONENT),
+    Watched(PODS, OF_A_COMPONENT, trim=trimmed),
     Watched(LEADER_WORKER_SETS, OF_A_COMPONENT, optional=True),
     Watched(INFERENCE_POOLS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     Watched(POD_CLIQUE_SETS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),

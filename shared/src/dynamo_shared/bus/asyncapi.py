@@ -23,6 +23,7 @@ STATE_HEADERS = {
     state.RESOURCE_VERSION: "metadata.resourceVersion; compares as an integer",
     state.GENERATION: "metadata.generation, left out where the object has none",
     state.CREATED: "metadata.creationTimestamp",
+    state.ENCODING: "`zlib` where the payload is compressed (RFC 1950), as it is above 128 KiB; else left out",
     "traceparent": "W3C trace context, where known",
 }
 

@@ -1,19 +1,29 @@
 """The object cache: the last known state of every object a service reads, with indexes.
 
-Objects are plain dicts and shared, not copied: whoever gets one reads it and never writes into it.
+Two sources fill it, and two rules say what counts:
+
+1. STATE (`take`): its order is the order. What comes later replaces what came before, whatever their versions: a data
+   store that was set back, a clock that is wrong and a forged number that was put right need no rule of their own.
+2. The API server's answers to this service's own writes (`put`, `remove`): they are ahead of STATE, and a service must
+   not work on an object that is older than what it has written itself. So a word of STATE that is older than an answer
+   is held back, for `GRACE` seconds: by then STATE either has caught up, or is the truth, because the data store was set
+   back meanwhile. An answer that is older than what STATE said already comes late, and is dropped.
+
+Objects are plain dicts and shared, not copied: the caller reads an object and never writes into it.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
-from dynamo_shared.bus.versions import Version, is_newer, version_of
+from dynamo_shared.bus.versions import Version, version_of
 
 Objects: TypeAlias = list[KubeObject]
 IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str]]
@@ -21,6 +31,10 @@ Listener: TypeAlias = Callable[[Resource, ObjectKey, KubeObject | None, KubeObje
 
 REMEMBERED_DELETIONS = 10_000
 """Uids of deleted objects that are remembered, so that a late answer to a write does not bring one back to life."""
+
+GRACE = 30.0
+"""Seconds that a word of STATE waits which is older than what this service has written. The watcher publishes a change
+within milliseconds, and within seconds of a reconnection."""
 
 log = structlog.get_logger("dynamo.bus.cache")
 
@@ -32,9 +46,10 @@ class _Index:
         self._function = function
         self._keys: dict[str, dict[ObjectKey, None]] = {}
 
-    def replace(self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        before = set(self._function(old)) if old is not None else set()
-        after = set(self._function(new)) if new is not None else set()
+    def values(self, obj: KubeObject | None) -> set[str]:
+        return set(self._function(obj)) if obj is not None else set()
+
+    def replace(self, key: ObjectKey, before: set[str], after: set[str]) -> None:
         for value in before - after:
             keys = self._keys[value]
             keys.pop(key, None)
@@ -63,8 +78,10 @@ class _Table:
         """Puts an object in, or takes it out where `obj` is None."""
         names = self.namespaces.setdefault(key.namespace, {})
         old = names.get(key.name)
-        for index in self.indexes.values():
-            index.replace(key, old, obj)
+        # All functions first: one that fails on an object must not leave half of the indexes changed.
+        moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
+        for index, before, after in moves:
+            index.replace(key, before, after)
         if obj is None:
             self.count -= names.pop(key.name, None) is not None
         else:
@@ -78,13 +95,34 @@ class _Table:
             yield from names.values()
 
 
-class ObjectCache:
-    """What a service knows of the cluster. Filled by `StateReader`, and by writers with what they have just written."""
+_Slot: TypeAlias = tuple[str, ObjectKey]
+"""Resource id and key."""
 
-    def __init__(self) -> None:
+
+class _Held(NamedTuple):
+    """A word of STATE that waits; `obj` is None for the end of an object. `due` on the cache's clock."""
+
+    resource: Resource
+    obj: KubeObject | None
+    version: Version
+    due: float
+
+
+class ObjectCache:
+    """What a service knows of the cluster. Filled by `StateReader`, and by writers with what they have just written.
+
+    `clock`: monotonic, in seconds.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._tables: dict[str, _Table] = {}
         self._listeners: list[Listener] = []
-        self._deleted: OrderedDict[str, None] = OrderedDict()
+        self._deleted: OrderedDict[str, bool] = OrderedDict()
+        """uids of what is gone -> whether a writer found that out, ahead of STATE"""
+        self._written: dict[_Slot, Version] = {}
+        """what this service has written and STATE has not said yet"""
+        self._held: dict[_Slot, _Held] = {}
 
     def get(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
         """The object, None where there is none. Read only."""
@@ -117,7 +155,7 @@ class ObjectCache:
         table = self._table(resource)
         index = table.indexes[name] = _Index(function)
         for obj in table.objects():
-            index.replace(key_of(obj), None, obj)
+            index.replace(key_of(obj), set(), index.values(obj))
 
     def keep_only(self, resource: Resource, kept: Callable[[KubeObject], KubeObject]) -> None:
         """Keeps of each object what `kept` gives of it, where many are large and little of them is read.
@@ -138,34 +176,80 @@ class ObjectCache:
         return version_of(obj) if obj is not None else None
 
     def put(self, resource: Resource, obj: KubeObject) -> bool:
-        """Takes an object in unless it is not newer than the one that is held, or known to be deleted."""
+        """Takes in the API server's answer to a write, unless it comes late: STATE was ahead of it, or said that it is gone."""
         key, version = key_of(obj), version_of(obj)
+        held = self.version(resource, key)
+        late = held is not None and version.resource_version <= held.resource_version
+        if version.uid in self._deleted or late:
+            return False
+        self._written[resource.id, key] = version
+        self._held.pop((resource.id, key), None)
+        return self._set(resource, key, obj)
+
+    def remove(self, resource: Resource, key: ObjectKey, uid: str) -> bool:
+        """Takes out an object that the API server says is gone, if it is still the one of this uid."""
+        self._forget(uid, by_writer=True)
+        held = self.version(resource, key)
+        if held is None or held.uid != uid:
+            return False
+        self._written.pop((resource.id, key), None)
+        return self._set(resource, key, None)
+
+    def take(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
+        """Takes in the next word of STATE about a name; None for the end of the object of `version`.
+
+        Says whether anything changed. What is older than this service's own writes waits: see `settle`.
+        """
+        slot = (resource.id, key)
+        self._held.pop(slot, None)
+        if self._is_behind(slot, obj, version):
+            self._held[slot] = _Held(resource, obj, version, self._clock() + GRACE)
+            return False
+        return self._accept(resource, key, obj, version)
+
+    def settle(self) -> None:
+        """Takes in what was held back for long enough; to be called every few seconds."""
+        if not self._held:
+            return
+        now = self._clock()
+        for slot, held in [(slot, held) for slot, held in self._held.items() if held.due <= now]:
+            del self._held[slot]
+            log.info("STATE is older than what was written, and stays so", resource=slot[0], key=str(slot[1]))
+            self._accept(held.resource, slot[1], held.obj, held.version)
+
+    def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:
+        written = self._written.get(slot)
+        if obj is not None and self._deleted.get(version.uid):
+            return True
+        # The end of what was written is final.
+        ends = obj is None and written is not None and written.uid == version.uid
+        return written is not None and not ends and version.resource_version < written.resource_version
+
+    def _accept(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
+        self._written.pop((resource.id, key), None)
+        if obj is None:
+            if version.uid:
+                self._forget(version.uid, by_writer=False)
+        else:
+            self._deleted.pop(version.uid, None)
+        return self._set(resource, key, obj)
+
+    def _forget(self, uid: str, *, by_writer: bool) -> None:
+        """Remembers that a uid is gone. Where STATE says so, too, a writer's word counts no longer."""
+        self._deleted[uid] = by_writer
+        self._deleted.move_to_end(uid)
+        if len(self._deleted) > REMEMBERED_DELETIONS:
+            self._deleted.popitem(last=False)
+
+    def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
         table = self._table(resource)
         old = table.get(key)
-        if version.uid in self._deleted or (old is not None and not is_newer(version, version_of(old))):
-            return False
-        if table.kept is not None:
+        if obj is not None and table.kept is not None:
             obj = table.kept(obj)
+        if old == obj:
+            return False
         table.set(key, obj)
         self._tell(resource, key, old, obj)
-        return True
-
-    def remove(self, resource: Resource, key: ObjectKey, uid: str = "", resource_version: int = 0) -> bool:
-        """Takes an object out. Of a uid: only that one, or an older one of the same name (by resourceVersion)."""
-        if uid:
-            self._deleted[uid] = None
-            self._deleted.move_to_end(uid)
-            if len(self._deleted) > REMEMBERED_DELETIONS:
-                self._deleted.popitem(last=False)
-        table = self._table(resource)
-        old = table.get(key)
-        if old is None:
-            return False
-        held = version_of(old)
-        if uid and held.uid != uid and held.resource_version >= resource_version:
-            return False
-        table.set(key, None)
-        self._tell(resource, key, old, None)
         return True
 
     def on_change(self, listener: Listener) -> None:

@@ -23,7 +23,15 @@ EVENTS_DROPPED = Counter(
 
 STATE_WAITING = Gauge("dynamo_state_waiting", "Objects that wait to be published to STATE")
 STATE_PUBLISHED = Counter("dynamo_state_published", "Objects published to STATE", ["resource", "change"])
-STATE_FENCED = Counter("dynamo_state_fenced", "Objects not published because STATE had a newer version", ["resource"])
+STATE_CORRECTED = Counter(
+    "dynamo_state_corrected",
+    "Objects in STATE that were not what this publisher had put there, and were set right",
+    ["resource"],
+)
+STATE_DAMAGED = Counter(
+    "dynamo_state_damaged",
+    "Messages in STATE whose subject, headers and payload did not say the same, and were not taken in",
+)
 STATE_LOST = Counter("dynamo_state_lost", "Times that STATE was found to have lost messages")
 STATE_LATENCY = Histogram(
     "dynamo_state_publish_seconds",

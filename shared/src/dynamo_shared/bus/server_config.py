@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_shared.bus.permissions import USERS, rights
-
-MAX_PAYLOAD = 4 << 20
-"""Bytes of one message: an object of 1.5 MiB, the API server's limit, and its headers fit also where it does not compress."""
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from dynamo_shared.bus.errors import MessageTooLargeError
 
 #: Bytes of payload and headers together, where the server says nothing else: its own default.
 LARGEST_MESSAGE = 1 << 20
+MAX_PAYLOAD = 4 << 20
+"""Bytes of one message that the platform's NATS takes: an object of the API server's limit, 1.5 MiB, fits with its headers also
+where it does not compress, and as JSON is longer than as the API server stores it."""
 #: Bytes of a subject. The server's line of 4,096 has the reply's subject and two sizes beside it.
 LONGEST_SUBJECT = 3840
 #: Bytes of a header besides its name and value, and of the lines around all of them.

@@ -1,7 +1,9 @@
 """STATE messages: how an object, its deletion and the end of a list are written, and read back.
 
 The payload is the object as JSON without `metadata.managedFields`; a tombstone's payload is empty. What a reader needs
-to decide whether it wants the object stands in the headers, so that it need not parse the payload first:
+to know which object it is stands in the headers, so that it need not parse the payload first. Subject, headers and
+payload say the same of one object; where they do not, the message is damaged, and a reader takes nothing from it
+(`read`):
 
 | header | value |
 |---|---|
@@ -10,18 +12,24 @@ to decide whether it wants the object stands in the headers, so that it need not
 | `generation` | metadata.generation, left out where the object has none |
 | `created` | metadata.creationTimestamp |
 | `change` | `added`, `modified`, `deleted`, `synced` |
+| `content-encoding` | `zlib` where the payload is compressed (RFC 1950): objects above 128 KiB; else left out |
 | `traceparent` | the trace that the change belongs to, where it is known |
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.bus.protocol import Message
 from dynamo_shared.bus.versions import Version, resource_version
 
 UID = "uid"
@@ -29,6 +37,14 @@ RESOURCE_VERSION = "resourceVersion"
 GENERATION = "generation"
 CREATED = "created"
 CHANGE = "change"
+ENCODING = "content-encoding"
+ZLIB = "zlib"
+
+COMPRESSED_ABOVE = 128 << 10
+"""Bytes. Smaller objects are not worth the time."""
+
+LARGEST_OBJECT = 8 << 20
+"""Bytes of an object as JSON. The API server stores 1.5 MiB; built-in kinds are stored in a shorter form than JSON."""
 
 
 class Change(StrEnum):
@@ -51,12 +67,21 @@ class SyncedMarker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether the cluster has the resource at all; it has none of what is not installed."""
 
 
+_DIGITS = 19
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
+_SHAPES: tuple[tuple[str, type], ...] = (
+    ("labels", dict),
+    ("annotations", dict),
+    ("ownerReferences", list),
+    ("finalizers", list),
+)
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def encode_object(obj: KubeObject) -> bytes:
-    """An object as STATE carries it."""
+    """An object as JSON, as STATE carries it."""
     metadata = obj["metadata"]
     if "managedFields" in metadata:
         kept = {name: value for name, value in metadata.items() if name != "managedFields"}
@@ -64,12 +89,92 @@ def encode_object(obj: KubeObject) -> bytes:
     return _encode(obj)
 
 
-def decode_object(payload: bytes) -> KubeObject:
-    """The object of a STATE message that is no tombstone; msgspec.DecodeError (a ValueError) where it is none."""
+def pack(payload: bytes) -> tuple[bytes, dict[str, str]]:
+    """An encoded object as a payload, and the headers that go with it: large ones are compressed."""
+    if len(payload) <= COMPRESSED_ABOVE:
+        return payload, {}
+    return zlib.compress(payload, 1), {ENCODING: ZLIB}
+
+
+def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> KubeObject:
+    """The object of a STATE message that is not a tombstone; msgspec.DecodeError (a ValueError) where it is not one."""
+    encoding = headers.get(ENCODING, "")
+    if encoding == ZLIB:
+        payload = _unpacked(payload)
+    elif encoding:
+        raise msgspec.DecodeError(f"{ENCODING}: {encoding[:20]!r} is not a known encoding; there is {ZLIB}")
     try:
         return _decode(payload)
     except RecursionError as error:
         raise msgspec.DecodeError("nested too deeply") from error
+
+
+def _unpacked(payload: bytes) -> bytes:
+    """Decompressed, as far as an object may be large: a small payload may stand for a very large one."""
+    decompressor = zlib.decompressobj()
+    try:
+        found = decompressor.decompress(payload, LARGEST_OBJECT)
+    except zlib.error as error:
+        raise msgspec.DecodeError(f"cannot be decompressed: {error}") from error
+    if not decompressor.eof:
+        raise msgspec.DecodeError(f"is cut off, or larger than {LARGEST_OBJECT} bytes")
+    return found
+
+
+class Entry(NamedTuple):
+    """What a message says: this version of an object, or (None) the end of it."""
+
+    version: Version
+    obj: KubeObject | None
+
+
+def read(resource: Resource, key: ObjectKey, message: Message) -> Entry:
+    """A message about the object of its subject. ValueError, with what is wrong, where subject, headers and payload disagree."""
+    headers = message.headers
+    uid, number, created = headers.get(UID, ""), headers.get(RESOURCE_VERSION, ""), headers.get(CREATED, "")
+    if not uid:
+        raise ValueError("has no uid")
+    # 19 digits hold 64 bits. Of more, Python would convert thousands in a time that grows with their square.
+    if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
+        raise ValueError("resourceVersion is not a number of 64 bits")
+    if created and not _TIME.fullmatch(created):
+        raise ValueError("created is not a time in UTC with seconds")
+    version = Version(uid, int(number), created)
+    change = headers.get(CHANGE)
+    if change == Change.DELETED:
+        if message.payload:
+            raise ValueError("a tombstone has a payload")
+        return Entry(version, None)
+    if change not in (Change.ADDED, Change.MODIFIED):
+        raise ValueError("change is not added, modified or deleted")
+    obj = decode_object(message.payload, headers)
+    _hold_against(obj, resource, key, headers)
+    return Entry(version, obj)
+
+
+def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    _check((obj.get("apiVersion"), obj.get("kind")) == (resource.api_version, resource.kind), "is of another kind")
+    same = (metadata.get("namespace", ""), metadata.get("name")) == key
+    _check(same, "the payload is an object of another name than the subject")
+    generation = metadata.get("generation")
+    for header, value in (
+        (UID, metadata.get("uid")),
+        (RESOURCE_VERSION, metadata.get("resourceVersion")),
+        (CREATED, metadata.get("creationTimestamp") or ""),
+        (GENERATION, str(generation) if generation is not None else ""),
+    ):
+        _check(headers.get(header, "") == value, f"header {header} and payload disagree")
+    for name, kind in _SHAPES:
+        _check(isinstance(metadata.get(name, kind()), kind), f"metadata.{name} is not a {kind.__name__}")
+    for name in ("spec", "status"):
+        _check(isinstance(obj.get(name, {}), dict), f"{name} is not a dict")
+
+
+def _check(holds: bool, text: str) -> None:
+    if not holds:
+        raise ValueError(text)
 
 
 def object_headers(obj: KubeObject, change: Change) -> dict[str, str]:

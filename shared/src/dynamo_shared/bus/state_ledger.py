@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from dynamo_shared.api.resources import ObjectKey, Resource
@@ -22,6 +22,8 @@ class Known:
     sequence: int
     version: Version
     deleted: bool
+    digest: int = 0
+    """Python's hash of the payload as it was read at the start, keyed by this process; 0 where we published it."""
 
 
 class Ledger:
@@ -73,24 +75,50 @@ class Ledger:
             if subject not in kept and not known.deleted:
                 yield subjects.parse_state(subject).key, known.version
 
+    def subjects(self) -> Iterator[tuple[str, str]]:
+        """Resource id and subject of every object."""
+        for resource_id, table in self._tables.items():
+            for subject, known in table.items():
+                if not known.deleted:
+                    yield resource_id, subject
+
     async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
-        """Reads the headers of all that STATE has of some resources."""
-        ids = {resource.id for resource in resources}
-        filters = [subjects.state_filter(cluster, resource_id) for resource_id in sorted(ids)]
-        found: list[Message] = []
-        subscription = await bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT, headers_only=True)
-        try:
-            async for item in subscription:
-                if isinstance(item, Message):
-                    found.append(item)
-                elif isinstance(item, Restarted):
-                    found.clear()
-                elif isinstance(item, CaughtUp):
-                    break
-        finally:
-            await subscription.close()
-        for message in found:
-            if subjects.parse_synced(message.subject) is None:
+        """Reads what STATE has of some resources."""
+        found: dict[str, tuple[str, Known]] = {}
+        async for message in last_messages(bus, cluster, resources, headers_only=False):
+            if message is None:
+                found.clear()
+            elif (resource_id := resource_of(message.subject)) is not None:
                 version, deleted = state.version_in(message.headers), state.is_tombstone(message.headers)
-                resource_id = subjects.parse_state(message.subject).resource_id
-                self.set(resource_id, message.subject, Known(message.sequence, version, deleted))
+                found[message.subject] = (
+                    resource_id,
+                    Known(message.sequence, version, deleted, hash(message.payload)),
+                )
+        for subject, (resource_id, known) in found.items():
+            self.set(resource_id, subject, known)
+
+
+def resource_of(subject: str) -> str | None:
+    """Resource id of an object's subject; None for a marker, and for what has no place in STATE."""
+    try:
+        return subjects.parse_state(subject).resource_id
+    except ValueError:
+        return None
+
+
+async def last_messages(
+    bus: Bus, cluster: str, resources: Iterable[Resource], *, headers_only: bool
+) -> AsyncIterator[Message | None]:
+    """The last message of every subject of some resources; None where the reading begins again."""
+    filters = [subjects.state_filter(cluster, each) for each in sorted({resource.id for resource in resources})]
+    subscription = await bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT, headers_only=headers_only)
+    try:
+        async for item in subscription:
+            if isinstance(item, Message):
+                yield item
+            elif isinstance(item, Restarted):
+                yield None
+            elif isinstance(item, CaughtUp):
+                return
+    finally:
+        await subscription.close()

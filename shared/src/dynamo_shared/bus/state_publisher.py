@@ -1,15 +1,21 @@
-"""Publishing objects to STATE: fenced, pipelined, newest wins, and aware of what STATE has.
+"""Publishing objects to STATE: fenced, pipelined, and aware of what STATE has.
 
 The publisher remembers for each subject the sequence and the version of its last message, and publishes against that
 sequence. What can happen to a publish:
 
 1. Acknowledged: remembered.
-2. Wrong sequence: someone else has published (another watcher), or the message is gone (tombstone expired, stream lost).
-   The last message of the subject is read again. Newer than ours: ours is dropped. Older or none: ours is tried again
-   against the right sequence.
+2. Wrong sequence: someone else has published (another watcher, a forger), or the message is gone (tombstone expired,
+   stream lost). Which of the two is right is not concluded from versions: `truth` is asked for the object as it is now,
+   and that is published against the right sequence. So a watcher that lost its election publishes nothing outdated.
 3. No answer: tried again when the bus can be reached. If it was stored after all, the message id makes the second one a
-   duplicate, or (2) finds our own version there.
+   duplicate, or (2) finds our own message there.
 4. No stream: the streams are declared again, and STATE counts as lost.
+
+What others put into STATE, or a storage that was set back, is found without a publish, too: `audit` looks every 15
+seconds whether the stream's sequence is where our own publishes have brought it, and reads the sequences of all
+subjects after each reconnection, a minute at most after others published, and every five minutes in any case. What is
+not the message that we published is set right from `truth`; much of it means that STATE is lost, and everything is
+read and listed again.
 
 For each subject at most one publish is on its way, and at most one newer version waits: of a burst of changes of one
 object the first and the last are published. Over all subjects `window` publishes are on their way at once.
@@ -19,12 +25,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
@@ -39,11 +47,12 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
-from dynamo_shared.bus.protocol import Ack, Bus, Health
+from dynamo_shared.bus.protocol import Ack, Bus, Health, Message
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.bus.state import Change
-from dynamo_shared.bus.state_ledger import Known, Ledger
+from dynamo_shared.bus.state_ledger import Known, Ledger, last_messages, resource_of
 from dynamo_shared.bus.streams import StreamSpec
-from dynamo_shared.bus.versions import Version, is_newer, version_of
+from dynamo_shared.bus.versions import Version, version_of
 
 WINDOW = 256
 """Publishes on their way at once. Enough to keep the server busy; more only makes each wait longer."""
@@ -54,10 +63,32 @@ BREATH = 32
 AUDIT_INTERVAL = 15.0
 """Seconds between looks whether STATE is still the stream that it was, and holds what it must."""
 
+FOREIGN_INTERVAL = 60.0
+"""Seconds between readings of all sequences while others publish to the stream, too (model-discovery does)."""
+
+SCAN_INTERVAL = 300.0
+"""Seconds between readings of all sequences in any case."""
+
+MOST_SUSPECTS = 256
+"""Subjects that are set right one by one; of more, everything is."""
+
 FIRST_RETRY = 0.05
 LAST_RETRY = 5.0
 
 log = structlog.get_logger("dynamo.bus.state")
+
+
+Truth: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
+"""An object as it is now; None where there is none."""
+
+_MOST = 2**63 - 1
+
+
+class _Marker(NamedTuple):
+    sequence: int
+    resource: Resource
+    list_version: str
+    served: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +109,8 @@ class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
 
     `declares`: streams that it creates where they are missing, at the start, at each audit, and where STATE is lost.
+    `truth` gives an object as it is now, None where there is none; without it, what is put here is the truth. It may raise:
+    then it is asked again later.
     `clock` is the one that `received` is read from, in seconds; `now` is the time of day in markers.
     """
 
@@ -88,6 +121,7 @@ class StatePublisher:
         *,
         declares: tuple[StreamSpec, ...] = (streams.STATE,),
         window: int = WINDOW,
+        truth: Truth | None = None,
         audit_interval: float = AUDIT_INTERVAL,
         clock: Callable[[], float] = time.time,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -96,6 +130,7 @@ class StatePublisher:
         self._cluster = cluster
         self._declares = declares
         self._window = window
+        self._truth = truth
         self._audit_interval = audit_interval
         self._clock = clock
         self._now = now
@@ -109,10 +144,34 @@ class StatePublisher:
         self._wake = asyncio.Event()
         self._progress = asyncio.Event()
         self._incarnation = ""
-        self._round = 0
+        self._nonce = uuid.uuid4().hex
+        """Nobody else can publish under our message ids beforehand, and make duplicates of our messages."""
+        self._resources: dict[str, Resource] = {}
+        self._refused: dict[str, str] = {}
+        self._on_refused: Callable[[str], None] = lambda _: None
+        self._markers: dict[str, _Marker] = {}
+        self._baseline = 0
+        """the stream's last sequence when all was read last, and our own publishes since"""
+        self._own = 0
+        self._highest = 0
+        self._scanned_at = clock()
+        self._scan_due = False
         self._backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         self.lost = asyncio.Event()
         """Set when STATE has lost messages. Whoever sees it calls `start_over` and puts every object again."""
+
+    def on_refused(self, observer: Callable[[str], None]) -> None:
+        """Calls back with which objects STATE does not take as they are, whenever that changes; empty where it takes all."""
+        self._on_refused = observer
+
+    def _refusals(self) -> str:
+        if not self._refused:
+            return ""
+        reason = next(iter(self._refused.values()))
+        return (
+            f"{len(self._refused)} objects are in STATE as they were before; the first: {reason[:300]}; "
+            f"max_payload of the NATS server must be {MAX_PAYLOAD} (dynamoctl nats-config)"
+        )
 
     @property
     def backlog(self) -> int:
@@ -138,22 +197,39 @@ class StatePublisher:
         subject = subjects.state_subject(self._cluster, resource.id, key_of(obj))
         version = version_of(obj)
         newest = self._newest(resource, subject)
-        if newest is not None and not is_newer(version, newest):
+        same = newest is not None and newest[:2] == version[:2]
+        if same and not self._is_gone(resource, subject) and self._is_ours(resource, subject, obj):
             return False
-        headers = state.object_headers(obj, change)
-        self._queue(_Outgoing(subject, resource, version, change, received or self._clock(), headers, obj))
+        self._put(resource, subject, obj, change, received)
         return True
+
+    def _put(
+        self, resource: Resource, subject: str, obj: KubeObject, change: Change, received: float | None = None
+    ) -> None:
+        headers = state.object_headers(obj, change)
+        self._queue(_Outgoing(subject, resource, version_of(obj), change, received or self._clock(), headers, obj))
+
+    def _is_gone(self, resource: Resource, subject: str) -> bool:
+        pending, known = self._pending(subject), self._ledger.get(resource, subject)
+        if pending is not None:
+            return pending.change is Change.DELETED
+        return known is None or known.deleted
+
+    def _is_ours(self, resource: Resource, subject: str, obj: KubeObject) -> bool:
+        """Whether STATE has just this object under this version: of what was there before us, that is not certain."""
+        known = self._ledger.get(resource, subject)
+        if self._pending(subject) is not None or known is None or not known.digest:
+            return True
+        same = known.digest == hash(state.pack(state.encode_object(obj))[0])
+        known.digest = 0
+        return same
 
     def delete(self, resource: Resource, key: ObjectKey, version: Version, *, received: float | None = None) -> bool:
         """Queues the tombstone of an object that is gone, unless STATE has none, or a newer one of its name."""
         subject = subjects.state_subject(self._cluster, resource.id, key)
-        pending, known = self._pending(subject), self._ledger.get(resource, subject)
-        gone = known is None or known.deleted
-        if pending is None and gone:
+        if self._is_gone(resource, subject):
             return False
         newest = self._newest(resource, subject)
-        if newest is not None and newest.uid != version.uid and is_newer(newest, version):
-            return False
         if newest is not None and newest.uid == version.uid:
             # The end of a uid is final, also where the list that lacks it does not say at which version it ended.
             version = version._replace(resource_version=max(version.resource_version, newest.resource_version))
@@ -162,10 +238,13 @@ class StatePublisher:
         return True
 
     async def load(self, resources: Iterable[Resource]) -> None:
-        """Reads which versions STATE has, so that only what is newer is published. Waits until the bus answers."""
+        """Reads what STATE has, so that only what differs is published. Waits until the bus answers."""
+        resources = list(resources)
+        self._resources |= {resource.id: resource for resource in resources}
         await self._with_patience(partial(self._bus.declare, *self._declares))
         await self._with_patience(self._adopt_stream)
         await self._ledger.load(self._bus, self._cluster, resources)
+        await self._with_patience(self._set_baseline)
 
     async def sweep(self, resource: Resource, listed: Collection[ObjectKey]) -> int:
         """Queues tombstones for objects that STATE has and a complete, consistent list of the resource lacks.
@@ -188,7 +267,13 @@ class StatePublisher:
         )
         headers = state.synced_headers(marker)
         subject = subjects.synced_subject(self._cluster, resource.id)
-        await self._with_patience(partial(self._bus.publish, subject, state.encode_marker(marker), headers=headers))
+
+        async def publish() -> None:
+            ack = await self._bus.publish(subject, state.encode_marker(marker), headers=headers)
+            self._markers[subject] = _Marker(ack.sequence, resource, list_version, served)
+            self._count_own(ack)
+
+        await self._with_patience(publish)
         metrics.STATE_PUBLISHED.labels(resource.id, Change.SYNCED.value).inc()
 
     async def flushed(self, resource: Resource) -> None:
@@ -200,13 +285,16 @@ class StatePublisher:
     def start_over(self) -> None:
         """Forgets what STATE was known to have: from now on everything that is put is published again."""
         self._ledger.clear()
+        self._markers.clear()
+        self._refused.clear()
+        self._highest = 0
         for subject in list(self._waiting):
             outgoing = self._waiting.pop(subject)
             if subject not in self._flying:
                 self._count(outgoing.resource, -1)
         self._ready.clear()
         # A message that was lost must be stored again, not recognised as one that was stored before.
-        self._round += 1
+        self._nonce = uuid.uuid4().hex
         self.lost.clear()
         self._progress.set()
 
@@ -226,13 +314,114 @@ class StatePublisher:
             await ended(audit)
 
     async def audit(self) -> None:
-        """Looks whether STATE holds at least what it must; BusUnavailableError where the bus does not answer."""
+        """Looks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
         await self._adopt_stream()
         await self._bus.declare(*self._declares)
         expected = self._ledger.total()
         found = await self._bus.stream_state(streams.STATE)
         if found.messages < expected:
             self._declare_lost(f"{found.messages} messages, at least {expected} expected")
+        elif found.last_sequence < self._highest:
+            self._declare_lost(f"it was set back to {found.last_sequence}, after {self._highest}")
+        if self.lost.is_set():
+            return
+        age = self._clock() - self._scanned_at
+        foreign = found.last_sequence - self._baseline > self._own
+        if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
+            await self.scan()
+
+    async def scan(self) -> None:
+        """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
+        self._scan_due = False
+        await self._set_baseline()
+        suspects: dict[str, str] = {}
+        met: set[str] = set()
+        async for message in last_messages(self._bus, self._cluster, self._resources.values(), headers_only=True):
+            if message is None:
+                suspects.clear()
+                met.clear()
+                continue
+            subject = message.subject
+            met.add(subject)
+            marker, resource_id = self._markers.get(subject), resource_of(subject)
+            if marker is not None:
+                if marker.sequence != message.sequence:
+                    await self.mark_synced(marker.resource, marker.list_version, served=marker.served)
+                continue
+            known = self._ledger.get(self._resources[resource_id], subject) if resource_id in self._resources else None
+            sequence, gone = (known.sequence, known.deleted) if known is not None else (0, True)
+            if sequence != message.sequence and not (gone and state.is_tombstone(message.headers)):
+                suspects[subject] = resource_id or ""
+        suspects |= {subject: resource_id for resource_id, subject in self._ledger.subjects() if subject not in met}
+        if len(suspects) > MOST_SUSPECTS:
+            self._declare_lost(f"{len(suspects)} objects are not as they were published")
+            return
+        for subject, resource_id in suspects.items():
+            await self._verify(self._resources.get(resource_id), subject)
+        await self._set_baseline()
+
+    async def _set_baseline(self) -> None:
+        found = await self._bus.stream_state(streams.STATE)
+        self._baseline, self._own, self._scanned_at = found.last_sequence, 0, self._clock()
+        self._highest = max(self._highest, found.last_sequence)
+
+    async def _verify(self, resource: Resource | None, subject: str) -> None:
+        """Sets one subject right, unless it was read too early or late and is as it was published."""
+        last = await self._bus.last_message(streams.STATE, subject)
+        if resource is None or resource_of(subject) is None:
+            # No object has this subject.
+            if last is not None and not state.is_tombstone(last.headers):
+                await self._clear_away(subject)
+            return
+        known = self._ledger.get(resource, subject)
+        if self._pending(subject) is not None:
+            return
+        if (last.sequence if last is not None else 0) == (known.sequence if known is not None else 0):
+            return
+        if self._truth is None:
+            self._declare_lost("others have published")
+            return
+        key = subjects.parse_state(subject).key
+        try:
+            obj = await self._truth(resource, key)
+        except Exception as error:
+            log.warning("cannot set an object in STATE right yet", subject=subject, error=str(error))
+            self._scan_due = True
+            return
+        metrics.STATE_CORRECTED.labels(resource.id).inc()
+        log.warning("an object in STATE was not as it was published, and is set right", subject=subject)
+        self._adopt(resource, subject, last)
+        if self._pending(subject) is None:
+            self._restore(resource, subject, obj)
+
+    def _adopt(self, resource: Resource, subject: str, last: Message | None) -> None:
+        """What is there now is what the next publish is held against."""
+        if last is None:
+            self._ledger.drop(resource, subject)
+            return
+        known = Known(last.sequence, state.version_in(last.headers), state.is_tombstone(last.headers))
+        self._ledger.set(resource.id, subject, known)
+
+    def _restore(self, resource: Resource, subject: str, obj: KubeObject | None) -> None:
+        if obj is not None:
+            self._put(resource, subject, obj, Change.MODIFIED)
+        elif not self._is_gone(resource, subject):
+            known = self._ledger.get(resource, subject)
+            version = known.version if known is not None and known.version.uid else Version("unknown", 0, "")
+            version = version._replace(resource_version=min(version.resource_version, _MOST))
+            headers = state.tombstone_headers(version)
+            self._queue(_Outgoing(subject, resource, version, Change.DELETED, self._clock(), headers))
+
+    async def _clear_away(self, subject: str) -> None:
+        log.warning("a message in STATE that is about no object is cleared away", subject=subject[:500])
+        headers = state.tombstone_headers(Version("unknown", 0, ""))
+        ack = await self._bus.publish(subject, b"", headers=headers, ttl=streams.TOMBSTONE_TTL)
+        self._count_own(ack)
+
+    def _count_own(self, ack: Ack) -> None:
+        if not ack.duplicate:
+            self._own += 1
+        self._highest = max(self._highest, ack.sequence)
 
     def _pending(self, subject: str) -> _Outgoing | None:
         return self._waiting.get(subject) or self._flying.get(subject)
@@ -274,13 +463,18 @@ class StatePublisher:
 
     async def _send(self, outgoing: _Outgoing) -> asyncio.Future[Ack]:
         known = self._ledger.get(outgoing.resource, outgoing.subject)
-        version = outgoing.version
+        version, expected = outgoing.version, known.sequence if known is not None else 0
+        payload = b""
+        encoding: dict[str, str] = {}
+        if outgoing.obj is not None:
+            payload, encoding = state.pack(state.encode_object(outgoing.obj))
         return await self._bus.send(
             outgoing.subject,
-            state.encode_object(outgoing.obj) if outgoing.obj is not None else b"",
-            headers=outgoing.headers,
-            msg_id=f"{version.uid}-{version.resource_version}-{outgoing.change.value}-{self._round}",
-            expected_last_subject_sequence=known.sequence if known is not None else 0,
+            payload,
+            headers=outgoing.headers | encoding if encoding else outgoing.headers,
+            # With the sequence: the same version is published again where something else took its place.
+            msg_id=f"{version.uid[:64]}-{version.resource_version}-{outgoing.change.value}-{expected}-{self._nonce}",
+            expected_last_subject_sequence=expected,
             ttl=streams.TOMBSTONE_TTL if outgoing.change is Change.DELETED else 0.0,
         )
 
@@ -288,9 +482,12 @@ class StatePublisher:
         error = BusUnavailableError("cancelled") if future.cancelled() else future.exception()
         if error is None:
             self._backoff.reset()
+            self._count_own(future.result())
             sequence = future.result().sequence
             deleted = outgoing.change is Change.DELETED
             self._ledger.set(outgoing.resource.id, outgoing.subject, Known(sequence, outgoing.version, deleted))
+            if self._refused.pop(outgoing.subject, None) is not None:
+                self._on_refused(self._refusals())
             metrics.STATE_PUBLISHED.labels(outgoing.resource.id, outgoing.change.value).inc()
             metrics.STATE_LATENCY.observe(self._clock() - outgoing.received)
             self._landed(outgoing)
@@ -326,6 +523,8 @@ class StatePublisher:
                 raise error
             if not isinstance(error, BusUnavailableError | WrongSequenceError):
                 log.error("object refused by STATE", subject=outgoing.subject, error=str(error))
+                self._refused[outgoing.subject] = str(error)
+                self._on_refused(self._refusals())
                 metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "refused").inc()
         for outgoing in again:
             # A newer version may be waiting; then that one is sent instead.
@@ -334,30 +533,49 @@ class StatePublisher:
             self._landed(outgoing)
 
     async def _compare(self, outgoing: _Outgoing) -> bool:
-        """After a wrong sequence: learns what STATE has. Says whether nothing is left to be done."""
+        """After a wrong sequence: learns what STATE has. Says whether nothing is left to be done for this version."""
         try:
             last = await self._bus.last_message(streams.STATE, outgoing.subject)
         except BusUnavailableError:
             return False
-        before = self._ledger.drop(outgoing.resource, outgoing.subject)
+        before = self._ledger.get(outgoing.resource, outgoing.subject)
+        self._adopt(outgoing.resource, outgoing.subject, last)
         if last is None:
             if before is not None and not before.deleted:
                 self._declare_lost("an object is gone from STATE")
             return False
-        theirs, deleted = state.version_in(last.headers), state.is_tombstone(last.headers)
-        self._ledger.set(outgoing.resource.id, outgoing.subject, Known(last.sequence, theirs, deleted))
-        ends = outgoing.change is Change.DELETED
-        if theirs.uid == outgoing.version.uid and deleted:
-            # Nothing follows the end of a uid, neither a late version of it nor its end once more.
+        payload = state.pack(state.encode_object(outgoing.obj))[0] if outgoing.obj is not None else b""
+        if last.payload == payload and state.version_in(last.headers)[:2] == outgoing.version[:2]:
+            # Ours, whose acknowledgement was lost; or another watcher's, which is the same.
             return True
-        if theirs.uid == outgoing.version.uid and ends:
+        if self._truth is None or outgoing.subject in self._waiting:
             return False
-        if is_newer(outgoing.version, theirs):
+        metrics.STATE_CORRECTED.labels(outgoing.resource.id).inc()
+        log.info("others have published an object to STATE", subject=outgoing.subject)
+        try:
+            obj = await self._truth(outgoing.resource, subjects.parse_state(outgoing.subject).key)
+        except Exception as error:
+            log.warning("cannot ask how an object is now", subject=outgoing.subject, error=str(error))
+            await asyncio.sleep(self._backoff.next())
             return False
-        if theirs != outgoing.version:
-            metrics.STATE_FENCED.labels(outgoing.resource.id).inc()
-            log.info("STATE has a newer version", subject=outgoing.subject)
+        if outgoing.subject not in self._waiting:
+            self._replace(outgoing, obj, last)
         return True
+
+    def _replace(self, outgoing: _Outgoing, obj: KubeObject | None, last: Message) -> None:
+        """Lets the truth wait in the place of what was sent, unless STATE says it already."""
+        if obj is None:
+            if not state.is_tombstone(last.headers):
+                headers = state.tombstone_headers(outgoing.version)
+                self._waiting[outgoing.subject] = _Outgoing(
+                    outgoing.subject, outgoing.resource, outgoing.version, Change.DELETED, outgoing.received, headers
+                )
+            return
+        if last.payload != state.pack(state.encode_object(obj))[0]:
+            headers = state.object_headers(obj, Change.MODIFIED)
+            self._waiting[outgoing.subject] = _Outgoing(
+                outgoing.subject, outgoing.resource, version_of(obj), Change.MODIFIED, outgoing.received, headers, obj
+            )
 
     async def _recover(self, error: BusError) -> None:
         """Waits until the bus can be reached again and the stream is there."""
@@ -396,6 +614,7 @@ class StatePublisher:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._audit_interval):
                         await reconnected.wait()
+                self._scan_due = self._scan_due or reconnected.is_set()
                 reconnected.clear()
                 with suppress(BusUnavailableError):
                     await self.audit()

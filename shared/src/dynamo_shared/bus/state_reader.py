@@ -8,6 +8,9 @@ What can happen, and what the reader does:
    again. What the cache has and the second reading lacks is gone, but that is believed only when the resource's marker
    has been seen again: a stream that was made anew is empty until the watcher has refilled it.
 3. NATS is away: the cache stays as it is.
+4. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
+   the subject is in quarantine until a sound message comes, and the watcher, which holds STATE against the API server,
+   sees to that.
 """
 
 from __future__ import annotations
@@ -16,13 +19,20 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 import structlog
-from opentelemetry import context
 
 from dynamo_shared.api.resources import ObjectKey, Resource
-from dynamo_shared.bus import state, streams, subjects, tracing
+from dynamo_shared.bus import metrics, state, streams, subjects, tracing
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
-from dynamo_shared.bus.versions import is_newer
+from dynamo_shared.bus.versions import Version
+
+MOST_QUARANTINED = 1000
+"""Subjects that are remembered as damaged; more are counted alone."""
+
+SETTLE_INTERVAL = 5.0
+"""Seconds between looks at what the cache holds back."""
+
+_NOBODY = Version("", 0, "")
 
 log = structlog.get_logger("dynamo.bus.state")
 
@@ -49,6 +59,12 @@ class StateReader:
         self._resources = {resource.id: _Resource(resource) for resource in resources}
         self._caught_up = False
         self._observers: list[Callable[[Resource], None]] = []
+        self._quarantine: dict[str, str] = {}
+        self._on_quarantine: Callable[[str], None] = lambda _: None
+
+    def on_quarantine(self, observer: Callable[[str], None]) -> None:
+        """Calls back whenever the quarantine changes, with what is in it in one sentence; empty where it is empty."""
+        self._on_quarantine = observer
 
     async def synced(self) -> None:
         """Returns when all objects of all its resources have been read once; the watcher must have listed them."""
@@ -70,10 +86,11 @@ class StateReader:
         self._observers.append(observer)
 
     async def run(self) -> None:
-        """Reads for ever."""
+        """Reads until cancelled."""
         filters = [subjects.state_filter(self._cluster, resource_id) for resource_id in self._resources]
         subscription = await self._bus.subscribe(streams.STATE, filters, start=Start.LAST_PER_SUBJECT)
         self._begin()
+        settling = asyncio.create_task(self._settle_now_and_then(), name="cache-settle")
         try:
             async for item in subscription:
                 if isinstance(item, Message):
@@ -85,7 +102,14 @@ class StateReader:
                 elif isinstance(item, Restarted) and not item.complete:
                     self._begin()
         finally:
+            settling.cancel()
+            await asyncio.gather(settling, return_exceptions=True)
             await subscription.close()
+
+    async def _settle_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SETTLE_INTERVAL)
+            self._cache.settle()
 
     def _begin(self) -> None:
         """A reading from the last values begins."""
@@ -95,47 +119,55 @@ class StateReader:
             entry.unconfirmed = self._cache.keys(entry.resource)
 
     def _take(self, message: Message) -> None:
-        marker = subjects.parse_synced(message.subject)
-        if marker is not None:
-            self._mark(self._resources[marker[1]], message)
-            return
+        """Never raises: one message, whatever is in it, does not stop the reading of the others."""
         try:
-            _, resource_id, key = subjects.parse_state(message.subject)
-            entry = self._resources[resource_id]
-            with tracing.continued(message.headers):
-                self._apply(entry, key, message)
-        except (ValueError, KeyError, TypeError) as error:
-            # A foreign or damaged message must not stop the reading of all others.
-            log.warning("unreadable STATE message", subject=message.subject, error=str(error))
+            marker = subjects.parse_synced(message.subject)
+            if marker is not None:
+                self._mark(self._resources[marker[1]], message)
+            else:
+                self._take_object(message)
+        except Exception as error:
+            # A tombstone ends also what has no place in STATE: that is how the watcher clears it away.
+            ends = state.is_tombstone(message.headers) and not message.payload
+            if not ends:
+                self._isolate(message.subject, str(error) if isinstance(error, ValueError) else type(error).__name__)
+                return
+            log.debug("tombstone of an unknown subject", subject=message.subject[:500])
+        if self._quarantine.pop(message.subject, None) is not None:
+            self._on_quarantine(self._words())
+
+    def _take_object(self, message: Message) -> None:
+        _, resource_id, key = subjects.parse_state(message.subject)
+        entry = self._resources[resource_id]
+        # Damaged or not: STATE has something of this name.
+        entry.unconfirmed.discard(key)
+        found = state.read(entry.resource, key, message)
+        with tracing.continued(message.headers):
+            self._cache.take(entry.resource, key, found.obj, found.version)
+
+    def _isolate(self, subject: str, reason: str) -> None:
+        metrics.STATE_DAMAGED.inc()
+        known = subject in self._quarantine
+        if known or len(self._quarantine) < MOST_QUARANTINED:
+            self._quarantine[subject] = reason[:200]
+        if not known:
+            log.warning("damaged message in STATE", subject=subject[:500], error=reason[:200])
+            self._on_quarantine(self._words())
+
+    def _words(self) -> str:
+        if not self._quarantine:
+            return ""
+        subject, reason = next(iter(self._quarantine.items()))
+        count = len(self._quarantine)
+        return f"{count} damaged message{'s' if count > 1 else ''} in STATE; the first: {subject[:200]}: {reason}"
 
     def _mark(self, entry: _Resource, message: Message) -> None:
-        try:
-            entry.served = state.decode_marker(message.payload).served
-        except ValueError as error:
-            log.warning("unreadable marker in STATE", subject=message.subject, error=str(error))
+        marker = state.decode_marker(message.payload)
+        if marker.resource != entry.resource.id:
+            raise ValueError("is the marker of another resource than its subject")
+        entry.served = marker.served
         entry.marked = True
         self._settle(entry)
-
-    def _apply(self, entry: _Resource, key: ObjectKey, message: Message) -> None:
-        """Brings the cache in line. Its listeners are called within the trace that the message belongs to."""
-        if tracing.TRACEPARENT not in message.headers:
-            self._write(entry, key, message)
-            return
-        token = context.attach(tracing.extract(message.headers))
-        try:
-            self._write(entry, key, message)
-        finally:
-            context.detach(token)
-
-    def _write(self, entry: _Resource, key: ObjectKey, message: Message) -> None:
-        entry.unconfirmed.discard(key)
-        version = state.version_in(message.headers)
-        if state.is_tombstone(message.headers):
-            self._cache.remove(entry.resource, key, version.uid, version.resource_version)
-            return
-        held = self._cache.version(entry.resource, key)
-        if held is None or is_newer(version, held):
-            self._cache.put(entry.resource, state.decode_object(message.payload))
 
     def _settle(self, entry: _Resource) -> None:
         """The resource is complete when both the last values and its marker have been read."""
@@ -144,7 +176,7 @@ class StateReader:
         first = not entry.synced.is_set()
         vanished, entry.unconfirmed = entry.unconfirmed, set()
         for key in vanished:
-            self._cache.remove(entry.resource, key)
+            self._cache.take(entry.resource, key, None, _NOBODY)
         entry.synced.set()
         if first or vanished:
             log.debug("resource read", resource=entry.resource.id, count=self._cache.count(entry.resource))

@@ -11,6 +11,11 @@ What can happen, and what is done:
 6. 404 on list: the type is not installed. Wait and try again, and say so: as trouble, or, of a type that need not be
    there, by `Absent`. 401, 403: it is not ours to read; the same.
 
+7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. The server says
+   nothing of it on a watch that goes on from a number that it has not reached, so after each interruption it is asked for
+   its own, and where that is lower, the list is read anew. Where the new history has passed the old one meanwhile, uid and
+   resourceVersion of all objects tell, which are read (without the objects) whenever a watch ends in time.
+
 Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
 """
 
@@ -37,6 +42,10 @@ logger = logging.getLogger(__name__)
 PAGE_SIZE = 500
 # client-go asks for as much; many watches that start together end apart.
 WATCH_SECONDS = (300.0, 600.0)
+# Where everything is compared after each: all objects within five minutes.
+COMPARED_SECONDS = (200.0, 280.0)
+# Metadata alone, of whatever kind the objects are.
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 # The API server sends a bookmark a minute. Half a minute more of nothing, and the connection is taken for dead.
 SILENCE_SECONDS = 90.0
 # Back-off after failures: 0.2 s doubling to 15 s, times 0.5 to 1.5. The API server needs 3 s to restart.
@@ -80,6 +89,7 @@ class Absent(msgspec.Struct, frozen=True):
 class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
+    `compare`: hold what is known against the server after each watch and each interruption (7).
     `on_health(ok, message)` is called when following starts to fail, with what is wrong and what to do, and when it
     works again.
     """
@@ -93,6 +103,7 @@ class Reflector:
         label_selector: str = "",
         field_selector: str = "",
         optional: bool = False,
+        compare: bool = False,
         page_size: int = PAGE_SIZE,
         silence: float = SILENCE_SECONDS,
         on_health: Callable[[bool, str], None] | None = None,
@@ -105,6 +116,7 @@ class Reflector:
         self._namespace = namespace
         self._selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._optional = optional
+        self._compares = compare
         self._page_size = page_size
         self._silence = silence
         self._on_health = on_health or (lambda _ok, _message: None)
@@ -113,6 +125,7 @@ class Reflector:
         self._randomness = randomness
         self._known = Known()
         self._version = ""
+        self._interrupted = False
         self._failures = 0
         self._healthy: bool | None = None
         self.last_contact = 0.0
@@ -132,8 +145,14 @@ class Reflector:
                 if not self._version:
                     async for item in self._list():
                         yield item
+                elif self._interrupted and self._compares:
+                    await self._check_number()
+                self._interrupted = True
                 async for change in self._watch():
                     yield change
+                self._interrupted = False
+                if self._compares:
+                    await self._compare()
             except errors.Expired as error:
                 logger.info("%s: listing anew: %s", self.resource.id, error.message)
                 self._version = ""
@@ -191,6 +210,34 @@ class Reflector:
         self._well()
         yield Synced(version, self._known.versions)
 
+    async def _check_number(self) -> None:
+        """Expired where the server counts from a lower number than the one that is known."""
+        page = await self._page(1, "")
+        if _is_older(page.metadata.resource_version, self._version):
+            raise errors.Expired(
+                410, "Expired", f"the data store is at {page.metadata.resource_version}, after {self._version}"
+            )
+
+    async def _compare(self) -> None:
+        """Expired where an object there is at an older version, or is another one, than what is known of it."""
+        token = ""
+        met: set[ObjectKey] = set()
+        while True:
+            page = await self._page(self._page_size, token, accept=METADATA_ONLY)
+            for item in page.items or ():
+                meta = watch_wire.item_meta(item)
+                key = ObjectKey(meta.namespace, meta.name)
+                met.add(key)
+                news = not meta.resource_version.isdigit() or _is_older(self._version, meta.resource_version)
+                if not news and self._known.get(key) != (meta.uid, meta.resource_version):
+                    raise errors.Expired(410, "Expired", f"{key} is at {meta.resource_version}, which was not told")
+            token = page.metadata.continue_
+            if not token:
+                break
+        if self._known.others(met):
+            # Deleted just now, or in a history that was never told of: the list says which.
+            raise errors.Expired(410, "Expired", "objects are gone")
+
     def _absent(self) -> Iterator[Change | Absent]:
         """What is left of a type that is gone: nothing."""
         received_at = self.last_contact = self._clock()
@@ -201,9 +248,9 @@ class Reflector:
         self._well()
         yield Absent()
 
-    async def _page(self, limit: int, token: str) -> watch_wire.ListPage:
+    async def _page(self, limit: int, token: str, *, accept: str = "") -> watch_wire.ListPage:
         query = self._query({"limit": str(limit) if limit else "", "continue": token})
-        content = await self._client.raw_get(f"{self.resource.path(self._namespace)}?{query}")
+        content = await self._client.raw_get(f"{self.resource.path(self._namespace)}?{query}", accept=accept)
         try:
             return watch_wire.decode_page(content)
         except msgspec.DecodeError as error:
@@ -217,7 +264,7 @@ class Reflector:
 
     async def _watch(self) -> AsyncIterator[Change]:
         """Changes after the known resourceVersion, until the watch ends."""
-        shortest, longest = WATCH_SECONDS
+        shortest, longest = COMPARED_SECONDS if self._compares else WATCH_SECONDS
         seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))
         query = self._query(
             {

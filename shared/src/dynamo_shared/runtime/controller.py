@@ -92,6 +92,13 @@ class Controller(ABC, Generic[T]):
     async def reconcile(self, task: T) -> Result:
         """Makes one thing right. An exception is retried with back-off."""
 
+    def _report_quarantine(self, words: str) -> None:
+        part = f"{self.name}: STATE"
+        if words:
+            self.context.health.set(part, State.DEGRADED, words)
+        else:
+            self.context.health.forget(part)
+
     def is_urgent(self, task: T) -> bool:  # noqa: ARG002 - of those who override it
         """Whether a task is worked on before all that are not."""
         return False
@@ -119,6 +126,7 @@ class Controller(ABC, Generic[T]):
                 def keep(part: str, work: Part, *, essential: bool = False) -> None:
                     tasks.create_task(self.supervisor.keep(part, work, essential=essential), name=part)
 
+                self.reader.on_quarantine(self._report_quarantine)
                 keep("events", self.publisher.run)
                 keep("state", self.reader.run)
                 health.set(self.name, State.FAILED, "waiting for the watcher's first full list")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import Bus, EventPublisher, state, streams, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
 from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
@@ -66,7 +67,7 @@ class Publication:
         self._cluster = cluster
         self._events = EventPublisher(bus, cluster)
         self.stamp = Clock(now)
-        self.state = StatePublisher(bus, cluster)
+        self.state = StatePublisher(bus, cluster, truth=self._truth)
         self.view = View()
 
     async def load(self) -> None:
@@ -111,6 +112,11 @@ class Publication:
             for entry in entries:
                 self.state.put(resource, entry.obj)
 
+    async def _truth(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
+        entries: Mapping[ObjectKey, Entry[Any]] = self.view.workers if resource == WORKERS else self.view.models
+        entry = entries.get(key)
+        return entry.obj if entry is not None else None
+
     def _put(self, step: Step) -> None:
         entry = step.entry
         if step.removed:
@@ -127,7 +133,7 @@ class Publication:
             return
         try:
             _, resource_id, key = subjects.parse_state(message.subject)
-            obj = state.decode_object(message.payload)
+            obj = state.decode_object(message.payload, message.headers)
             generation = int(obj["metadata"].get("generation") or 1)
             if resource_id == WORKERS.id:
                 self.view.workers[key] = _entry(worker_of(obj), version, generation)

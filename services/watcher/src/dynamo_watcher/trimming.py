@@ -1,0 +1,57 @@
+"""What of a pod goes to STATE: only the fields that a service reads.
+
+What users and engines write into their pods stays there: variables, commands, arguments, volumes, annotations. It may hold
+passwords, nobody here reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import RESTART_AT
+
+_METADATA = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"}
+    | {"labels", "ownerReferences", "finalizers"}
+)
+_ANNOTATIONS = frozenset({RESTART_AT})
+_SPEC = frozenset({"nodeName", "hostNetwork"})
+_CONTAINER = frozenset({"name", "image", "resources"})
+_PROBES = frozenset({"startupProbe", "readinessProbe"})
+"""Only whether there is one is read; what it calls is left out."""
+_STATUS = frozenset({"phase", "reason", "message", "conditions", "podIP", "podIPs", "startTime"})
+_CONTAINER_STATUS = frozenset(
+    {"name", "image", "ready", "started", "restartCount", "state", "lastState"},
+)
+
+
+def trimmed(pod: KubeObject) -> KubeObject:
+    """A pod with what services read of it; no value is changed."""
+    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    kept = _only(_METADATA, metadata)
+    if annotations := _only(_ANNOTATIONS, metadata.get("annotations") or {}):
+        kept["annotations"] = annotations
+    containers = {
+        part: [_container(each) for each in spec[part]] for part in ("containers", "initContainers") if part in spec
+    }
+    statuses = {
+        part: [_only(_CONTAINER_STATUS, each) for each in status[part]]
+        for part in ("containerStatuses", "initContainerStatuses")
+        if part in status
+    }
+    return {
+        "apiVersion": pod["apiVersion"],
+        "kind": pod["kind"],
+        "metadata": kept,
+        "spec": _only(_SPEC, spec) | containers,
+        "status": _only(_STATUS, status) | statuses,
+    }
+
+
+def _container(container: dict[str, Any]) -> dict[str, Any]:
+    return _only(_CONTAINER, container) | {name: {} for name in _PROBES if name in container}
+
+
+def _only(fields: frozenset[str], values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in fields}

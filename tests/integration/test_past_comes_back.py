@@ -1,0 +1,193 @@
+"""Backups that are restored below a running platform: STATE and its readers equal the API server again, without a hand."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsOptions, NatsServer, Server
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, key_of
+from dynamo_shared.bus import NatsBus, state, streams, subjects
+from dynamo_shared.bus.permissions import USERS
+from dynamo_shared.bus.server_config import authorization
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
+from dynamo_shared.kube import KubeClient, KubeError
+
+from .test_watcher import Bench, graph, reading, watching
+
+CLUSTER = "past"
+NAMESPACE = "team"
+WITHIN = 60.0
+GRAPHS = DYNAMO_GRAPH_DEPLOYMENTS
+
+
+@pytest.fixture(scope="module")
+async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
+    """etcd and API server alone, of these tests: they are set back."""
+    options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0, prepare=install_definitions)
+    async with ControlPlane(options, programs) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def server(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
+    """NATS with one user a service, as the platform has it."""
+    options = NatsOptions(authorization=authorization(CLUSTER, dict.fromkeys(USERS, "hush")), max_payload=MAX_PAYLOAD)
+    program = await programs.obtain("nats-server")
+    async with NatsServer(program, tmp_path_factory.mktemp("nats"), options) as running:
+        yield running
+
+
+@pytest.fixture
+async def bench(plane: ControlPlane, server: NatsServer) -> AsyncIterator[Bench]:
+    async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube:
+        if not [each for each in (await kube.list(NAMESPACES)).items if key_of(each).name == NAMESPACE]:
+            await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        async with (
+            watching(kube, server.url, CLUSTER, user="watcher", password="hush"),
+            reading(kube, NAMESPACE, server.url, cluster=CLUSTER, user="pod-builder", password="hush") as found,
+        ):
+            await asyncio.wait_for(found.reader.synced(), WITHIN)
+            yield found
+
+
+async def until_equal(bench: Bench) -> dict[str, str]:
+    """Return as soon as the reader has what the API server has; both by name, uid and resourceVersion."""
+    there: dict[str, str] = {}
+    here: dict[str, str] = {}
+    try:
+        async with asyncio.timeout(WITHIN):
+            while True:
+                try:
+                    there = _versions((await bench.kube.list(GRAPHS, NAMESPACE)).items)
+                except KubeError:
+                    there = {"?": "the API server is away"}
+                here = _versions(bench.cache.list(GRAPHS, NAMESPACE))
+                if here == there:
+                    return here
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        pytest.fail(f"STATE has {here}, the API server has {there}")
+
+
+def _versions(objects: list[dict[str, object]]) -> dict[str, str]:
+    found = [obj["metadata"] for obj in objects]
+    return {each["name"]: f"{each['uid']} {each['resourceVersion']}" for each in found}  # type: ignore[index]
+
+
+async def copied(server: Server, backup: Path) -> None:
+    """What a backup of a server is: its data, as it was."""
+    await server.stop()
+    shutil.copytree(server.data, backup)
+    await server.start()
+
+
+async def restored(server: Server, backup: Path) -> None:
+    await server.wipe()
+    shutil.copytree(backup, server.data)
+    await server.start()
+
+
+async def change(bench: Bench, name: str, mark: str) -> None:
+    await bench.kube.merge_patch(GRAPHS, ObjectKey(NAMESPACE, name), {"metadata": {"labels": {"mark": mark}}})
+
+
+@pytest.mark.restart
+async def test_a_cluster_restored_from_a_backup(plane: ControlPlane, bench: Bench, tmp_path: Path) -> None:
+    await bench.create("kept", "deleted-later")
+    await copied(plane.etcd, tmp_path / "etcd")
+    before = await until_equal(bench)
+    for number in range(30):
+        await change(bench, "kept", str(number))
+    await bench.delete("deleted-later")
+    await bench.create("created-later")
+    assert set(await until_equal(bench)) == {"kept", "created-later"}
+    await plane.api_server.stop()
+    await restored(plane.etcd, tmp_path / "etcd")
+    await plane.api_server.start()
+    assert await until_equal(bench) == before
+    # What comes now has numbers that were there before, and counts all the same.
+    await change(bench, "kept", "after")
+    await bench.create("created-later")
+    assert set(await until_equal(bench)) == {"kept", "deleted-later", "created-later"}
+
+
+@pytest.mark.restart
+async def test_a_storage_of_nats_that_is_set_back(bench: Bench, server: NatsServer, tmp_path: Path) -> None:
+    """As many messages as before, and the wrong ones."""
+    await bench.create("one", "two")
+    await until_equal(bench)
+    await copied(server, tmp_path / "nats")
+    await change(bench, "one", "later")
+    await bench.delete("two")
+    await bench.create("three")
+    await until_equal(bench)
+    await restored(server, tmp_path / "nats")
+    await asyncio.sleep(0)
+    await _until_read_again(bench, server)
+    assert {"one", "three"} <= set(await until_equal(bench))
+
+
+async def _until_read_again(bench: Bench, server: NatsServer) -> None:
+    """STATE itself, not only what the reader remembers, has what the API server has."""
+    bus = await NatsBus.connect(servers=(server.url,), user="watcher", password="hush")
+    try:
+        async with asyncio.timeout(WITHIN):
+            while True:
+                expected = _versions((await bench.kube.list(GRAPHS, NAMESPACE)).items)
+                found = {}
+                for name in {*expected, "two"}:
+                    subject = subjects.state_subject(CLUSTER, GRAPHS.id, ObjectKey(NAMESPACE, name))
+                    message = await bus.last_message(streams.STATE, subject)
+                    if message is not None and not state.is_tombstone(message.headers):
+                        found[name] = f"{message.headers['uid']} {message.headers['resourceVersion']}"
+                if found == expected:
+                    return
+                await asyncio.sleep(0.2)
+    finally:
+        await bus.close()
+
+
+@pytest.mark.restart
+async def test_both_at_once(plane: ControlPlane, bench: Bench, server: NatsServer, tmp_path: Path) -> None:
+    """The cluster is set back while NATS has lost everything."""
+    await bench.create("early")
+    await copied(plane.etcd, tmp_path / "etcd")
+    await bench.create("late")
+    await change(bench, "early", "late")
+    await until_equal(bench)
+    await plane.api_server.stop()
+    await server.wipe()
+    await restored(plane.etcd, tmp_path / "etcd")
+    await server.start()
+    await plane.api_server.start()
+    found = await until_equal(bench)
+    assert "early" in found
+    assert "late" not in found
+    await _until_read_again(bench, server)
+
+
+async def test_an_object_as_large_as_the_api_server_takes(bench: Bench) -> None:
+    """Of text that does not compress well, above NATS' usual limit of 1 MiB."""
+    import random
+
+    text = "".join(
+        random.Random(7).choices("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/", k=1_440_000)
+    )
+    large = graph(NAMESPACE, "large")
+    large["spec"]["annotations"] = {"text": text[:1_000]}
+    large["spec"]["components"][0]["podTemplate"] = {
+        "spec": {"containers": [{"name": "main", "image": "x", "args": [text]}]}
+    }
+    await bench.kube.create(GRAPHS, large)
+    await until_equal(bench)
+    found = bench.cache.get(GRAPHS, ObjectKey(NAMESPACE, "large"))
+    assert found is not None
+    assert text in str(found["spec"])

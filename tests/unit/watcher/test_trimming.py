@@ -1,0 +1,90 @@
+"""Pods in STATE: what services read is there, and nothing that their users wrote for the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.registry.annotations import RESTART_AT
+from dynamo_watcher.resources import WATCHED
+from dynamo_watcher.trimming import trimmed
+
+SECRET = "hunter2"
+
+
+def pod() -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": "x",
+        "env": [{"name": "HF_TOKEN", "value": SECRET}],
+        "envFrom": [{"secretRef": {"name": SECRET}}],
+        "command": ["sh", "-c", SECRET],
+        "args": [f"--token={SECRET}"],
+        "volumeMounts": [{"mountPath": SECRET}],
+        "lifecycle": {"preStop": {"exec": {"command": [SECRET]}}},
+        "startupProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": SECRET}]}},
+        "readinessProbe": {"exec": {"command": [SECRET]}},
+        "resources": {"limits": {"memory": "1Gi"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": "ns",
+            "uid": "u",
+            "resourceVersion": "5",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"a": "b"},
+            "annotations": {"mine": SECRET, RESTART_AT: "now"},
+            "ownerReferences": [{"kind": "ReplicaSet"}],
+            "managedFields": [{"fieldsV1": {SECRET: {}}}],
+        },
+        "spec": {
+            "nodeName": "n",
+            "containers": [container],
+            "initContainers": [container],
+            "ephemeralContainers": [container],
+            "volumes": [{"secret": {"secretName": SECRET}}],
+            "hostAliases": [{"hostnames": [SECRET]}],
+        },
+        "status": {
+            "phase": "Running",
+            "podIP": "10.0.0.1",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [
+                {"name": "main", "ready": True, "restartCount": 1, "volumeMounts": [{"mountPath": SECRET}]}
+            ],
+        },
+    }
+
+
+def test_nothing_of_a_containers_environment_leaves() -> None:
+    assert SECRET not in str(trimmed(pod()))
+
+
+def test_what_services_read_stays() -> None:
+    found = trimmed(pod())
+    assert found["metadata"]["annotations"] == {RESTART_AT: "now"}
+    assert found["spec"]["containers"] == [
+        {
+            "name": "main",
+            "image": "x",
+            "resources": {"limits": {"memory": "1Gi"}},
+            "startupProbe": {},
+            "readinessProbe": {},
+        }
+    ]
+    assert found["spec"]["nodeName"] == "n"
+    assert found["status"]["containerStatuses"] == [{"name": "main", "ready": True, "restartCount": 1}]
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert trimmed(found) == found
+
+
+def test_a_pod_that_says_little() -> None:
+    bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    assert trimmed(bare) == {**bare, "spec": {}, "status": {}}
+
+
+def test_no_secret_is_watched() -> None:
+    assert all(entry.resource.kind != "Secret" for entry in WATCHED)
