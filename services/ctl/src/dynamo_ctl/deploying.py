@@ -1,4 +1,4 @@
-"""`dynamoctl deploy`, `estimate`, `logs`, `chat`: what they do."""
+"""`dynamoctl deploy`, `estimate`, `logs`: what they do."""
 
 from __future__ import annotations
 
@@ -136,27 +136,6 @@ async def logs(
                     return
                 _log_line(event, out)
         await asyncio.sleep(2)
-
-
-async def chat(remote: Remote, namespace: str, graph: str, out: Print, *, model: str, message: str) -> None:
-    """One question to the model of a graph, answered as it is written."""
-    body: dict[str, Any] = {"messages": [{"role": "user", "content": message}]}
-    if model:
-        body["model"] = model
-    text = ""
-    async with remote.stream("POST", path_of(namespace, "deployments", graph, "chat"), body) as events:
-        async for event in events:
-            if event.name == "token":
-                text += str(event.data.get("text", ""))
-            elif event.name == "end":
-                out(text)
-                out(
-                    f"ttft {event.data['ttftMs']:.0f} ms, itl {event.data['itlMs']:.1f} ms, {event.data['tokens']} tokens"
-                )
-                return
-            elif event.name in ("failed", "unauthorized", "error"):
-                raise CtlError(str(event.data["detail"]))
-    raise CtlError("the answer broke off; try again")
 
 
 def _log_line(event: Event, out: Print) -> None:
