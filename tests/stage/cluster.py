@@ -16,6 +16,7 @@ from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES
 from dynamo_shared.bus import permissions, server_config, subjects
+from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.leases.password import USER, require_password
 
 from .api import Api
@@ -98,7 +99,7 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
 
 def _nats_options(passwords: dict[str, str]) -> NatsOptions:
     users = {user: passwords[user] for user in permissions.USERS}
-    return NatsOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=server_config.MAX_PAYLOAD)
+    return NatsOptions(authorization=server_config.authorization(CLUSTER, users), max_payload=MAX_PAYLOAD)
 
 
 def _identity(folder: Path, name: str) -> dict[str, str]:

@@ -98,15 +98,20 @@ def pack(payload: bytes) -> tuple[bytes, dict[str, str]]:
 
 def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> KubeObject:
     """The object of a STATE message that is not a tombstone; msgspec.DecodeError (a ValueError) where it is not one."""
-    encoding = headers.get(ENCODING, "")
-    if encoding == ZLIB:
-        payload = _unpacked(payload)
-    elif encoding:
-        raise msgspec.DecodeError(f"{ENCODING}: {encoding[:20]!r} is not a known encoding; there is {ZLIB}")
     try:
-        return _decode(payload)
+        return _decode(unpack(payload, headers))
     except RecursionError as error:
         raise msgspec.DecodeError("nested too deeply") from error
+
+
+def unpack(payload: bytes, headers: Mapping[str, str]) -> bytes:
+    """The JSON of an object, as `pack` found it; msgspec.DecodeError (a ValueError) where it cannot be had."""
+    encoding = headers.get(ENCODING, "")
+    if not encoding:
+        return payload
+    if encoding != ZLIB:
+        raise msgspec.DecodeError(f"{ENCODING}: {encoding[:20]!r} is not a known encoding; there is {ZLIB}")
+    return _unpacked(payload)
 
 
 def _unpacked(payload: bytes) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.bus.versions import Version, is_newer
+from dynamo_shared.bus.versions import Version
 
 #: Deletions that are remembered for streams that are resumed. Older ones make a stream begin anew.
 DELETIONS = 10_000
@@ -76,12 +76,12 @@ class Entries:
         self.unconfirmed: set[ObjectKey] = set()
 
     def take(self, key: ObjectKey, sequence: int, version: Version, payload: bytes) -> Entry | None:
-        """A message; what it changed, None where it is older than what is known."""
+        """A message; what it changed, None where it repeats what is known. The stream's order is the order."""
         self.unconfirmed.discard(key)
         names = self._namespaces.setdefault(key.namespace, {})
         held = names.get(key.name)
-        if held is not None and payload and not is_newer(version, held.version):
-            held.sequence = max(held.sequence, sequence)
+        if held is not None and payload and held.version == version and held.payload == payload:
+            held.sequence = sequence
             return None
         if not payload:
             return self._remove(key, sequence, version)

@@ -174,9 +174,11 @@ class Hub:
                 self._settle(marker[1])
                 return
             _, identifier, key = subjects.parse_state(message.subject)
-            payload = b"" if state.is_tombstone(message.headers) else message.payload
-            version = state.version_in(message.headers)
-            changed = self._entries[identifier].take(key, message.sequence, version, payload)
+            entries = self._entries[identifier]
+            entries.unconfirmed.discard(key)
+            version, obj = state.read(self.resources[identifier], key, message)
+            payload = b"" if obj is None else state.unpack(message.payload, message.headers)
+            changed = entries.take(key, message.sequence, version, payload)
         except (ValueError, KeyError, TypeError) as error:
             log.warning("unreadable STATE message", subject=message.subject, error=str(error))
             return
