@@ -170,4 +170,4 @@ async def test_a_graph_is_not_scaled_as_a_whole(kubectl, admission_kube, admissi
     await admission_kube.create(BETA, adapted)
     code, out, err = await kubectl("scale", "dgd/adapted", "--replicas=3")
     assert code == 1, out
-    assert f"kubectl scale dgdsa adapted-decode -n {admission_namespace} --replicas=3" in err
+    assert f"kubectl scale dgdsa adapted-COMPONENT -n {admission_namespace} --replicas=3" in err

@@ -150,9 +150,10 @@ class Reflector:
                 self._interrupted = True
                 async for change in self._watch():
                     yield change
-                self._interrupted = False
+                # A server that shuts down ends its watches in good order: only one that answers again is held to be the same.
                 if self._compares:
                     await self._compare()
+                self._interrupted = False
             except errors.Expired as error:
                 logger.info("%s: listing anew: %s", self.resource.id, error.message)
                 self._version = ""

@@ -135,6 +135,8 @@ class Hub:
                 if isinstance(item, Message):
                     self._take(item)
                 elif isinstance(item, CaughtUp):
+                    if not self.incarnation:
+                        await self._identify()
                     self._caught_up = True
                     for identifier in self.resources:
                         self._settle(identifier)
@@ -149,6 +151,10 @@ class Hub:
         for entries in self._entries.values():
             entries.marked = False
             entries.unconfirmed = entries.keys()
+        await self._identify()
+
+    async def _identify(self) -> None:
+        """Learn which stream is read: positions are of one stream alone."""
         try:
             incarnation = (await self._bus.stream_state(streams.STATE)).incarnation
         except BusError as error:

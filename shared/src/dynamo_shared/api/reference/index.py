@@ -42,6 +42,7 @@ _PAGES = (
     ("[Ports](ports.md)", "ports of pods, and of the platform's own services"),
     ("[Environment](environment.md)", "variables of containers"),
     ("[Configuration](configuration.md)", "settings of the platform"),
+    ("[REST API](rest.md)", "routes of the service dynadmin, their bodies and answers"),
     ("[Events](events.md)", "CloudEvents on NATS, and commands that are taken there"),
     ("[Metrics](metrics.md)", "Prometheus metrics of all services"),
 )
