@@ -123,6 +123,18 @@ async def test_steps_and_the_result_come_through_the_relay(measuring, kube, name
     assert output["data"]["profiler_status"] == "success"
 
 
+async def test_a_config_map_of_another_author_is_not_taken_for_an_earlier_output(
+    control_plane, nats_server, kube, namespace
+):
+    theirs = {"metadata": {"name": "dgdr-output-qwen", "namespace": namespace}, "data": {"kept": "yes"}}
+    await kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **theirs})
+    async with planning(control_plane, nats_server, namespace, Played(), read):
+        await create(kube, request(namespace, searchStrategy="thorough", overrides=NOWHERE, autoApply=False))
+        status = await until_phase(kube, namespace, "Failed")
+    assert "NameTaken" in conditions(status)["Succeeded"]
+    assert (await kube.get(CONFIG_MAPS, ObjectKey(namespace, "dgdr-output-qwen")))["data"] == {"kept": "yes"}
+
+
 async def test_the_profilers_failure_is_the_requests(measuring, kube, namespace, tmp_path):
     profiler_says(tmp_path, phase="SweepingPrefill", status="failed", error="no candidate fits into 46068 MiB")
     status = await until_phase(kube, namespace, "Failed")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import structlog
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
@@ -148,8 +149,11 @@ class Thorough:
         key = ObjectKey(request.namespace, names.output(request.name))
         try:
             found = await self.kube.get(CONFIG_MAPS, key)
-            if not _is_of(found, obj):
-                await self.kube.delete(CONFIG_MAPS, key, uid=found["metadata"]["uid"])
+            if _is_of(found, obj):
+                return
+            if keys.REQUEST_UID not in objects.annotations(found):
+                raise ProfilingFailed("NameTaken", str(NameTaken(CONFIG_MAPS, key.name)))
+            await self.kube.delete(CONFIG_MAPS, key, uid=found["metadata"]["uid"])
         except NotFound:
             pass
 
@@ -158,6 +162,4 @@ def _is_of(child: KubeObject, obj: KubeObject) -> bool:
     """Whether something belongs to this very request: by owner, or by the mark of its uid."""
     uid, metadata = obj["metadata"]["uid"], child["metadata"]
     owners = metadata.get("ownerReferences") or ()
-    return any(each["uid"] == uid for each in owners) or (
-        (metadata.get("annotations") or {}).get(keys.REQUEST_UID) == uid
-    )
+    return any(each["uid"] == uid for each in owners) or (objects.annotations(child).get(keys.REQUEST_UID) == uid)
