@@ -66,7 +66,11 @@ class Bench:
         await self.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, name))
 
 
-async def until(condition: Callable[[], object], within: float = 30.0) -> None:
+#: What the documents promise for STATE after NATS lost its data is a minute; a busy machine takes some of its own. Seconds.
+CAUGHT_UP_WITHIN = 80.0
+
+
+async def until(condition: Callable[[], object], within: float = CAUGHT_UP_WITHIN) -> None:
     async with asyncio.timeout(within):
         while not condition():
             await asyncio.sleep(0.02)
@@ -168,7 +172,7 @@ async def test_nats_restarts_without_its_data(kube: KubeClient, namespace: str, 
         await until(lambda: bench.names() == ["b", "c"])
         # Someone who comes only now finds everything, too.
         async with reading(kube, namespace, nats_server.url) as late:
-            await asyncio.wait_for(late.reader.synced(), 30)
+            await asyncio.wait_for(late.reader.synced(), CAUGHT_UP_WITHIN)
             assert late.names() == ["b", "c"]
 
 
