@@ -20,7 +20,7 @@ from dynamo_dynadmin.state.entries import Entry
 from dynamo_dynadmin.state.hub import Hub, Position, Resync, changes
 
 DEFAULT_LIMIT, MOST = 500, 5000
-_RESYNC = "what came between cannot be told; list again, or stream without Last-Event-ID"
+_RESYNC = "the changes in between are not known; list again, or stream without Last-Event-ID"
 
 
 class Reading:

@@ -10,7 +10,7 @@ import msgspec
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.versions import Version
 
-#: Deletions that are remembered for streams that are resumed. Older ones make a stream begin anew.
+#: Deletions that are remembered for streams that are resumed. Older ones make a stream begin again.
 DELETIONS = 10_000
 
 

@@ -22,7 +22,7 @@ from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
 
 from dynamo_dynadmin.state.entries import Entries, Entry
 
-#: Changes that wait for a slow reader before it has to begin anew.
+#: Changes that wait for a slow reader before it has to begin again.
 WAITING = 1000
 
 log = structlog.get_logger("dynamo.dynadmin.state")
@@ -47,7 +47,7 @@ class Position(NamedTuple):
 
 
 class Resync(Exception):
-    """What came between cannot be told: list again."""
+    """The changes in between are not known: list again."""
 
 
 @dataclass(eq=False)
@@ -105,7 +105,7 @@ class Hub:
         return Position(self._last, self.incarnation)
 
     def resume(self, resource: Resource, namespace: str, position: Position) -> list[Entry]:
-        """What changed since a position. Resync where that cannot be told."""
+        """What changed since a position. Resync where that is not known."""
         entries = self._entries[resource.id]
         known = position.incarnation == self.incarnation and position.sequence <= self._last
         if not known or position.sequence < entries.forgotten or not entries.synced:

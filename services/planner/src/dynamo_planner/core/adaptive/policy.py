@@ -206,7 +206,7 @@ class AdaptivePolicy:
     ) -> tuple[dict[Pool, int], dict[Pool, int]]:
         """The replicas that are worth their price: what to start, and what of it to keep."""
         together, ahead = self._settings.together, startup + needed
-        # A start is paid for as long as it takes; whoever starts must be worth that, and be needed as soon as it is there.
+        # A start is paid for as long as it takes; what starts must be worth that, and be needed as soon as it is there.
         worth = weighing.best(startup, ahead, ahead, asked, weighing.most)
         up = weighing.best(startup, startup + together, together, asked, worth)
         # Who goes saves what it costs until it has to be asked for again: a start-up time before it is needed.
