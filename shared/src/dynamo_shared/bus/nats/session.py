@@ -40,7 +40,7 @@ PING_INTERVAL = 10
 API_TIMEOUT = 5.0
 
 SWEEP_INTERVAL = 0.25
-"""Seconds between looks for acknowledgements that are overdue; time-outs are that much late at most."""
+"""Seconds between looks for overdue acknowledgements, and for an end that the library did not report."""
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 NO_SPACE = frozenset({10047, 10077, 10122, 10023})
@@ -88,6 +88,18 @@ class _Client(Client):
             # The library makes TLS of the connection where the server requires it, which is for us to say.
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:
+        """Closes, even where what was left to write is lost with the connection: the library would stop half way then.
+
+        Its subscriptions would wait for ever, and no callback would report the end.
+        """
+        try:
+            await super()._close(status, do_cbs)
+        except OSError:
+            # The bytes are dropped by now: the second pass has nothing to write. It returns at once where CLOSED is set.
+            self._status = Client.DISCONNECTED
+            await super()._close(status, do_cbs)
 
 
 class Session:
@@ -277,6 +289,8 @@ class Session:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_INTERVAL)
+            if self.client.is_closed:
+                self.end()
             now = loop.time()
             late = [reply for reply, (_, deadline, _) in self._waiting.items() if deadline <= now]
             for reply in late:
