@@ -24,7 +24,7 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo image test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance deflake e2e-runtime e2e-planning e2e-requests hostile chaos e2e-platform e2e-compose rights charts clean
+.PHONY: help setup programs demo image test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance seeds deflake e2e-runtime e2e-planning e2e-requests hostile chaos e2e-platform e2e-compose rights charts clean
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -139,6 +139,9 @@ bench-models: programs ## N=1000 workers that take 50 ms for a request load an a
 
 conformance: programs ## CASES=DIR of recorded cases: our objects against the reference operator's, on a real API server.
 	@$(BIN)/python -m tests.conformance.run $(or $(CASES),../shared/conformance/cases/deployments) $(ARGS)
+
+seeds: programs ## docs/seeds.md: every test that a row names is run; the last line counts the rows that hold.
+	@$(BIN)/python -m tools.seeds $(ARGS)
 
 charts: programs ## The Helm charts: lint, refused values, committed renderings, objects on a real API server. ARGS=--update writes renderings.
 	@$(BIN)/python -m tests.charts $(ARGS)

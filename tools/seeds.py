@@ -1,0 +1,156 @@
+"""`make seeds`: each row of docs/seeds.md names tests; all of them are run, and the last line counts the rows that hold.
+
+A row is one line of a table: what a seed asks for, its state, and the tests that show it or the reason why not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "seeds.md"
+HOLDS, OVERRULED, NOT_YET = "holds", "overruled", "not yet"
+STATES = (HOLDS, OVERRULED, NOT_YET)
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test function, by its file below the checkout and its name."""
+
+    file: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file}::{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a seed asks for."""
+
+    what: str
+    state: str
+    shown_by: str
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """The tests that the row names."""
+        return tuple(Test(*found) for found in _TEST.findall(self.shown_by))
+
+
+def rows(text: str) -> list[Row]:
+    """Rows of all tables of a page. ValueError for a line that has not three cells."""
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("| ") or line.startswith("| what |"):
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if len(cells) != 3:
+            raise ValueError(f"a row has three cells, this one has {len(cells)}: {line}")
+        found.append(Row(*cells))
+    return found
+
+
+def problems(page: Iterable[Row], root: Path = ROOT) -> list[str]:
+    """What is wrong with rows: unknown states, rows that hold without a test, tests that do not exist."""
+    found = []
+    known: dict[str, frozenset[str]] = {}
+    for row in page:
+        if row.state not in STATES:
+            found.append(f"{row.what}: {row.state!r} is not one of {', '.join(STATES)}")
+        if row.state == HOLDS and not row.tests:
+            found.append(f"{row.what}: names no test")
+        if row.state != HOLDS and len(row.shown_by) < 15:
+            found.append(f"{row.what}: says not why, and what to do instead")
+        for test in row.tests:
+            names = known.setdefault(test.file, _functions(root / test.file))
+            if test.name not in names:
+                found.append(f"{row.what}: there is no {test}")
+    return found
+
+
+def _functions(file: Path) -> frozenset[str]:
+    """Test functions of a file, in classes, too."""
+    if not file.is_file():
+        return frozenset()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return frozenset(each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def run(page: list[Row]) -> int:
+    """Runs every test that a page names, in one pytest. The exit code: 0 where all rows hold."""
+    tests = sorted({str(test) for row in page for test in row.tests})
+    with tempfile.TemporaryDirectory(prefix="seeds-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            f"--junitxml={report}",
+        ]
+        subprocess.run([*command, *tests], check=False, cwd=ROOT)
+        passed = passing(report.read_text(encoding="utf-8")) if report.is_file() else frozenset()
+    held = 0
+    for row in page:
+        missing = [str(test) for test in row.tests if str(test) not in passed]
+        if row.state == HOLDS and not missing:
+            held += 1
+        elif row.state == NOT_YET:
+            _say(f"not yet: {row.what}: {row.shown_by}")
+        elif missing:
+            _say(f"does not hold: {row.what}: {', '.join(missing)}")
+    states = Counter(row.state for row in page)
+    asked = states[HOLDS] + states[NOT_YET]
+    _say(f"seeds {held}/{asked} hold, {states[OVERRULED]} overruled")
+    return 0 if held == asked else 1
+
+
+def passing(report: str) -> frozenset[str]:
+    """Tests of which at least one case passed and none failed, by pytest's JUnit report."""
+    passed, failed = set(), set()
+    for case in ElementTree.fromstring(report).iter("testcase"):
+        module = str(case.get("classname", "")).replace(".", "/")
+        name = f"{module}.py::{str(case.get('name', '')).partition('[')[0]}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.add(name)
+        elif case.find("skipped") is None:
+            passed.add(name)
+    return frozenset(passed - failed)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.seeds", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="check the page alone, and run nothing")
+    options = parser.parse_args(arguments)
+    page = rows(PAGE.read_text(encoding="utf-8"))
+    wrong = problems(page)
+    for problem in wrong:
+        _say(problem)
+    if wrong:
+        return 1
+    return 0 if options.check else run(page)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
