@@ -24,7 +24,8 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs demo image test-runtime test check verify generate format lock lock-dynamo-runtime bench bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-mocker bench-rapid conformance seeds deflake e2e-runtime e2e-planning e2e-requests hostile chaos e2e-platform e2e-compose rights charts clean
+# No target is a file's name.
+.PHONY: $(shell awk -F: '/^[a-z0-9-]+:/ {print $$1}' $(firstword $(MAKEFILE_LIST)))
 
 help: ## Print this.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +75,10 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 verify: $(STAMP) ## Fail where a generated file is not what its generator makes, or the API changed without notice.
 	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
 	$(BIN)/python -m dynamo_shared.api.releases check
+	$(BIN)/python -m tools.pictures --check
+
+pictures: $(STAMP) ## Draw docs/pictures again where their text changed; needs Graphviz.
+	@$(BIN)/python -m tools.pictures
 
 generate: $(STAMP) ## Write CRDs, registries, JSON Schemas, AsyncAPI document and settings reference.
 	@set -e; for each in $(GENERATORS); do echo "$$each"; $(BIN)/python -m $$each; done

@@ -1,0 +1,61 @@
+"""The pictures of the documents: `docs/pictures/NAME.dot` drawn as `NAME.svg` by Graphviz.
+
+`python -m tools.pictures` draws those that changed and needs `dot`; `--check` needs nothing: each picture names the hash of
+the text that it was drawn from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+
+
+def stamp(source: Path) -> str:
+    """The last line of the picture of a text."""
+    return f"<!-- {source.name} {hashlib.sha256(source.read_bytes()).hexdigest()} -->\n"
+
+
+def outdated(folder: Path = FOLDER) -> list[Path]:
+    """The texts whose pictures are missing or drawn from another text."""
+    found = []
+    for source in sorted(folder.glob("*.dot")):
+        picture = source.with_suffix(".svg")
+        if not picture.is_file() or not picture.read_text(encoding="utf-8").endswith(stamp(source)):
+            found.append(source)
+    return found
+
+
+def draw(source: Path, program: str) -> None:
+    """Writes the picture of a text. Raises CalledProcessError where Graphviz refuses it."""
+    drawn = subprocess.run([program, "-Tsvg", str(source)], check=True, capture_output=True, text=True, timeout=60)
+    source.with_suffix(".svg").write_text(drawn.stdout + stamp(source), encoding="utf-8")
+
+
+def main() -> int:
+    """The command; its exit code."""
+    parser = argparse.ArgumentParser(description="Draws docs/pictures.")
+    parser.add_argument("--check", action="store_true", help="only report pictures that are outdated")
+    check = parser.parse_args().check
+    sources = outdated()
+    if check or not sources:
+        for source in sources:
+            print(f"docs/pictures/{source.name} changed: run `make pictures`, which needs Graphviz", file=sys.stderr)
+        return 1 if sources else 0
+    program = shutil.which("dot")
+    if program is None:
+        print("`dot` is not on the PATH: install Graphviz (Debian: apt-get install graphviz)", file=sys.stderr)
+        return 1
+    for source in sources:
+        draw(source, program)
+        print(f"docs/pictures/{source.stem}.svg")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
