@@ -64,6 +64,9 @@ test-runtime: $(STAMP) ## Have NVIDIA's Dynamo runtime, which some tests run aga
 test: programs test-runtime ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile --no-loadscope-reorder)
 
+test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in less than three minutes.
+	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 2 tests/unit tests/contract)
+
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

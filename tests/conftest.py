@@ -1,8 +1,11 @@
-"""What holds for all tests: logs are plain, as they are where the platform runs."""
+"""What holds for all tests: logs are plain, as they are where the platform runs; at the end stands what took how long."""
 
 from __future__ import annotations
 
+import pytest
 import structlog
+
+from tests.summary import Times
 
 # The default prints every local variable of every frame of an error, which takes seconds.
 structlog.configure(
@@ -12,3 +15,18 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Counts in the process that the user sees, which hears of every test of every worker."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Times(), "times")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Prints what took how long, where more than one folder ran."""
+    times = config.pluginmanager.get_plugin("times")
+    if isinstance(times, Times) and len(times.folders) > 1:
+        terminalreporter.section("time by folder (of all processes), slowest files")
+        for line in times.lines():
+            terminalreporter.write_line(line)
