@@ -1,7 +1,7 @@
 """Talking over NATS: subjects, streams, envelopes, the object cache, events and commands.
 
-Only this package imports nats. `NatsBus` and `MemoryBus` are the same to whoever uses them, and are held to that by one
-set of conformance tests.
+Only this package imports nats. `NatsBus` and `MemoryBus` are the same to their users; one set of conformance tests
+holds them to that.
 """
 
 from __future__ import annotations

@@ -119,13 +119,13 @@ class ObjectCache:
         self._tables: dict[str, _Table] = {}
         self._listeners: list[Listener] = []
         self._deleted: OrderedDict[str, bool] = OrderedDict()
-        """uids of what is gone -> whether a writer found that out, ahead of STATE"""
+        """uids of deleted objects -> whether a writer learned of the deletion ahead of STATE"""
         self._written: dict[_Slot, Version] = {}
         """what this service has written and STATE has not said yet"""
         self._held: dict[_Slot, _Held] = {}
 
     def get(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        """The object, None where there is none. Read only."""
+        """The object, or None. Read only."""
         table = self._tables.get(resource.id)
         return table.get(key) if table is not None else None
 
@@ -167,11 +167,11 @@ class ObjectCache:
     def by_index(self, resource: Resource, name: str, value: str) -> Objects:
         """Objects for which an index's function gave the value; KeyError where there is no such index."""
         table = self._table(resource)
-        found = (table.get(key) for key in table.indexes[name].keys(value))
-        return [obj for obj in found if obj is not None]
+        objects = (table.get(key) for key in table.indexes[name].keys(value))
+        return [obj for obj in objects if obj is not None]
 
     def version(self, resource: Resource, key: ObjectKey) -> Version | None:
-        """Version of the object that is held, None where there is none."""
+        """Version of the object that is held, or None."""
         obj = self.get(resource, key)
         return version_of(obj) if obj is not None else None
 
@@ -249,7 +249,7 @@ class ObjectCache:
         if old == obj:
             return False
         table.set(key, obj)
-        self._tell(resource, key, old, obj)
+        self._notify(resource, key, old, obj)
         return True
 
     def on_change(self, listener: Listener) -> None:
@@ -259,7 +259,7 @@ class ObjectCache:
     def _table(self, resource: Resource) -> _Table:
         return self._tables.setdefault(resource.id, _Table())
 
-    def _tell(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+    def _notify(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         for listener in self._listeners:
             try:
                 listener(resource, key, old, new)

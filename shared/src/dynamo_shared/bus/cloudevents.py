@@ -47,7 +47,7 @@ Event = CloudEvent[dict[str, Any]]
 
 
 def event_id(*parts: str) -> str:
-    """Deterministic id of the parts; they are told apart, so ("a", "bc") differs from ("ab", "c")."""
+    """Deterministic id of the parts; their borders count, so ("a", "bc") differs from ("ab", "c")."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode()
@@ -98,7 +98,7 @@ def encode(event: CloudEvent[Any]) -> bytes:
 
 
 def decode(payload: bytes) -> Event:
-    """An event from the wire, unknown attributes dropped; msgspec.DecodeError (a ValueError) where it is none."""
+    """An event from the wire without unknown attributes; msgspec.DecodeError (a ValueError) where the payload is not one."""
     try:
         return _decoder.decode(payload)
     except RecursionError as error:

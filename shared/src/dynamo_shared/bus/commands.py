@@ -3,8 +3,8 @@
 What can become of a command:
 
 1. Its handler returns: acknowledged, `command.completed` on EVENTS.
-2. Its handler raises `CommandRefusedError`: it can never succeed. Acknowledged, `command.failed`, no dead letter: whoever
-   asked was told.
+2. Its handler raises `CommandRefusedError`: it can never succeed. Acknowledged, `command.failed`, no dead letter: the
+   sender has its answer.
 3. Its handler raises anything else: again, after a delay that grows; after the last delivery it is copied to the dead
    letters, acknowledged, and `command.failed` is published.
 4. It cannot be read: to the dead letters at once.
@@ -95,7 +95,7 @@ class CommandSender:
     def command(
         self, service: str, verb: str, namespace: str, data: msgspec.Struct | Mapping[str, Any], request: str
     ) -> cloudevents.CloudEvent[Any]:
-        """The command as it is sent. `request` tells requests apart: the same one twice is the same command."""
+        """The command as it is sent. `request` identifies it: the same one twice is the same command."""
         spec = specification(service, verb)
         return cloudevents.CloudEvent[Any](
             specversion="1.0",
@@ -193,7 +193,7 @@ class CommandConsumer:
         )
 
     async def run(self) -> None:
-        """Carries out commands for ever."""
+        """Carries out commands until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._consume(), name=f"commands-{self._service}")
             tasks.create_task(self._bury_lost(), name=f"lost-commands-{self._service}")
@@ -305,7 +305,7 @@ class CommandConsumer:
         )
 
     async def _bury_lost(self) -> None:
-        """Deals with commands whose receivers died each time, of which the server tells."""
+        """Deals with commands whose receivers died each time, as the server reports them."""
         consumer = await self._bus.consume(self._lost)
         try:
             async for delivery in consumer:
@@ -318,15 +318,15 @@ class CommandConsumer:
 
     async def _bury(self, delivery: Delivery) -> None:
         try:
-            told = msgspec.json.decode(delivery.message.payload, type=_Advisory)
+            advisory = msgspec.json.decode(delivery.message.payload, type=_Advisory)
         except msgspec.DecodeError as error:
             log.warning("unreadable advisory", error=str(error))
             await delivery.reject()
             return
-        message = await self._bus.read(streams.COMMANDS, told.stream_seq)
+        message = await self._bus.read(streams.COMMANDS, advisory.stream_seq)
         if message is not None:
-            await self._give_up(message, "ReceiverDied", "no receiver lived to answer it", told.deliveries)
-            await self._bus.remove(streams.COMMANDS, told.stream_seq)
+            await self._give_up(message, "ReceiverDied", "no receiver lived to answer it", advisory.deliveries)
+            await self._bus.remove(streams.COMMANDS, advisory.stream_seq)
         await delivery.ack()
 
 

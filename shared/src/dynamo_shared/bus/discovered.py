@@ -1,14 +1,14 @@
 """Workers and models in STATE: two views that model-discovery publishes, and how they are written and read.
 
-They look like Kubernetes objects and are none: no API server knows them. `StateReader` and `ObjectCache` take them like
+They have the shape of Kubernetes objects, but no API server knows them. `StateReader` and `ObjectCache` take them like
 any other resource:
 
     reader = StateReader(bus, cluster, [WORKERS], cache)
     ...
     capacities = {worker.name: worker.models[0].max_kv_tokens for worker in map(worker_of, cache.list(WORKERS)) if worker.models}
 
-`StateReader.synced` waits for these resources as well, and where model-discovery does not run nobody ever marks them: a
-service that can do without them reads them with a reader of their own.
+`StateReader.synced` waits for these resources as well, and where model-discovery does not run their marker never comes: a
+service that can do without them uses a separate reader for them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MODELS = Resource(GROUP, "v1", "models", "Model")
 
 
 def worker_of(obj: dict[str, Any]) -> WorkerData:
-    """The worker that an object of WORKERS is about; msgspec.ValidationError (a ValueError) where it is none."""
+    """The worker of an object of WORKERS; msgspec.ValidationError (a ValueError) where the object is not valid."""
     return msgspec.convert(obj["spec"], WorkerData)
 
 
 def model_of(obj: dict[str, Any]) -> ServedModelData:
-    """The model that an object of MODELS is about; msgspec.ValidationError (a ValueError) where it is none."""
+    """The model of an object of MODELS; msgspec.ValidationError (a ValueError) where the object is not valid."""
     return msgspec.convert(obj["spec"], ServedModelData)
 
 

@@ -144,7 +144,7 @@ class EventPublisher:
         return not self._outbox
 
     async def run(self) -> None:
-        """Sends what is queued, for ever; on cancellation what is still queued stays so, for `flush`."""
+        """Sends what is queued until cancelled; then `flush` sends the rest."""
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             await self._wake.wait()

@@ -11,7 +11,7 @@ PUBLISH_ERRORS = Counter(
     "Publishes that were not acknowledged, by cause",
     ["stream", "cause"],
 )
-RESTARTED = Counter("dynamo_bus_subscription_restarts", "Subscriptions that were made anew", ["stream"])
+RESTARTED = Counter("dynamo_bus_subscription_restarts", "Subscriptions that were recreated", ["stream"])
 
 EVENTS_WAITING = Gauge("dynamo_events_waiting", "Events that wait for their acknowledgement")
 EVENTS_PUBLISHED = Counter("dynamo_events_published", "Events that were acknowledged")
@@ -32,7 +32,7 @@ STATE_DAMAGED = Counter(
     "dynamo_state_damaged",
     "Messages in STATE whose subject, headers and payload did not say the same, and were not taken in",
 )
-STATE_LOST = Counter("dynamo_state_lost", "Times that STATE was found to have lost messages")
+STATE_LOST = Counter("dynamo_state_lost", "Times that STATE had lost messages")
 STATE_LATENCY = Histogram(
     "dynamo_state_publish_seconds",
     "Seconds from receiving a change from the API server to its acknowledgement by STATE",

@@ -22,10 +22,10 @@ def events() -> str:
         SOURCE,
         "CloudEvents 1.0 in JSON, on NATS JetStream. The [AsyncAPI document](../../proto/asyncapi.yaml) has the same for "
         f"tools, [proto/schemas]({_SCHEMAS}) the JSON Schemas, [proto/golden](../../proto/golden) a message of each kind. "
-        "Types and subjects carry their version: what is incompatible gets a new one beside the old. "
+        "Types and subjects carry their version: what is incompatible gets a new one next to the old. "
         "Tokens of subjects are percent-encoded.",
         "## Events",
-        table(("Type", "When", "Subject", "Told again", "Data"), (_event(spec) for spec in EVENTS)),
+        table(("Type", "When", "Subject", "Repeated", "Data"), (_event(spec) for spec in EVENTS)),
         "## Commands",
         table(("Type", "What for", "Subject", "Data"), (_command(spec) for spec in COMMANDS)),
         "## Streams",

@@ -72,7 +72,7 @@ def _publish(name: str, cluster: str) -> Iterator[str]:
     published: set[StreamSpec] = set()
     if name in (WATCHER, DISCOVERY):
         published.add(streams.STATE)
-        # After a wrong sequence they look what the subject has.
+        # After a wrong sequence they read what the subject has.
         yield f"{API}.STREAM.MSG.GET.{streams.STATE.name}"
     takes = any(spec.service == name for spec in COMMANDS)
     if takes or any(spec.publisher == name for spec in EVENTS):
@@ -130,7 +130,7 @@ def _reading(stream: StreamSpec) -> Iterator[str]:
 
 
 def _named_reading(stream: StreamSpec) -> Iterator[str]:
-    """Clients of others name their consumers, look at them, and acknowledge."""
+    """Clients of others name their consumers, inspect them, and acknowledge."""
     yield f"{API}.CONSUMER.CREATE.{stream.name}.>"
     yield f"{API}.CONSUMER.DURABLE.CREATE.{stream.name}.*"
     yield f"{API}.CONSUMER.INFO.{stream.name}.*"

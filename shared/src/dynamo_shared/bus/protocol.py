@@ -15,7 +15,7 @@ ACK_TIMEOUT = 5.0
 
 
 class Health(StrEnum):
-    """Whether the bus can be reached now. It comes back by itself: nobody has to do anything but wait."""
+    """Whether the bus can be reached now. It comes back by itself: just wait."""
 
     CONNECTED = "connected"
     DEGRADED = "degraded"
@@ -45,7 +45,7 @@ class CaughtUp(NamedTuple):
 
 
 class Restarted(NamedTuple):
-    """The subscription was made anew after a lost connection, a gap or a lost stream."""
+    """The subscription was recreated after a lost connection, a gap or a lost stream."""
 
     complete: bool
     """True: what follows goes on where the last message was. False: what follows are the messages from the beginning
@@ -96,7 +96,7 @@ class Delivery(Protocol):
         """Never again."""
 
     async def in_progress(self) -> None:
-        """Still at it: the ack wait begins anew."""
+        """Still at it: the ack wait begins again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class StreamState(NamedTuple):
     """What a stream holds."""
 
     incarnation: str
-    """Changes when the stream was lost and made anew."""
+    """Changes when the stream was lost and recreated."""
     messages: int
     first_sequence: int
     last_sequence: int
@@ -187,10 +187,10 @@ class Bus(Protocol):
         """As `publish`, but returns when the message is on its way: the future has the ack, or publish's error."""
 
     async def last_message(self, stream: StreamSpec, subject: str) -> Message | None:
-        """The last message of a subject, as the stream's leader has it; None where there is none."""
+        """The last message of a subject, as the stream's leader has it, or None."""
 
     async def stream_state(self, stream: StreamSpec) -> StreamState:
-        """What the stream holds; StreamNotFoundError where there is none."""
+        """What the stream holds; StreamNotFoundError where it does not exist."""
 
     async def subscribe(
         self, stream: StreamSpec, filters: Sequence[str], *, start: Start, headers_only: bool = False

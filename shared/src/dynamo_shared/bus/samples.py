@@ -99,9 +99,9 @@ class Golden(msgspec.Struct, kw_only=True, rename="camel"):
 
 def golden() -> dict[str, Golden]:
     """All golden messages, by file name without its ending."""
-    found = {f"{spec.family}.{spec.event}": _event(spec) for spec in EVENTS}
-    found |= {f"command.{spec.verb}": _command(spec) for spec in COMMANDS}
-    return found | _state()
+    samples = {f"{spec.family}.{spec.event}": _event(spec) for spec in EVENTS}
+    samples |= {f"command.{spec.verb}": _command(spec) for spec in COMMANDS}
+    return samples | _state()
 
 
 def _event(spec: EventSpec) -> Golden:

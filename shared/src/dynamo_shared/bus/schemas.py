@@ -17,12 +17,12 @@ def schemas() -> dict[str, dict[str, Any]]:
 
     The names of the latter are the ends of the envelope's `dataschema`.
     """
-    found = {"cloudevent": _schema(cloudevents.Event, "cloudevent", "CloudEvents 1.0 envelope")}
-    found["state.synced"] = _schema(state.SyncedMarker, "state.synced", "The marker of a complete resource in STATE")
+    schemas = {"cloudevent": _schema(cloudevents.Event, "cloudevent", "CloudEvents 1.0 envelope")}
+    schemas["state.synced"] = _schema(state.SyncedMarker, "state.synced", "The marker of a complete resource in STATE")
     for spec in BY_TYPE.values():
         name = file_name(spec)
-        found[name] = _schema(spec.data, name, spec.description)
-    return found
+        schemas[name] = _schema(spec.data, name, spec.description)
+    return schemas
 
 
 def file_name(spec: EventSpec | CommandSpec) -> str:

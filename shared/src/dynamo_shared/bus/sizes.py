@@ -1,4 +1,4 @@
-"""What a server takes, looked at before it is asked: NATS ends the connection of whoever sends more, and so everybody's work."""
+"""What a server accepts, checked before sending: NATS ends a connection that sends more, and with it all other work on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGEST_MESSAGE = 1 << 20
 MAX_PAYLOAD = 4 << 20
 """Bytes of one message that the platform's NATS takes: an object of the API server's limit, 1.5 MiB, fits with its headers also
 where it does not compress, and as JSON is longer than as the API server stores it."""
-#: Bytes of a subject. The server's line of 4,096 has the reply's subject and two sizes beside it.
+#: Bytes of a subject. The server's line of 4,096 also has the reply's subject and two sizes.
 LONGEST_SUBJECT = 3840
 #: Bytes of a header besides its name and value, and of the lines around all of them.
 _LINE, _AROUND = 4, 16

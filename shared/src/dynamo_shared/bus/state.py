@@ -105,7 +105,7 @@ def decode_object(payload: bytes, headers: Mapping[str, str] = MappingProxyType(
 
 
 def unpack(payload: bytes, headers: Mapping[str, str]) -> bytes:
-    """The JSON of an object, as `pack` found it; msgspec.DecodeError (a ValueError) where it cannot be had."""
+    """The JSON of an object, as `pack` took it; msgspec.DecodeError (a ValueError) where it cannot be had."""
     encoding = headers.get(ENCODING, "")
     if not encoding:
         return payload
@@ -118,12 +118,12 @@ def _unpacked(payload: bytes) -> bytes:
     """Decompressed, as far as an object may be large: a small payload may stand for a very large one."""
     decompressor = zlib.decompressobj()
     try:
-        found = decompressor.decompress(payload, LARGEST_OBJECT)
+        content = decompressor.decompress(payload, LARGEST_OBJECT)
     except zlib.error as error:
         raise msgspec.DecodeError(f"cannot be decompressed: {error}") from error
     if not decompressor.eof:
         raise msgspec.DecodeError(f"is cut off, or larger than {LARGEST_OBJECT} bytes")
-    return found
+    return content
 
 
 class Entry(NamedTuple):
@@ -226,7 +226,7 @@ _decode_marker = msgspec.json.Decoder(SyncedMarker).decode
 
 
 def decode_marker(payload: bytes) -> SyncedMarker:
-    """The marker of a message; msgspec.DecodeError (a ValueError) where it is none."""
+    """The marker of a message; msgspec.DecodeError (a ValueError) where it is not one."""
     return _decode_marker(payload)
 
 

@@ -84,17 +84,17 @@ class Ledger:
 
     async def load(self, bus: Bus, cluster: str, resources: Iterable[Resource]) -> None:
         """Reads what STATE has of some resources."""
-        found: dict[str, tuple[str, Known]] = {}
+        read: dict[str, tuple[str, Known]] = {}
         async for message in last_messages(bus, cluster, resources, headers_only=False):
             if message is None:
-                found.clear()
+                read.clear()
             elif (resource_id := resource_of(message.subject)) is not None:
                 version, deleted = state.version_in(message.headers), state.is_tombstone(message.headers)
-                found[message.subject] = (
+                read[message.subject] = (
                     resource_id,
                     Known(message.sequence, version, deleted, hash(message.payload)),
                 )
-        for subject, (resource_id, known) in found.items():
+        for subject, (resource_id, known) in read.items():
             self.set(resource_id, subject, known)
 
 

@@ -11,7 +11,7 @@ sequence. What can happen to a publish:
    duplicate, or (2) finds our own message there.
 4. No stream: the streams are declared again, and STATE counts as lost.
 
-What others put into STATE, or a storage that was set back, is found without a publish, too: `audit` looks every 15
+What others put into STATE, or a storage that was set back, is noticed without a publish, too: `audit` checks every 15
 seconds whether the stream's sequence is where our own publishes have brought it, and reads the sequences of all
 subjects after each reconnection, a minute at most after others published, and every five minutes in any case. What is
 not the message that we published is set right from `truth`; much of it means that STATE is lost, and everything is
@@ -61,7 +61,7 @@ BREATH = 32
 """Publishes after which other tasks get a turn; a few milliseconds."""
 
 AUDIT_INTERVAL = 15.0
-"""Seconds between looks whether STATE is still the stream that it was, and holds what it must."""
+"""Seconds between checks whether STATE is still the stream that it was, and holds what it must."""
 
 FOREIGN_INTERVAL = 60.0
 """Seconds between readings of all sequences while others publish to the stream, too (model-discovery does)."""
@@ -79,7 +79,7 @@ log = structlog.get_logger("dynamo.bus.state")
 
 
 Truth: TypeAlias = Callable[[Resource, ObjectKey], Awaitable[KubeObject | None]]
-"""An object as it is now; None where there is none."""
+"""An object as it is now, or None."""
 
 _MOST = 2**63 - 1
 
@@ -109,7 +109,7 @@ class StatePublisher:
     """Publishes the objects of one cluster. `run` must be running for anything to leave.
 
     `declares`: streams that it creates where they are missing, at the start, at each audit, and where STATE is lost.
-    `truth` gives an object as it is now, None where there is none; without it, what is put here is the truth. It may raise:
+    `truth` gives an object as it is now, or None; without it, what is put here is the truth. It may raise:
     then it is asked again later.
     `clock` is the one that `received` is read from, in seconds; `now` is the time of day in markers.
     """
@@ -145,7 +145,7 @@ class StatePublisher:
         self._progress = asyncio.Event()
         self._incarnation = ""
         self._nonce = uuid.uuid4().hex
-        """Nobody else can publish under our message ids beforehand, and make duplicates of our messages."""
+        """No one else can publish under our message ids beforehand, and make duplicates of our messages."""
         self._resources: dict[str, Resource] = {}
         self._refused: dict[str, str] = {}
         self._on_refused: Callable[[str], None] = lambda _: None
@@ -158,7 +158,7 @@ class StatePublisher:
         self._scan_due = False
         self._backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         self.lost = asyncio.Event()
-        """Set when STATE has lost messages. Whoever sees it calls `start_over` and puts every object again."""
+        """Set when STATE has lost messages. The observer calls `start_over` and puts every object again."""
 
     def on_refused(self, observer: Callable[[str], None]) -> None:
         """Calls back with which objects STATE does not take as they are, whenever that changes; empty where it takes all."""
@@ -180,7 +180,7 @@ class StatePublisher:
 
     @property
     def incarnation(self) -> str:
-        """Which making of the stream is published to."""
+        """The incarnation of the stream that is published to."""
         return self._incarnation
 
     def count(self, resource: Resource) -> int:
@@ -192,13 +192,13 @@ class StatePublisher:
     ) -> bool:
         """Queues an object unless STATE has it already; replaces an older version of it that is still waiting.
 
-        `received`: when the API server told of it; now by default.
+        `received`: when the API server reported it; now by default.
         """
         subject = subjects.state_subject(self._cluster, resource.id, key_of(obj))
         version = version_of(obj)
         newest = self._newest(resource, subject)
         same = newest is not None and newest[:2] == version[:2]
-        if same and not self._is_gone(resource, subject) and self._is_ours(resource, subject, obj):
+        if same and not self._is_gone(resource, subject) and self._holds(resource, subject, obj):
             return False
         self._put(resource, subject, obj, change, received)
         return True
@@ -215,7 +215,7 @@ class StatePublisher:
             return pending.change is Change.DELETED
         return known is None or known.deleted
 
-    def _is_ours(self, resource: Resource, subject: str, obj: KubeObject) -> bool:
+    def _holds(self, resource: Resource, subject: str, obj: KubeObject) -> bool:
         """Whether STATE has just this object under this version: of what was there before us, that is not certain."""
         known = self._ledger.get(resource, subject)
         if self._pending(subject) is not None or known is None or not known.digest:
@@ -241,10 +241,10 @@ class StatePublisher:
         """Reads what STATE has, so that only what differs is published. Waits until the bus answers."""
         resources = list(resources)
         self._resources |= {resource.id: resource for resource in resources}
-        await self._with_patience(partial(self._bus.declare, *self._declares))
-        await self._with_patience(self._adopt_stream)
+        await self._retried(partial(self._bus.declare, *self._declares))
+        await self._retried(self._adopt_stream)
         await self._ledger.load(self._bus, self._cluster, resources)
-        await self._with_patience(self._set_baseline)
+        await self._retried(self._set_baseline)
 
     async def sweep(self, resource: Resource, listed: Collection[ObjectKey]) -> int:
         """Queues tombstones for objects that STATE has and a complete, consistent list of the resource lacks.
@@ -273,7 +273,7 @@ class StatePublisher:
             self._markers[subject] = _Marker(ack.sequence, resource, list_version, served)
             self._count_own(ack)
 
-        await self._with_patience(publish)
+        await self._retried(publish)
         metrics.STATE_PUBLISHED.labels(resource.id, Change.SYNCED.value).inc()
 
     async def flushed(self, resource: Resource) -> None:
@@ -299,8 +299,8 @@ class StatePublisher:
         self._progress.set()
 
     async def run(self) -> None:
-        """Publishes for ever."""
-        audit = asyncio.create_task(self._audit_for_ever(), name="state-audit")
+        """Publishes until cancelled."""
+        audit = asyncio.create_task(self._audit_at_intervals(), name="state-audit")
         try:
             while True:
                 await self._wake.wait()
@@ -314,19 +314,19 @@ class StatePublisher:
             await ended(audit)
 
     async def audit(self) -> None:
-        """Looks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
+        """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
         await self._adopt_stream()
         await self._bus.declare(*self._declares)
         expected = self._ledger.total()
-        found = await self._bus.stream_state(streams.STATE)
-        if found.messages < expected:
-            self._declare_lost(f"{found.messages} messages, at least {expected} expected")
-        elif found.last_sequence < self._highest:
-            self._declare_lost(f"it was set back to {found.last_sequence}, after {self._highest}")
+        stream = await self._bus.stream_state(streams.STATE)
+        if stream.messages < expected:
+            self._declare_lost(f"{stream.messages} messages, at least {expected} expected")
+        elif stream.last_sequence < self._highest:
+            self._declare_lost(f"it was set back to {stream.last_sequence}, after {self._highest}")
         if self.lost.is_set():
             return
         age = self._clock() - self._scanned_at
-        foreign = found.last_sequence - self._baseline > self._own
+        foreign = stream.last_sequence - self._baseline > self._own
         if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
             await self.scan()
 
@@ -361,9 +361,9 @@ class StatePublisher:
         await self._set_baseline()
 
     async def _set_baseline(self) -> None:
-        found = await self._bus.stream_state(streams.STATE)
-        self._baseline, self._own, self._scanned_at = found.last_sequence, 0, self._clock()
-        self._highest = max(self._highest, found.last_sequence)
+        stream = await self._bus.stream_state(streams.STATE)
+        self._baseline, self._own, self._scanned_at = stream.last_sequence, 0, self._clock()
+        self._highest = max(self._highest, stream.last_sequence)
 
     async def _verify(self, resource: Resource | None, subject: str) -> None:
         """Sets one subject right, unless it was read too early or late and is as it was published."""
@@ -490,7 +490,7 @@ class StatePublisher:
                 self._on_refused(self._refusals())
             metrics.STATE_PUBLISHED.labels(outgoing.resource.id, outgoing.change.value).inc()
             metrics.STATE_LATENCY.observe(self._clock() - outgoing.received)
-            self._landed(outgoing)
+            self._settled(outgoing)
         else:
             self._fail(outgoing, error if isinstance(error, BusError) else BusError(str(error)))
 
@@ -498,7 +498,7 @@ class StatePublisher:
         self._troubled.append((outgoing, error))
         self._wake.set()
 
-    def _landed(self, outgoing: _Outgoing) -> None:
+    def _settled(self, outgoing: _Outgoing) -> None:
         """The subject is free for the next publish."""
         del self._flying[outgoing.subject]
         if outgoing.subject in self._waiting:
@@ -509,7 +509,7 @@ class StatePublisher:
         self._wake.set()
 
     async def _repair(self) -> None:
-        """Deals with publishes that were not acknowledged: each lands, or is queued again."""
+        """Deals with publishes that were not acknowledged: each is settled, or queued again."""
         troubled, self._troubled = self._troubled, []
         away = next((error for _, error in troubled if isinstance(error, BusUnavailableError)), None)
         if away is not None:
@@ -530,7 +530,7 @@ class StatePublisher:
             # A newer version may be waiting; then that one is sent instead.
             self._waiting.setdefault(outgoing.subject, outgoing)
         for outgoing, _ in troubled:
-            self._landed(outgoing)
+            self._settled(outgoing)
 
     async def _compare(self, outgoing: _Outgoing) -> bool:
         """After a wrong sequence: learns what STATE has. Says whether nothing is left to be done for this version."""
@@ -546,7 +546,7 @@ class StatePublisher:
             return False
         payload = state.pack(state.encode_object(outgoing.obj))[0] if outgoing.obj is not None else b""
         if last.payload == payload and state.version_in(last.headers)[:2] == outgoing.version[:2]:
-            # Ours, whose acknowledgement was lost; or another watcher's, which is the same.
+            # Our own, whose acknowledgement was lost; or another watcher's, which is the same.
             return True
         if self._truth is None or outgoing.subject in self._waiting:
             return False
@@ -582,18 +582,18 @@ class StatePublisher:
         metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "unavailable").inc()
         log.debug("publishing to STATE waits", error=str(error), backlog=self.backlog)
         await asyncio.sleep(self._backoff.next())
-        await self._with_patience(self._adopt_stream)
+        await self._retried(self._adopt_stream)
 
     async def _adopt_stream(self) -> None:
-        """Declares the streams if need be and looks whether STATE is still the one that was published to."""
+        """Declares the streams if need be and checks whether STATE is still the one that was published to."""
         try:
-            found = await self._bus.stream_state(streams.STATE)
+            stream = await self._bus.stream_state(streams.STATE)
         except StreamNotFoundError:
             await self._bus.declare(*self._declares)
-            found = await self._bus.stream_state(streams.STATE)
-        if self._incarnation and found.incarnation != self._incarnation:
-            self._declare_lost("the stream was made anew")
-        self._incarnation = found.incarnation
+            stream = await self._bus.stream_state(streams.STATE)
+        if self._incarnation and stream.incarnation != self._incarnation:
+            self._declare_lost("the stream was recreated")
+        self._incarnation = stream.incarnation
 
     def _declare_lost(self, cause: str) -> None:
         if not self.lost.is_set():
@@ -601,10 +601,10 @@ class StatePublisher:
             metrics.STATE_LOST.inc()
             self.lost.set()
 
-    async def _audit_for_ever(self) -> None:
-        """Audits now and then, and at each reconnection at once.
+    async def _audit_at_intervals(self) -> None:
+        """Audits at intervals, and at each reconnection at once.
 
-        A publish alone may not notice that data was lost: a reader may have declared the stream anew before it, and an
+        A publish alone may not notice that data was lost: a reader may have recreated the stream before it, and an
         object that STATE never had is stored in the empty one without complaint.
         """
         reconnected = asyncio.Event()
@@ -621,8 +621,8 @@ class StatePublisher:
         finally:
             forget()
 
-    async def _with_patience(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Does something as often as it takes until the bus answers."""
+    async def _retried(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Repeats the work until the bus answers."""
         backoff = Backoff(FIRST_RETRY, LAST_RETRY)
         while True:
             try:

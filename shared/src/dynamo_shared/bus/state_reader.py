@@ -4,9 +4,9 @@ What can happen, and what the reader does:
 
 1. It starts: it reads the last message of each subject. A resource is synced once these are read and the watcher's
    marker for the resource is among them, or has come since.
-2. The connection was lost, a message is missing, or the stream was lost and made anew: it reads the last messages
+2. The connection was lost, a message is missing, or the stream was lost and recreated: it reads the last messages
    again. What the cache has and the second reading lacks is gone, but that is believed only when the resource's marker
-   has been seen again: a stream that was made anew is empty until the watcher has refilled it.
+   has come again: a recreated stream is empty until the watcher has refilled it.
 3. NATS is away: the cache stays as it is.
 4. A message is damaged: its subject, headers and payload do not say the same. The cache keeps what it has of the object,
    the subject is in quarantine until a sound message comes, and the watcher, which holds STATE against the API server,
@@ -30,9 +30,9 @@ MOST_QUARANTINED = 1000
 """Subjects that are remembered as damaged; more are counted alone."""
 
 SETTLE_INTERVAL = 5.0
-"""Seconds between looks at what the cache holds back."""
+"""Seconds between checks of what the cache holds back."""
 
-_NOBODY = Version("", 0, "")
+_NO_VERSION = Version("", 0, "")
 
 log = structlog.get_logger("dynamo.bus.state")
 
@@ -76,12 +76,12 @@ class StateReader:
         return self._resources[resource.id].synced.is_set()
 
     def is_served(self, resource: Resource) -> bool:
-        """Whether the cluster has a resource at all, as the watcher found last; its definition may not be installed."""
+        """Whether the cluster has a resource at all, as the watcher reported last; its definition may not be installed."""
         return self._resources[resource.id].served
 
     def on_resync(self, observer: Callable[[Resource], None]) -> None:
         """Calls back when a resource has been read completely: at the start, after each restart of the reading, and
-        when the watcher has listed it again or has found that it is served, or no longer.
+        when the watcher has listed it again or has noticed that it is served, or no longer.
         """
         self._observers.append(observer)
 
@@ -141,9 +141,9 @@ class StateReader:
         entry = self._resources[resource_id]
         # Damaged or not: STATE has something of this name.
         entry.unconfirmed.discard(key)
-        found = state.read(entry.resource, key, message)
+        content = state.read(entry.resource, key, message)
         with tracing.continued(message.headers):
-            self._cache.take(entry.resource, key, found.obj, found.version)
+            self._cache.take(entry.resource, key, content.obj, content.version)
 
     def _isolate(self, subject: str, reason: str) -> None:
         metrics.STATE_DAMAGED.inc()
@@ -176,7 +176,7 @@ class StateReader:
         first = not entry.synced.is_set()
         vanished, entry.unconfirmed = entry.unconfirmed, set()
         for key in vanished:
-            self._cache.take(entry.resource, key, None, _NOBODY)
+            self._cache.take(entry.resource, key, None, _NO_VERSION)
         entry.synced.set()
         if first or vanished:
             log.debug("resource read", resource=entry.resource.id, count=self._cache.count(entry.resource))

@@ -1,4 +1,4 @@
-"""The four streams of the wire. Every service declares those it uses at its start; nobody ever deletes one.
+"""The four streams of the wire. Every service declares those it uses at its start; none is ever deleted.
 
 Replicas are a matter of the installation (1 on a single server, 3 on a cluster), so the bus adds them.
 """
@@ -15,7 +15,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 TOMBSTONE_TTL = DAY
-"""Seconds that the tombstone of a deleted object stays in STATE, so that the stream does not grow for ever.
+"""Seconds that the tombstone of a deleted object stays in STATE, so that the stream stays bounded.
 
 A day: far longer than any reader is disconnected. A reader that was away even longer misses nothing either, because it
 reads all last values again when it comes back and drops what is not among them.
@@ -91,7 +91,7 @@ and never answered: its receiver died each time. The dead letter stream keeps th
 DEAD_LETTERS = StreamSpec(
     name="DYNAMO_DEAD_LETTERS",
     subjects=(f"{subjects.DEAD_LETTER_PREFIX}.>", f"{ADVISORY_PREFIX}.*"),
-    description="Commands that could not be carried out in five deliveries, for people to look at",
+    description="Commands that could not be carried out in five deliveries, for people to inspect",
     max_age=30 * DAY,
     max_bytes=1024**3,
 )
@@ -100,7 +100,7 @@ ALL: tuple[StreamSpec, ...] = (STATE, EVENTS, COMMANDS, DEAD_LETTERS)
 
 
 def for_subject(subject: str) -> StreamSpec:
-    """The stream that stores a subject; KeyError where none of ours does."""
+    """The stream that stores a subject; KeyError where none does."""
     for spec in ALL:
         if subject.startswith(spec.subjects[0].removesuffix(">")):
             return spec

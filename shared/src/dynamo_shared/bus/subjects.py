@@ -9,7 +9,7 @@
 | dead letters | `dynamo.dlq.v1.<cluster>.<namespace or _>.<service>.<verb>` |
 
 Tokens are percent-encoded: all but ASCII letters, digits, `-` and `_` becomes `%XX` of its UTF-8 bytes, the dot
-included, since names may hold dots and NATS splits subjects at them. `v1` is a token so that a v2 can run beside it.
+included, since names may hold dots and NATS splits subjects at them. `v1` is a token so that a v2 can run next to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMAND_PREFIX = "dynamo.cmd.v1"
 DEAD_LETTER_PREFIX = "dynamo.dlq.v1"
 
 NO_NAMESPACE = "_"
-"""Stands for "no namespace"; Kubernetes names cannot begin with an underscore, so it is none of theirs."""
+"""Stands for "no namespace"; Kubernetes names cannot begin with an underscore, so it never is one."""
 
 SYNCED = "_synced"
 

@@ -1,4 +1,4 @@
-"""What tells versions of one name apart.
+"""What distinguishes versions of one name.
 
 Which of two versions counts is not a matter of comparing them: the order of the stream decides (`cache`). A data store
 that was set back counts its resourceVersions again from a lower number, a clock may be wrong, and a forged number may be
@@ -13,7 +13,7 @@ from dynamo_shared.api.objects import KubeObject
 
 
 class Version(NamedTuple):
-    """What tells versions of one name apart."""
+    """What distinguishes versions of one name."""
 
     uid: str
     resource_version: int
@@ -22,7 +22,7 @@ class Version(NamedTuple):
 
 
 def resource_version(text: str | None) -> int:
-    """A resourceVersion as the integer that it is since Kubernetes 1.35; 0 where there is none or it is not an integer."""
+    """A resourceVersion as the integer that it is since Kubernetes 1.35; 0 where it is missing or not an integer."""
     try:
         return int(text or 0)
     except ValueError:

@@ -1,7 +1,7 @@
 """The Kubernetes client of a process: one method a verb, plain dicts in and out.
 
 Refuses to know types: which fields an object has is `dynamo_shared.api`'s business. Every write carries a field
-manager, so that the API server can tell whose field is whose.
+manager, so that the API server knows the owner of each field.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KubeClient:
         self.namespace = namespace
         self.field_manager = field_manager
         self._manager = f"fieldManager={quote(field_manager, safe='')}"
-        # The audit log tells services of one process apart by it.
+        # The audit log distinguishes the services of one process by it.
         agent = f"{USER_AGENT} ({field_manager})"
         self._request = partial(transport.request, agent=agent, may_write=may_write)
         self._stream = partial(transport.stream, agent=agent)
@@ -142,7 +142,7 @@ class KubeClient:
     ) -> ObjectList:
         """All objects of a namespace, or of all namespaces. Items carry apiVersion and kind, as `get` returns them.
 
-        Pages become smaller where they are too large to hold; where the server forgets the list midway, it starts anew.
+        Pages become smaller where they are too large to hold; where the server forgets the list midway, it starts again.
         """
         items: list[KubeObject] = []
         restarted = False
@@ -203,7 +203,7 @@ class KubeClient:
     async def apply(
         self, resource: Resource, obj: KubeObject, *, force: bool = True, dry_run: bool = False
     ) -> KubeObject:
-        """Server-side apply: the object's fields become ours, fields that we applied before and are gone are removed.
+        """Server-side apply: we own the object's fields; fields that we applied before and are gone are removed.
 
         A `metadata.resourceVersion` or `metadata.uid` in `obj` is a precondition (Conflict).
         Without `force` a field that another manager owns raises Conflict, whose `causes` name the fields.
@@ -308,7 +308,7 @@ class KubeClient:
         return _object(content)
 
     def _query(self, *, dry_run: bool) -> str:
-        """Unknown fields are refused, as apply refuses them: dropped in silence, they would be "drift" for ever."""
+        """Unknown fields are refused, as apply refuses them: dropped in silence, they would be "drift" that never ends."""
         strict = f"{self._manager}&fieldValidation=Strict"
         return f"{strict}&dryRun=All" if dry_run else strict
 

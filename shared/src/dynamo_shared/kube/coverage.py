@@ -70,7 +70,7 @@ def missing(desired: KubeObject, observed: KubeObject) -> str:
 def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
     """A copy of `observed` without the list entries that `desired` does not ask for, in lists that it does ask for.
 
-    For a replace after an apply: another manager's entries in a list that is ours by our wish stay after an apply,
+    For a replace after an apply: another manager's entries stay after an apply, also in a list that we own,
     because an apply removes only what we added. What is missing is not added, nothing else is changed, and shared
     lists (finalizers, owner references) are left alone.
     """
@@ -87,16 +87,16 @@ def _missing(desired: Any, observed: Any, path: str, key: str, *, amounts: bool)
 
 
 def _missing_in_object(desired: dict[str, Any], observed: dict[str, Any], path: str, *, amounts: bool) -> str:
-    for key, wanted in desired.items():
-        if wanted is None:
+    for key, value in desired.items():
+        if value is None:
             continue
         inner = f"{path}.{key}" if path else key
         there = observed.get(key)
         if there is None:
-            if key in _EMPTY_COUNTS or not _is_nothing(wanted):
+            if key in _EMPTY_COUNTS or not _is_nothing(value):
                 return inner
-        elif found := _missing(wanted, there, inner, key, amounts=amounts or key in _AMOUNTS):
-            return found
+        elif missing := _missing(value, there, inner, key, amounts=amounts or key in _AMOUNTS):
+            return missing
     return ""
 
 
@@ -108,17 +108,17 @@ def _missing_in_list(desired: list[Any], observed: list[Any], path: str, key: st
     if identity is None:
         if shared:
             return "" if all(entry in observed for entry in desired) else path
-        for number, (wanted, there) in enumerate(zip(desired, observed, strict=True)):
-            if found := _missing(wanted, there, f"{path}[{number}]", key, amounts=amounts):
-                return found
+        for number, (value, there) in enumerate(zip(desired, observed, strict=True)):
+            if missing := _missing(value, there, f"{path}[{number}]", key, amounts=amounts):
+                return missing
         return ""
-    name, ours, theirs = identity
-    for mark, wanted in ours.items():
-        inner = f"{path}[{name}={mark[0] if isinstance(mark, tuple) else mark}]"
-        if mark not in theirs:
+    name, desired_by, observed_by = identity
+    for identifier, value in desired_by.items():
+        inner = f"{path}[{name}={identifier[0] if isinstance(identifier, tuple) else identifier}]"
+        if identifier not in observed_by:
             return inner
-        if found := _missing(wanted, theirs[mark], inner, "", amounts=amounts):
-            return found
+        if missing := _missing(value, observed_by[identifier], inner, "", amounts=amounts):
+            return missing
     return ""
 
 
@@ -132,10 +132,14 @@ def _drop(desired: Any, observed: Any, path: str) -> Any:
         return observed
     identity = _identity(desired, observed)
     if identity is not None:
-        _name, ours, theirs = identity
-        return [_drop(ours[mark], there, f"{path}[]") for mark, there in theirs.items() if mark in ours]
+        _name, desired_by, observed_by = identity
+        return [
+            _drop(desired_by[identifier], there, f"{path}[]")
+            for identifier, there in observed_by.items()
+            if identifier in desired_by
+        ]
     if all(isinstance(entry, dict) for entry in (*desired, *observed)):
-        return [_drop(wanted, there, f"{path}[]") for wanted, there in zip(desired, observed, strict=False)]
+        return [_drop(value, there, f"{path}[]") for value, there in zip(desired, observed, strict=False)]
     return [entry for entry in observed if entry in desired]
 
 
@@ -143,25 +147,25 @@ def _identity(desired: list[Any], observed: list[Any]) -> tuple[str, _Index, _In
     """What identifies the entries on both sides (its name, and both sides by it); None where nothing does."""
     if not desired or not all(isinstance(entry, dict) for entry in (*desired, *observed)):
         return None
-    for name, mark_of in _IDENTITIES:
-        ours = _indexed(desired, mark_of)
-        if ours is None:
+    for name, identify in _IDENTITIES:
+        desired_by = _indexed(desired, identify)
+        if desired_by is None:
             continue
-        theirs = _indexed(observed, mark_of)
-        if theirs is not None:
-            return name, ours, theirs
+        observed_by = _indexed(observed, identify)
+        if observed_by is not None:
+            return name, desired_by, observed_by
     return None
 
 
-def _indexed(entries: list[dict[str, Any]], mark_of: _MarkOf) -> _Index | None:
-    """Entries by mark, in their order; None where one has none or two have the same."""
+def _indexed(entries: list[dict[str, Any]], identify: _MarkOf) -> _Index | None:
+    """Entries by identifier, in their order; None where one has none or two have the same."""
     index: _Index = {}
     for entry in entries:
-        mark = mark_of(entry)
+        identifier = identify(entry)
         # Whatever was asked for comes from people: a name may be anything, until the API server has refused it.
-        if not isinstance(mark, str | int | tuple) or mark in index:
+        if not isinstance(identifier, str | int | tuple) or identifier in index:
             return None
-        index[mark] = entry
+        index[identifier] = entry
     return index
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
 
-# An exec plugin may ask a cloud, but nobody waits longer for a control loop that cannot start.
+# An exec plugin may ask a cloud, but a control loop that cannot start must not wait longer.
 LOGIN_TIMEOUT_SECONDS = 60.0
 # In-cluster tokens are rotated by the kubelet; client-go reads them as often.
 TOKEN_FILE_SECONDS = 60.0
@@ -112,7 +112,7 @@ class TokenFile:
         self._read_at = time.monotonic()
 
 
-# Logs in anew: (Authorization header or None, expiry in seconds since the epoch or None).
+# Logs in again: (Authorization header or None, expiry in seconds since the epoch or None).
 Login = Callable[[], Awaitable[tuple[str | None, float | None]]]
 
 

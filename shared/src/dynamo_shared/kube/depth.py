@@ -1,7 +1,7 @@
 """JSON that is nested deeper than a decoder goes.
 
-Where a schema keeps unknown fields, the API server stores objects of ten thousand levels, and whoever may write one of them
-could stop everybody who reads all. No object that means something has a tenth of what is left here.
+Where a schema keeps unknown fields, the API server stores objects of ten thousand levels, and a user who writes one could
+stop every reader of the resource. No meaningful object has a tenth of the levels allowed here.
 """
 
 from __future__ import annotations

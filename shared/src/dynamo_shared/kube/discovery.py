@@ -28,14 +28,14 @@ async def served(client: KubeClient, resource: Resource) -> bool:
         content = await client.raw_get(path)
     except errors.NotFound:
         return False
-    found: dict[str, Any] = msgspec.json.decode(content)
-    return any(entry.get("name") == resource.plural for entry in found.get("resources") or ())
+    group: dict[str, Any] = msgspec.json.decode(content)
+    return any(entry.get("name") == resource.plural for entry in group.get("resources") or ())
 
 
 async def groups(client: KubeClient) -> dict[str, list[str]]:
     """API groups other than the core one, each with its versions, the preferred one first."""
-    found: dict[str, Any] = msgspec.json.decode(await client.raw_get("/apis"))
-    return {group["name"]: [entry["version"] for entry in group["versions"]] for group in found.get("groups") or ()}
+    groups: dict[str, Any] = msgspec.json.decode(await client.raw_get("/apis"))
+    return {group["name"]: [entry["version"] for entry in group["versions"]] for group in groups.get("groups") or ()}
 
 
 async def install_crds(
@@ -44,16 +44,16 @@ async def install_crds(
     """Apply CustomResourceDefinitions, and wait until each is served. Applying what is there already changes nothing.
 
     A conversion that is there already stays as it is. Raises KubeError: Invalid where a manifest or the change of one is
-    refused, Conflict where somebody else keeps writing at the same time, Unavailable after `timeout` seconds.
+    refused, Conflict where another client keeps writing at the same time, Unavailable after `timeout` seconds.
     """
-    wanted = list(manifests)
-    for manifest in wanted:
+    crds = list(manifests)
+    for manifest in crds:
         await _install(client, manifest)
-    await wait_established(client, [manifest["metadata"]["name"] for manifest in wanted], timeout=timeout, sleep=sleep)
+    await wait_established(client, [manifest["metadata"]["name"] for manifest in crds], timeout=timeout, sleep=sleep)
 
 
 async def _install(client: KubeClient, manifest: KubeObject) -> None:
-    """Apply one CRD. How its versions are converted is said once: whoever serves the conversion keeps that from then on.
+    """Apply one CRD. It sets the conversion once; the service that converts keeps it from then on.
 
     An apply without fields that we applied before removes them, so we give up the conversion as soon as it is there.
     """
@@ -65,7 +65,7 @@ async def _install(client: KubeClient, manifest: KubeObject) -> None:
     except errors.NotFound:
         present = {}
     if present.get("spec", {}).get("conversion", {}).get("strategy") != "Webhook":
-        # Never with one step between: versions that nobody converts lose each other's fields.
+        # Without a step in between: versions without a conversion lose each other's fields.
         await _disown_conversion(client, await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest))
         return
     await _disown_conversion(client, present)
@@ -74,7 +74,7 @@ async def _install(client: KubeClient, manifest: KubeObject) -> None:
 
 
 async def _disown_conversion(client: KubeClient, crd: KubeObject) -> None:
-    """Take the conversion out of what we own of a CRD; writes nothing where it is not ours."""
+    """Give up our ownership of a CRD's conversion; writes nothing where we do not own it."""
     for attempt in range(1, _ATTEMPTS + 1):
         metadata = crd["metadata"]
         entries = [_without_conversion(entry, client.field_manager) for entry in metadata.get("managedFields", [])]

@@ -104,7 +104,7 @@ class TooManyRequests(KubeError):
 
 
 class Expired(KubeError):
-    """410: the resourceVersion or the continue token is older than what the server remembers; list anew."""
+    """410: the resourceVersion or the continue token is older than what the server remembers; list again."""
 
 
 Gone = Expired

@@ -39,7 +39,7 @@ class Identity(NamedTuple):
 
 
 class Series:
-    """Occurrences of the same thing, and the Event object that tells of them."""
+    """Occurrences of the same thing, and the Event object that reports them."""
 
     __slots__ = ("count", "first_at", "identity", "last_at", "name", "namespace", "queued", "regarding", "written_at")
 
@@ -73,7 +73,7 @@ class Admission:
         self._buckets: _Recent[tuple[str, str], tuple[float, float]] = _Recent()
 
     def admit(self, involved: KubeObject, identity: Identity) -> Series | None:
-        """The series to be written now; None where the occurrence is only counted, or nobody should hear of it."""
+        """The series to be written now; None where the occurrence is only counted, or suppressed."""
         now = self._clock()
         series = self._series.get(identity)
         if series is not None and now - series.last_at <= SERIES_SECONDS:

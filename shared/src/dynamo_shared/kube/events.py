@@ -1,6 +1,6 @@
-"""Events on objects, as `kubectl describe` shows them. Telling never costs the teller anything but a queue entry.
+"""Events on objects, as `kubectl describe` shows them. Recording one costs the caller a queue entry, no more.
 
-One API write an Event and no read: the first occurrence is a create under a name of ours, later ones patch its series.
+One API write an Event and no read: we name the Event and create it at the first occurrence; later ones patch its series.
 What cannot be written within a few attempts is dropped, with a log line: Events are news, not state.
 """
 
@@ -66,7 +66,7 @@ class EventRecorder:
         self.dropped = 0
 
     def record(self, involved: KubeObject, *, type_: EventType, reason: str, message: str, action: str) -> None:
-        """Tell what happened to `involved` (an object as read from the API server). Never blocks, never raises.
+        """Record what happened to `involved` (an object as read from the API server). Never blocks, never raises.
 
         `reason` is CamelCase, for machines; `action` is what was being done; `message` is for people.
         """
@@ -141,7 +141,7 @@ class EventRecorder:
                 self.dropped += 1
                 if series.written_at is None or isinstance(error, errors.NotFound):
                     self._admission.forget(series)
-                # A namespace that is being deleted refuses; that is no news.
+                # A namespace that is being deleted refuses; that is expected.
                 log = logger.debug if isinstance(error, errors.NotFound | errors.Forbidden) else logger.warning
                 log("Event %s of %s was not written: %s", series.identity.reason, series.regarding["name"], error)
                 return

@@ -1,4 +1,4 @@
-"""From created to applied: making the fields that we wrote with POST ours by server-side apply.
+"""From created to applied: server-side apply takes over the fields that we wrote with POST.
 
 A create is refused where the name is taken, which an apply is not, so children are created. But what a manager wrote by
 create counts as an "Update", and apply removes only what the same manager applied. So before the first apply the entry is
@@ -17,17 +17,17 @@ Entry = dict[str, Any]
 
 
 async def claim_fields(client: KubeClient, resource: Resource, key: ObjectKey, *, of_predecessor: str = "") -> None:
-    """Rewrite our "Update" entries of an object's managedFields to "Apply"; writes nothing where there are none.
+    """Rewrite our "Update" entries of an object's managedFields to "Apply"; writes nothing where there is no such entry.
 
-    `of_predecessor` names an annotation that another operator before us wrote: whoever owns it has written what is ours now,
-    so that what is no longer asked for goes with the next apply, as if we had written it.
+    `of_predecessor` names an annotation that an earlier operator wrote. We take over the fields of its managers, so that the
+    next apply removes what is no longer desired, as if we had written it.
 
     Raises KubeError: NotFound where the object is gone, Conflict where it changed in between.
     """
     metadata = (await client.get(resource, key))["metadata"]
-    found = metadata.get("managedFields", [])
-    before = predecessors(found, of_predecessor, resource.api_version) if of_predecessor else ()
-    entries = applied(found, client.field_manager, before)
+    present = metadata.get("managedFields", [])
+    before = predecessors(present, of_predecessor, resource.api_version) if of_predecessor else ()
+    entries = applied(present, client.field_manager, before)
     if entries is None:
         return
     patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "managedFields": entries}}
@@ -59,8 +59,8 @@ def applied(entries: list[Entry], manager: str, before: Collection[Entry] = ()) 
     fields: dict[str, Any] = {}
     for entry in mine:
         fields = _union(fields, entry.get("fieldsV1", {}))
-    ours = {**mine[-1], "manager": manager, "operation": "Apply", "fieldsV1": fields}
-    return [entry for entry in entries if entry not in mine] + [ours]
+    merged = {**mine[-1], "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    return [entry for entry in entries if entry not in mine] + [merged]
 
 
 def _union(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which version of each object was told of last: what lets a relist tell of nothing twice and miss no deletion."""
+"""The version of each object that was reported last, so that a relist reports nothing twice and misses no deletion."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Known:
         self.versions: Mapping[ObjectKey, tuple[str, str]] = MappingProxyType(self._versions)
 
     def get(self, key: ObjectKey) -> tuple[str, str] | None:
-        """Uid and resourceVersion that were told of last."""
+        """Uid and resourceVersion that were reported last."""
         return self._versions.get(key)
 
     def remember(self, key: ObjectKey, uid: str, resource_version: str) -> None:
-        """Note a version."""
+        """Record a version."""
         self._versions[key] = (uid, resource_version)
 
     def forget(self, key: ObjectKey) -> bool:
-        """Note a deletion; False where the object was not known."""
+        """Record a deletion; False where the object was not known."""
         return self._versions.pop(key, None) is not None
 
     def others(self, present: set[ObjectKey]) -> list[tuple[ObjectKey, str]]:
@@ -34,7 +34,7 @@ class Known:
 
 
 def vanished(resource: Resource, key: ObjectKey, uid: str, resource_version: str) -> KubeObject:
-    """What can be said of an object whose deletion nobody saw."""
+    """An object whose deletion was not observed: what is known of it."""
     metadata = {"name": key.name, "uid": uid, "resourceVersion": resource_version}
     if key.namespace:
         metadata["namespace"] = key.namespace

@@ -1,7 +1,7 @@
 """The schemas that the API server publishes of its own types, and keeping a checker that knows the current ones.
 
 The index of /openapi/v3 holds a hash of each document; only documents that changed (the cluster was upgraded) are read
-again. There is no copy of ours to fall back to: it would refuse fields of a newer cluster, and let through what an older
+again. The platform has no copy to fall back to: it would refuse fields of a newer cluster, and let through what an older
 one does not know.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dynamo_shared.api.embedded import BadDocument, Checker, trimmed, wanted_types
+from dynamo_shared.api.embedded import BadDocument, Checker, trimmed, types_of_kinds
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.client import KubeClient
 
@@ -45,12 +45,12 @@ async def published(client: KubeClient) -> Versions:
     try:
         paths = msgspec.json.decode(content, type=_Index).paths
     except msgspec.DecodeError as error:
-        raise errors.Unavailable(0, "Garbled", f"{INDEX} is no index of OpenAPI documents: {error}") from error
-    found: Versions = {path: paths[path].server_relative_url for path in DOCUMENTS if path in paths}
-    if DOCUMENTS[0] not in found:
+        raise errors.Unavailable(0, "Garbled", f"{INDEX} is not an index of OpenAPI documents: {error}") from error
+    versions: Versions = {path: paths[path].server_relative_url for path in DOCUMENTS if path in paths}
+    if DOCUMENTS[0] not in versions:
         # While an API server starts, its index fills up document by document.
         raise errors.Unavailable(0, "NotPublished", f"{INDEX} does not list {DOCUMENTS[0]} yet")
-    return found
+    return versions
 
 
 async def fetch_schemas(client: KubeClient, types: Iterable[str] | None = None) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ async def fetch_schemas(client: KubeClient, types: Iterable[str] | None = None) 
 
     They have tens of kilobytes, not megabytes. Raises KubeError.
     """
-    return await _read(client, await published(client), tuple(types) if types is not None else wanted_types())
+    return await _read(client, await published(client), tuple(types) if types is not None else types_of_kinds())
 
 
 async def _read(client: KubeClient, versions: Versions, types: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -120,6 +120,6 @@ class SchemaSource:
         self._asked = self._clock()
         versions = await published(self._client)
         if self._checker is None or versions != self._versions:
-            self._checker = Checker.from_documents(*await _read(self._client, versions, wanted_types()))
+            self._checker = Checker.from_documents(*await _read(self._client, versions, types_of_kinds()))
             self._versions = versions
         return self._checker

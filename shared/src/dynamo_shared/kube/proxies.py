@@ -37,9 +37,9 @@ def _matches(host: str, port: int | None, rule: str) -> bool:
             return address in ipaddress.ip_network(rule, strict=False)
         except ValueError:
             pass
-    name, separator, wanted_port = rule.rpartition(":")
-    if separator and wanted_port.isdigit() and "]" not in wanted_port:
-        if port is None or int(wanted_port) != port:
+    name, separator, rule_port = rule.rpartition(":")
+    if separator and rule_port.isdigit() and "]" not in rule_port:
+        if port is None or int(rule_port) != port:
             return False
         rule = name
     rule = rule.strip("[]")

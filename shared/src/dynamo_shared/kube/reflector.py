@@ -1,20 +1,20 @@
-"""One resource of the API server, followed without gap and without repetition: list, then watch, for ever.
+"""One resource of the API server, followed without gap and without repetition: list, then watch, until cancelled.
 
 What can happen, and what is done:
 
 1. The watch ends in time (we ask for 5 to 10 minutes): a new one goes on from the last resourceVersion.
 2. The connection breaks, or is silent longer than bookmarks leave it: the same, after a back-off.
 3. 429 or 5xx: the same; the server's Retry-After counts.
-4. 410, at the start of a watch or in its middle: the server has forgotten; list anew. The list yields only what differs
+4. 410, at the start of a watch or in its middle: the server has forgotten; list again. The list yields only what differs
    from what was yielded before, DELETED for what vanished, and both for a name that another object has taken.
 5. 410 in the middle of a list: the list starts over; the second time without pages, so that it cannot happen again.
-6. 404 on list: the type is not installed. Wait and try again, and say so: as trouble, or, of a type that need not be
-   there, by `Absent`. 401, 403: it is not ours to read; the same.
+6. 404 on list: the type is not installed. Wait, try again, and report it: as trouble, or, where the type is optional, by
+   `Absent`. 401, 403: the service may not read it; the same.
 
-7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. The server says
-   nothing of it on a watch that goes on from a number that it has not reached, so after each interruption it is asked for
-   its own, and where that is lower, the list is read anew. Where the new history has passed the old one meanwhile, uid and
-   resourceVersion of all objects tell, which are read (without the objects) whenever a watch ends in time.
+7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that goes
+   on from a number which the server has not reached yet says nothing of it. So after each interruption the reflector asks
+   for the server's number, and lists again where that is lower. Where the new history has passed the old one meanwhile, the
+   uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time.
 
 Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
 """
@@ -62,7 +62,7 @@ _STABLE_SECONDS = 5.0
 class Change(msgspec.Struct, frozen=True):
     """What happened to one object. `obj` has no managedFields.
 
-    A DELETED that was found by a list (`listed`) has no more than apiVersion, kind and in its metadata name, namespace,
+    A DELETED that a list showed (`listed`) has no more than apiVersion, kind and in its metadata name, namespace,
     uid and a resourceVersion by which it was gone.
     """
 
@@ -155,7 +155,7 @@ class Reflector:
                     await self._compare()
                 self._interrupted = False
             except errors.Expired as error:
-                logger.info("%s: listing anew: %s", self.resource.id, error.message)
+                logger.info("%s: listing again: %s", self.resource.id, error.message)
                 self._version = ""
                 if self._failures:
                     await self._wait(error)
@@ -173,7 +173,7 @@ class Reflector:
         """Everything, compared with what is known. Restarts itself where the server forgets it midway."""
         self.relists += 1
         limit, token, expired = self._page_size, "", 0
-        seen: set[ObjectKey] = set()
+        listed_keys: set[ObjectKey] = set()
         while True:
             try:
                 page = await self._page(limit, token)
@@ -184,7 +184,7 @@ class Reflector:
                 logger.info("%s: a list expired midway, starting it over", self.resource.id)
                 token = ""
                 limit = 0 if expired > 1 else limit
-                seen.clear()
+                listed_keys.clear()
                 continue
             except errors.ResponseTooLarge:
                 if limit == 1:
@@ -195,7 +195,7 @@ class Reflector:
             for item in page.items or ():
                 meta = watch_wire.item_meta(item)
                 key = ObjectKey(meta.namespace, meta.name)
-                seen.add(key)
+                listed_keys.add(key)
                 if self._known.get(key) == (meta.uid, meta.resource_version):
                     continue
                 for change in self._changed(key, self._item(item), received_at, listed=True):
@@ -204,7 +204,7 @@ class Reflector:
             if not token:
                 break
         version = page.metadata.resource_version
-        for key, uid in self._known.others(seen):
+        for key, uid in self._known.others(listed_keys):
             self._known.forget(key)
             yield Change("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
         self._version = version
@@ -231,12 +231,12 @@ class Reflector:
                 met.add(key)
                 news = not meta.resource_version.isdigit() or _is_older(self._version, meta.resource_version)
                 if not news and self._known.get(key) != (meta.uid, meta.resource_version):
-                    raise errors.Expired(410, "Expired", f"{key} is at {meta.resource_version}, which was not told")
+                    raise errors.Expired(410, "Expired", f"{key} is at {meta.resource_version}, which was not reported")
             token = page.metadata.continue_
             if not token:
                 break
         if self._known.others(met):
-            # Deleted just now, or in a history that was never told of: the list says which.
+            # Deleted just now, or in a history that was never reported: the list shows which.
             raise errors.Expired(410, "Expired", "objects are gone")
 
     def _absent(self) -> Iterator[Change | Absent]:
@@ -341,7 +341,7 @@ class Reflector:
             return
         kind: Literal["ADDED", "MODIFIED"] = "ADDED" if before is None else "MODIFIED"
         if before is not None and before[0] != uid:
-            # Deleted and made again while nobody looked. The old one was gone just before the new one's version.
+            # Deleted and created again between two reads. The old one was gone just before the new one's version.
             self._known.forget(key)
             gone_at = str(int(version) - 1) if version.isdigit() else before[1]
             yield Change("DELETED", key, vanished(self.resource, key, before[0], gone_at), received_at, listed=True)
@@ -362,7 +362,7 @@ class Reflector:
         await self._sleep(max(seconds, error.retry_after or 0.0))
 
     def _unwell(self, error: errors.KubeError) -> None:
-        # One lost connection is everyday life; it is told of when going on failed, too.
+        # One lost connection is everyday life; it is reported when going on failed, too.
         if error.retriable and not self._failures and self._version:
             logger.info("%s: watch interrupted, going on from %s: %s", self.resource.id, self._version, error)
             return

@@ -27,8 +27,8 @@ from dynamo_shared.kube.config import Connection
 # One process talks to one API server: more connections than this only queue on its side
 # (max-requests-inflight 400, mutating 200).
 CONNECTIONS: Final = 64
-# Watches live beside requests, each holding its connection for minutes: they must never starve a write of one, nor wait
-# for another watch to end. There are as many as there are reflectors; 0 is no limit.
+# Watches live next to requests, each holding its connection for minutes: they must never starve a write of one, nor wait
+# for another watch to end. There are as many as there are reflectors; 0: no limit.
 WATCH_CONNECTIONS: Final = 0
 # etcd refuses objects above 1.5 MiB; a page of 500 fat pods stays below this, a mistake in a selector does not.
 MAX_RESPONSE_BYTES: Final = 64 * 2**20
@@ -67,7 +67,7 @@ class _Call:
 
 
 class Requests(Protocol):
-    """What a KubeClient sends its requests through: a Transport, or one that acts for somebody."""
+    """What a KubeClient sends its requests through: a Transport, or one that acts for another user."""
 
     @property
     def server(self) -> str:
@@ -159,7 +159,7 @@ class Transport:
 
         `retry` is for requests that may safely arrive twice: they are repeated after connection failures, 429 and 503.
         `headers` go along; `warned` hears the server's warnings.
-        `may_write` is asked before each attempt of what is no GET: where it says no, nothing is sent (NotHeld).
+        `may_write` is asked before each attempt of a request other than GET: where it is false, nothing is sent (NotHeld).
         Raises KubeError; `timeout` (seconds; the client's where None) bounds everything, retries and waits included.
         """
         call = _Call(method, path, query, body, retry, self._timeout if timeout is None else timeout)
@@ -327,7 +327,7 @@ class Transport:
             raise errors.Unavailable(0, "LoginFailed", f"cannot renew credentials: {error}", request=path) from error
 
     def _wait_before_retry(self, error: errors.KubeError, attempt: int) -> float | None:
-        """Seconds to wait before the next attempt; None where there is none. Half of the back-off is jitter."""
+        """Seconds to wait before the next attempt; None where no attempt is left. Half of the back-off is jitter."""
         if attempt >= ATTEMPTS or error.status not in (0, 429, 503) or error.reason == "LoginFailed":
             return None
         # All who were refused together must not come back together.

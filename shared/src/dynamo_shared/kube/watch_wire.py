@@ -1,6 +1,6 @@
 """What lists and watches look like on the wire, decoded no further than needed.
 
-A list page keeps its items as raw JSON, so that a relist looks at the metadata of what it knows already and decodes
+A list page keeps its items as raw JSON, so that a relist reads the metadata of known objects and decodes
 only what changed; a watch is cut into lines whatever the chunks that it comes in.
 """
 
@@ -15,7 +15,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.depth import bounded
 from dynamo_shared.kube.errors import Unavailable
 
-# etcd refuses objects above 1.5 MiB (3 MiB as JSON with managedFields); a line that is longer is no watch event.
+# etcd refuses objects above 1.5 MiB (3 MiB as JSON with managedFields); a longer line is not a watch event.
 MAX_LINE_BYTES = 16 * 2**20
 
 # Bookmarks carry nothing but a resourceVersion.

@@ -1,6 +1,6 @@
 """When a Lease of Kubernetes may be taken: a pure decision, one reading after the other.
 
-No time that somebody wrote is believed: what counts is since when, on our own clock, the Lease says the same. Its holder
+Times written by others do not count: what counts is since when, on our own clock, the Lease says the same. Its holder
 renews it several times within its duration, so that one which has not changed for that long has no holder any more.
 """
 
@@ -49,7 +49,7 @@ class Candidate:
 
     @property
     def holder(self) -> str:
-        """Who held it as last read, empty where nobody did."""
+        """The holder as last read, empty without one."""
         return self._record.holder if self._record is not None else ""
 
     def may_take(self, record: Record | None, now: float) -> bool:

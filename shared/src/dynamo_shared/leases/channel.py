@@ -1,6 +1,6 @@
 """The gRPC connection to etcd: one member at a time, TLS, client certificates, user and password.
 
-Clients compared: see `client.py`. gRPC's own fail-over wants all endpoints as addresses of one name; ours are a list of
+Clients compared: see `client.py`. gRPC's own fail-over needs all endpoints as addresses of one name; the platform's are a list of
 URLs, so the channel to the current one is replaced by one to the next when it does not answer. Files are read when a
 channel is made: rotated certificates and passwords are taken up with the next connection.
 """
@@ -34,10 +34,10 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A connection that was cut without a word (a node that vanished) is found dead. etcd allows a ping each 5 s.
+    # Pings detect a connection that was cut without a word (a node that vanished). etcd allows one each 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
-    # Time-outs and repeats are ours; a proxy for the web has no business here; connections are not shared unseen.
+    # This client has its own time-outs and retries, ignores proxies of the web, and does not share connections.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
@@ -59,7 +59,7 @@ _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth 
 _LOGIN_REFUSED = ("authentication failed", "permission denied")
 _AUTH_IS_OFF = "authentication is not enabled"
 
-# A call on a channel that another task has closed ends as if our own task had been cancelled; `_translate` tells which.
+# A call on a channel that another task has closed ends as if our own task had been cancelled; `_translate` distinguishes the two.
 _ENDED = (grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError)
 
 Stub: TypeAlias = Callable[..., Any]
@@ -167,7 +167,7 @@ class Channel:
         raise AssertionError("unreachable")
 
     async def _authenticate(self) -> None:
-        """Get a token where user and password are configured and there is none."""
+        """Get a token where user and password are configured and it has no token yet."""
         options = self._options
         if not options.user or self._token is not None:
             return

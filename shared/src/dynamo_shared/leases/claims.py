@@ -1,10 +1,10 @@
 """Which partitions to claim, to stop working on and to let go: a pure decision, one reading of etcd after the other.
 
-A partition of ours goes through these phases:
+A partition that this replica holds goes through these phases:
 
     HELD       we may work on it, as long as the lease that claims it is alive
     DRAINING   another member should have it: no new work, what is under way ends; may become HELD again
-    RELEASING  the claim is being deleted: never ours again, since a deletion whose answer got lost may still come true
+    RELEASING  the claim is being deleted: never held again, since a deletion whose answer got lost may still come true
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Entry:
 
 
 class Drain(NamedTuple):
-    """A partition to be drained. `round` tells this time from an earlier one that was called off."""
+    """A partition to be drained. `round` distinguishes it from an earlier drain that was cancelled."""
 
     partition: int
     round: int
@@ -86,19 +86,19 @@ class Claims:
                 self._entries[partition] = _Entry(claim, Phase.HELD)
         claim_now: list[int] = []
         drain: list[Drain] = []
-        # Whoever is not registered (yet, or any more) neither takes nor gives.
+        # A replica that is not registered (yet, or any more) neither takes nor gives.
         if lease and self._replica in members:
             for partition in range(self._count):
-                wanted = best_member(partition, members) == self._replica
+                assigned = best_member(partition, members) == self._replica
                 entry = self._entries.get(partition)
                 if entry is None:
-                    if wanted and partition not in claims:
+                    if assigned and partition not in claims:
                         claim_now.append(partition)
-                elif entry.phase is Phase.HELD and not wanted:
+                elif entry.phase is Phase.HELD and not assigned:
                     self._rounds += 1
                     entry.phase, entry.round = Phase.DRAINING, self._rounds
                     drain.append(Drain(partition, entry.round))
-                elif entry.phase is Phase.DRAINING and wanted:
+                elif entry.phase is Phase.DRAINING and assigned:
                     entry.phase = Phase.HELD
         after = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
         release = tuple((n, entry.claim) for n, entry in self._entries.items() if entry.phase is Phase.RELEASING)

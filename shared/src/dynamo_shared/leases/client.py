@@ -1,7 +1,7 @@
 """What the platform asks of etcd, and nothing more: keys that live with a lease, transactions, a watch as a hint.
 
 Why the generated stubs of `cslab-etcd3` (`import etcd3`) on grpc.aio: its own client is synchronous and would need a
-thread for each watch and keepalive. The asyncio clients were found wanting where it matters here: aetcd has no TLS and
+thread for each watch and keepalive. The asyncio clients lack what matters here: aetcd has no TLS and
 takes a dead lease for a living one, etcd3aio skips events at a reconnect, hangs on a compacted watch and calls a lease
 alive after its time, etcd-client-py has no TLS. The API is small, so the stubs plus these few methods cost less than
 working around any of them.
@@ -129,7 +129,7 @@ class EtcdClient:
     async def keepalive(self, lease: int, *, timeout: float | None = None) -> float:
         """Renew a lease; its lifetime from now in seconds, 0 where it does not exist any more.
 
-        A stream for each keepalive costs 0.3 ms and gives it a time-out of its own; a lasting stream that hangs looks
+        A stream for each keepalive costs 0.3 ms and gives it a time-out of its own; a lasting stream that hangs seems
         alive.
         """
         request = etcdrpc.LeaseKeepAliveRequest(ID=lease)
@@ -179,9 +179,9 @@ def end_of(prefix: bytes) -> bytes:
     return b"\0"
 
 
-def _exists(key: str, wanted: bool) -> Any:
+def _exists(key: str, expected: bool) -> Any:
     return etcdrpc.Compare(
-        result=etcdrpc.Compare.GREATER if wanted else etcdrpc.Compare.EQUAL,
+        result=etcdrpc.Compare.GREATER if expected else etcdrpc.Compare.EQUAL,
         target=etcdrpc.Compare.CREATE,
         key=key.encode(),
         create_revision=_ABSENT,

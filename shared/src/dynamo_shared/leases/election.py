@@ -1,4 +1,4 @@
-"""Who is the active one: a key that one replica's lease holds, created only if nobody has it."""
+"""The active replica: its lease holds a key, which is created only where it does not exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import structlog
 
 from dynamo_shared.aio import spread
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
-from dynamo_shared.leases.registry import LOOK_EVERY, RETRY_PAUSE
+from dynamo_shared.leases.registry import RETRY_PAUSE, SYNC_INTERVAL
 from dynamo_shared.leases.session import Session
 from dynamo_shared.leases.view import PrefixView, Wakes
 
@@ -53,7 +53,7 @@ class Election:
 
     @property
     def leader(self) -> str:
-        """Replica id of the leader as last read, empty where there is none."""
+        """Replica id of the leader as last read, empty without one."""
         return self._leader
 
     async def wait_elected(self) -> None:
@@ -72,7 +72,7 @@ class Election:
         """Lead no more, and let another: the seat is free at once. `stand` to be a candidate again. Raises EtcdError."""
         self._standing = False
         if (seat := self._seat or self._resigned) is not None:
-            # Never ours again from here on: the deletion may come true though its answer gets lost.
+            # Never held again from here on: the deletion may come true though its answer gets lost.
             self._resigned = seat
             self._step_down()
             await self._client.delete_held(self._key, created=seat.created, lease=seat.lease)
@@ -87,9 +87,9 @@ class Election:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._view.run())
             while True:
-                wait = LOOK_EVERY
+                wait = SYNC_INTERVAL
                 try:
-                    wait = await self._look()
+                    wait = await self._sync()
                 except LeaseNotFoundError:
                     self._lease.check()
                 except EtcdError as error:
@@ -97,8 +97,8 @@ class Election:
                     wait = spread(RETRY_PAUSE)
                 await self._wakes.wait(wait)
 
-    async def _look(self) -> float:
-        """Read, decide, do; returns the seconds after which to look again."""
+    async def _sync(self) -> float:
+        """Read, decide, act; returns the seconds until the next sync."""
         holder = await self._client.get(self._key)
         lease = self._lease.id
         self._leader = holder.value.decode(errors="replace") if holder is not None else ""
@@ -119,7 +119,7 @@ class Election:
                 self._wakes.set()
             else:
                 return SETTLING_PAUSE
-        return LOOK_EVERY
+        return SYNC_INTERVAL
 
     def _step_down(self) -> None:
         if self._seat is not None:

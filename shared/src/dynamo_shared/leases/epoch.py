@@ -1,9 +1,9 @@
-"""Waiting out what an etcd that has lost its data cannot tell: who still works under a lease that went with it.
+"""Waiting after an etcd has lost its data: it no longer knows who still works under a lease that went with it.
 
 Claims are safe because etcd knows all living leases. One that starts without its data knows none, while replicas go on
-until their own deadline, up to a lifetime later. So the data carries a marker. Where it is missing, whoever notices
-writes it together with a key under a fresh lease of one lifetime that nobody renews, and no claim is granted while that
-key exists. The first start of all looks the same and waits as well: once in the life of an etcd.
+until their own deadline, up to a lifetime later. So the data carries a marker. A replica that misses it
+writes it together with a key under a fresh lease of one lifetime, which is not renewed. No claim is granted while that
+key exists. The very first start waits as well: once in the life of an etcd.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Epoch:
         self.settling = f"{prefix}/settling"
 
     async def claim(self, key: str, value: bytes, lease: int) -> bool:
-        """Write a key only if nobody has it and nobody can still believe to have it; whether it was written.
+        """Write a key only where it does not exist and no replica can still believe to hold it; whether it was written.
 
         Raises EtcdError.
         """

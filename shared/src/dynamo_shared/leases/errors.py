@@ -24,7 +24,7 @@ class EtcdLoginError(EtcdError):
 
 
 class CompactedError(EtcdError):
-    """A watch asked for revisions that are gone; read anew."""
+    """A watch asked for revisions that are gone; read again."""
 
 
 class CertificateFileError(EtcdError):

@@ -1,6 +1,6 @@
-"""A prefix of somebody else's etcd, read only: its content in memory, kept fresh by a watch.
+"""A prefix of another owner's etcd, read only: its content in memory, kept fresh by a watch.
 
-`view.PrefixView` is for our own few dozen keys, read anew at each hint. Here there may be thousands with values of
+`view.PrefixView` is for our own few dozen keys, read again at each hint. Here there may be thousands with values of
 kilobytes: they are read in pages, changes are taken from the watch, and all is read again whenever the watch broke, was
 compacted, and now and then. Values that are longer than any of use are kept as empty ones.
 """
@@ -26,7 +26,7 @@ __all__ = ["EtcdOptions", "PrefixFollower"]
 REREAD_EVERY = 60.0
 #: Keys of one request; fewer where values are so large that a page does not fit into a message of gRPC (4 MiB).
 PAGE = 256
-#: Keys that are held at most. More are a mistake in the prefix, or in whoever writes there.
+#: Keys that are held at most. More are a mistake in the prefix, or of a writer there.
 MOST_KEYS = 50_000
 #: Bytes of a value that are kept.
 LARGEST_VALUE = 256 * 1024

@@ -1,4 +1,4 @@
-"""The lease of a process, kept alive and got anew: what it holds in etcd, it holds under this lease.
+"""The lease of a process, kept alive and replaced when lost: it binds all keys that the process holds in etcd.
 
 The server's word is not waited for to stop: `alive()` compares the clock with a deadline of our own (`term.py`) each
 time it is asked, so that it is right also when the server is unreachable, the loop was blocked, or the process was
@@ -45,7 +45,7 @@ class Lease:
 
     @property
     def id(self) -> int:
-        """The lease while it is alive, 0 while there is none."""
+        """The lease while it is alive, 0 otherwise."""
         term = self._term
         return term.lease if term is not None and term.alive(self._clock()) else 0
 
@@ -77,7 +77,7 @@ class Lease:
         while True:
             term = await self._acquire()
             log.info("lease granted", lease=f"{term.lease:x}", ttl=term.ttl)
-            self._tell()
+            self._notify()
             await self._take_back(abandoned, term.keepalive_every)
             abandoned.add(term.lease)
             try:
@@ -85,18 +85,18 @@ class Lease:
             except Exception:
                 # `run` is begun again, with another lease: nothing may be done under this one meanwhile.
                 self._term = None
-                self._tell()
+                self._notify()
                 raise
             self._term = None
             log.warning("lease lost", lease=f"{term.lease:x}", reason=self._trouble or "the server has ended it")
-            self._tell()
+            self._notify()
 
     async def close(self) -> None:
         """Give the lease back, and with it all that it holds; call after `run` was cancelled."""
         term, self._term = self._term, None
         if term is None:
             return
-        self._tell()
+        self._notify()
         try:
             async with asyncio.timeout(REVOKE_WITHIN):
                 await self._client.revoke(term.lease)
@@ -170,8 +170,8 @@ class Lease:
             log.warning("etcd does not answer", error=trouble)
         self._trouble = trouble
         if changed:
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()

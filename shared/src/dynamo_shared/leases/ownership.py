@@ -25,7 +25,7 @@ class Ownership(Protocol):
         ...
 
     def on_gain(self, listener: Listener) -> None:
-        """Call back when keys were gained, which the listener then has to look at."""
+        """Call back when keys were gained, which the listener then has to reconcile."""
         ...
 
     def on_loss(self, listener: Listener) -> None:

@@ -1,6 +1,6 @@
 """Which keys this replica works on: 32 partitions, each claimed in etcd by one replica's lease.
 
-`claims.py` decides, this does. A claim is a key that is created only if nobody has it (`epoch.py`), bound to our lease;
+`claims.py` decides, this does. A claim is a key that is created only where it does not exist (`epoch.py`), bound to our lease;
 it is deleted only after the work on it has ended, and only if it is still the one we made.
 """
 
@@ -17,7 +17,7 @@ from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
 from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.ownership import Drainer, Listener
-from dynamo_shared.leases.registry import LOOK_EVERY, RETRY_PAUSE, Registry
+from dynamo_shared.leases.registry import RETRY_PAUSE, SYNC_INTERVAL, Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, partition_of
 from dynamo_shared.leases.session import Session
 from dynamo_shared.leases.view import PrefixView, Wakes
@@ -64,7 +64,7 @@ class Partitions:
         return self._claims.held(self._lease.id)
 
     def on_gain(self, listener: Listener) -> None:
-        """Call back when keys were gained, which the listener then has to look at."""
+        """Call back when keys were gained, which the listener then has to reconcile."""
         self._gain.append(listener)
 
     def on_loss(self, listener: Listener) -> None:
@@ -76,7 +76,7 @@ class Partitions:
         self._drainers.append(drainer)
 
     def detach(self) -> None:
-        """Forget all listeners and drainers: whoever added them is gone."""
+        """Forget all listeners and drainers: their owners are gone."""
         self._gain, self._loss, self._drainers = [], [], []
 
     async def run(self) -> None:
@@ -84,9 +84,9 @@ class Partitions:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._view.run())
             while True:
-                wait = LOOK_EVERY
+                wait = SYNC_INTERVAL
                 try:
-                    wait = await self._look(tasks)
+                    wait = await self._sync(tasks)
                 except LeaseNotFoundError:
                     self._lease.check()
                 except EtcdError as error:
@@ -95,13 +95,13 @@ class Partitions:
                 except Exception:
                     # `run` is begun again, and finds the claims that are there: until then nothing is worked on.
                     if self._claims.drop():
-                        _tell(self._loss)
+                        _notify(self._loss)
                     raise
                 await self._wakes.wait(wait)
 
-    async def _look(self, tasks: asyncio.TaskGroup) -> float:
-        """Read, decide, do; returns the seconds after which to look again."""
-        wait, snapshot = LOOK_EVERY, await self._view.read()
+    async def _sync(self, tasks: asyncio.TaskGroup) -> float:
+        """Read, decide, act; returns the seconds until the next sync."""
+        wait, snapshot = SYNC_INTERVAL, await self._view.read()
         lease = self._lease.id
         decision = self._claims.observe(lease, self._registry.members().keys(), self._read(snapshot))
         if decision.lost:
@@ -109,10 +109,10 @@ class Partitions:
             if decision.lost - {drain.partition for drain in decision.drain}:
                 # Not given away but gone: deleted by someone, or with the server's data.
                 self._lease.check()
-                _tell(self._loss)
+                _notify(self._loss)
         if decision.gained:
             log.info("partitions gained", service=self._service, partitions=sorted(decision.gained))
-            _tell(self._gain)
+            _notify(self._gain)
         if decision.drain:
             tasks.create_task(self._drain(decision.drain))
         done = await all_of(
@@ -148,7 +148,7 @@ class Partitions:
                 await all_of([drainer(concerns) for drainer in self._drainers])
         except Exception as error:
             log.warning("work under way is cut off", service=self._service, error=str(error) or type(error).__name__)
-            _tell(self._loss)
+            _notify(self._loss)
         for drain in drains:
             self._claims.drained(drain)
         self._wakes.set()
@@ -158,10 +158,10 @@ class Partitions:
             dropped = self._claims.drop()
             if dropped:
                 log.warning("partitions lost with the lease", service=self._service, count=len(dropped))
-                _tell(self._loss)
+                _notify(self._loss)
         self._wakes.set()
 
 
-def _tell(listeners: list[Callable[[], None]]) -> None:
+def _notify(listeners: list[Callable[[], None]]) -> None:
     for listener in listeners:
         listener()

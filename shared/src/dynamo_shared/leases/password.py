@@ -18,7 +18,7 @@ _DONE_ALREADY = ("already exists", "user name is empty", "already granted")
 
 
 async def require_password(url: str, password: str) -> None:
-    """Let an etcd at a plain `http://` address know `root` by this password and nobody else. Done before, it stays.
+    """Let only `root`, with this password, use an etcd at a plain `http://` address. Done before, it stays.
 
     EtcdUnavailableError where it does not answer, or refuses.
     """

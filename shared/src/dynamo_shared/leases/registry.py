@@ -15,8 +15,8 @@ from dynamo_shared.leases.view import PrefixView, Wakes
 
 #: Pause after etcd did not answer, in seconds, with jitter.
 RETRY_PAUSE = 0.5
-#: Without a hint, everything is looked at again after so many seconds.
-LOOK_EVERY = 10.0
+#: Seconds until the next sync without a hint.
+SYNC_INTERVAL = 10.0
 
 log = structlog.get_logger("dynamo.leases")
 
@@ -38,7 +38,7 @@ class Registry:
         self._view.on_hint(self._wakes.set)
 
     def members(self) -> dict[str, dict[str, str]]:
-        """What each replica tells about itself, by replica id, as last read."""
+        """What each replica reports about itself, by replica id, as last read."""
         return dict(self._members)
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -51,16 +51,16 @@ class Registry:
             tasks.create_task(self._view.run())
             while True:
                 try:
-                    await self._look()
+                    await self._sync()
                 except LeaseNotFoundError:
                     self._lease.check()
                 except EtcdError as error:
                     log.debug("registry not read", error=str(error))
                     await asyncio.sleep(spread(RETRY_PAUSE))
                     continue
-                await self._wakes.wait(LOOK_EVERY)
+                await self._wakes.wait(SYNC_INTERVAL)
 
-    async def _look(self) -> None:
+    async def _sync(self) -> None:
         snapshot = await self._view.read()
         key, lease = self._prefix + self.replica, self._lease.id
         own = snapshot.keys.get(key)

@@ -75,5 +75,5 @@ def _boot_time() -> float:
     return time.clock_gettime(clock) if clock is not None else time.monotonic()
 
 
-#: Seconds that pass also while the machine sleeps or is paused, where it can tell: who wakes up holds nothing.
+#: Seconds that pass also while the machine sleeps or is paused, where it can count them: a process that wakes up holds nothing.
 lease_clock = FastestClock(_boot_time, time.time)

@@ -1,4 +1,4 @@
-"""What etcd has under a prefix, kept fresh: a watch says when to look, reading says what is there.
+"""What etcd has under a prefix, kept fresh: a watch says when to read, reading says what is there.
 
 A watch can skip, hang and be compacted; what was read is right. So each batch of changes, each (re)connect, each
 compaction and a period lead to one more reading of the prefix. It holds a few dozen keys.
@@ -25,7 +25,7 @@ log = structlog.get_logger("dynamo.leases")
 
 
 class PrefixView:
-    """Tells when to read a prefix. `run` must run; `read` is then called by whoever needs the content."""
+    """Says when to read a prefix. `run` must run; the reader of the content calls `read`."""
 
     def __init__(self, client: EtcdClient, prefix: str, *, every: float = REREAD_EVERY) -> None:
         self.prefix = prefix
@@ -48,7 +48,7 @@ class PrefixView:
             while True:
                 try:
                     # From the revision after the last reading, so that nothing in between is missed; a server that has
-                    # lost its data has a lower revision, and would be silent until it has caught up with ours.
+                    # lost its data has a lower revision, and would be silent until it has caught up with the last one.
                     snapshot = await self.read()
                     async with self._client.watch(self.prefix, snapshot.revision + 1) as changes:
                         async for _ in changes:

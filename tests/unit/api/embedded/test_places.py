@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api.embedded import BadDocument, Checker, trimmed, wanted_types
+from dynamo_shared.api.embedded import BadDocument, Checker, trimmed, types_of_kinds
 from dynamo_shared.api.model import embedded
 from dynamo_shared.api.resources import PODS, Resource
 
@@ -163,7 +163,7 @@ def test_objects_that_keep_unknown_fields() -> None:
 
 def test_all_that_our_kinds_embed_is_published() -> None:
     known = document()["components"]["schemas"]
-    wanted = wanted_types()
+    wanted = types_of_kinds()
     assert f"{CORE}PodTemplateSpec" in wanted
     assert set(wanted) <= known.keys()
 

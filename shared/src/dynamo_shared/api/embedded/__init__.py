@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.embedded.checker import Checker, wanted_types
+from dynamo_shared.api.embedded.checker import Checker, types_of_kinds
 from dynamo_shared.api.embedded.documents import BadDocument, trimmed
 
-__all__ = ["BadDocument", "Checker", "trimmed", "wanted_types"]
+__all__ = ["BadDocument", "Checker", "trimmed", "types_of_kinds"]

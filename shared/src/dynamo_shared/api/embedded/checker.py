@@ -21,7 +21,7 @@ def our_resources() -> tuple[Resource, ...]:
     return tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
 
 
-def wanted_types(resources: Iterable[Resource] | None = None, schemas: SchemaOf = schema_of) -> tuple[str, ...]:
+def types_of_kinds(resources: Iterable[Resource] | None = None, schemas: SchemaOf = schema_of) -> tuple[str, ...]:
     """Names of the types of Kubernetes that our kinds embed, sorted."""
     kinds = our_resources() if resources is None else resources
     return tuple(sorted({name for resource in kinds for name in embedded_types(schemas(resource))}))

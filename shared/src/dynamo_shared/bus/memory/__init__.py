@@ -1,4 +1,4 @@
-"""The bus in memory: for tests, ours and those of integrators, and held to the behaviour of the NATS bus."""
+"""The bus in memory: for the tests of this project and of integrators, held to the behaviour of the NATS bus."""
 
 from __future__ import annotations
 

@@ -70,14 +70,14 @@ class MemoryBus:
     def disconnect(self) -> None:
         """From now on nothing gets through."""
         self._connected.clear()
-        self._tell(Health.DEGRADED)
+        self._notify(Health.DEGRADED)
 
     def reconnect(self) -> None:
-        """Things get through again; subscriptions are made anew, as after a real reconnection."""
+        """Things get through again; subscriptions are recreated, as after a real reconnection."""
         self.epoch += 1
         self._connected.set()
         self.notify()
-        self._tell(Health.CONNECTED)
+        self._notify(Health.CONNECTED)
 
     def lose_data(self) -> None:
         """Forgets all streams and consumers, as a server does that was restarted without its disk."""
@@ -250,7 +250,7 @@ class MemoryBus:
         store.publish(subject, json.dumps(advisory).encode(), {}, msg_id="", expected=None, ttl=0.0)
         self.notify()
 
-    def _tell(self, health: Health) -> None:
+    def _notify(self, health: Health) -> None:
         for listener in list(self._listeners):
             listener(health)
 

@@ -34,7 +34,7 @@ class MemoryConsumer:
         self.changed = asyncio.Event()
 
     def take(self) -> tuple[Message, int] | None:
-        """The next message and how many times it is delivered with this time; None where there is none now."""
+        """The next message and the number of its deliveries including this one; None where no message waits."""
         now = self._clock()
         for sequence, pending in list(self._pending.items()):
             if pending.due > now:
@@ -119,6 +119,6 @@ class MemoryDelivery:
         self._consumer.done(self._message.sequence)
 
     async def in_progress(self) -> None:
-        """The ack wait begins anew."""
+        """The ack wait begins again."""
         self._check()
         self._consumer.extend(self._message.sequence)

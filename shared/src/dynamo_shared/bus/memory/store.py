@@ -16,13 +16,13 @@ _incarnations = itertools.count(1)
 
 def matches(pattern: str, subject: str) -> bool:
     """Whether a subject matches a filter with `*` (one token) and `>` (all that follow)."""
-    wanted, found = pattern.split("."), subject.split(".")
-    for index, part in enumerate(wanted):
+    filters, tokens = pattern.split("."), subject.split(".")
+    for index, part in enumerate(filters):
         if part == ">":
-            return len(found) > index
-        if index >= len(found) or part not in ("*", found[index]):
+            return len(tokens) > index
+        if index >= len(tokens) or part not in ("*", tokens[index]):
             return False
-    return len(wanted) == len(found)
+    return len(filters) == len(tokens)
 
 
 def matches_any(patterns: Iterable[str], subject: str) -> bool:
@@ -84,7 +84,7 @@ class MemoryStream:
         return stored.message if stored is not None else None
 
     def last_of(self, subject: str) -> int:
-        """Sequence of a subject's last message, 0 where there is none."""
+        """Sequence of a subject's last message, 0 without one."""
         sequences = self._subjects.get(subject)
         return sequences[-1] if sequences else 0
 

@@ -54,7 +54,7 @@ class NatsDelivery:
         await self._answer(b"+TERM")
 
     async def in_progress(self) -> None:
-        """The ack wait begins anew."""
+        """The ack wait begins again."""
         await self._answer(b"+WPI")
 
     async def _answer(self, verb: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Keeps one session open: connects, waits until it ends, connects again, for ever, with growing pauses."""
+"""Keeps one session open: connects, waits until it ends, connects again, with growing pauses, until closed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = structlog.get_logger("dynamo.bus.nats")
 
 
 class Keeper:
-    """Owns the current session. `counted`: whether the metrics of the bus tell of it; they are those of the platform's own."""
+    """Owns the current session. `counted`: whether the metrics of the bus count it, as they count the platform's own."""
 
     def __init__(self, options: NatsOptions, *, counted: bool = True) -> None:
         self._options = options
@@ -57,7 +57,7 @@ class Keeper:
         return partial(self._listeners.remove, listener)
 
     def session(self) -> Session:
-        """The current session; BusUnavailableError while there is none."""
+        """The current session; BusUnavailableError without one."""
         if self._closed:
             raise BusClosedError("the bus is closed")
         if self._session is None or self._session.ended.is_set():
@@ -110,20 +110,20 @@ class Keeper:
             self._session, self.trouble = session, ""
             self._connected.set()
             self._count(1)
-            self._tell(Health.CONNECTED)
+            self._notify(Health.CONNECTED)
             log.info("connected to NATS", server=servers[attempt % len(servers)])
             await session.ended.wait()
             self._connected.clear()
             self._count(0)
             self.trouble = "the connection was lost"
             log.warning("connection to NATS lost")
-            self._tell(Health.DEGRADED)
+            self._notify(Health.DEGRADED)
             await session.close()
 
     def _count(self, connected: int) -> None:
         if self._counted:
             metrics.CONNECTED.set(connected)
 
-    def _tell(self, health: Health) -> None:
+    def _notify(self, health: Health) -> None:
         for listener in list(self._listeners):
             listener(health)

@@ -14,7 +14,7 @@ from dynamo_shared.bus.protocol import ConsumerSpec, Message, Start, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 
 INACTIVE = 300.0
-"""Seconds after which the server forgets a reader's consumer that nobody asks for messages any more."""
+"""Seconds after which the server forgets a reader's consumer that no longer asks for messages."""
 
 NAME_IN_USE = 10058
 
@@ -57,38 +57,38 @@ COMPARED = (
 )
 
 
-def differences(wanted: api.StreamConfig, found: api.StreamConfig) -> list[str]:
+def differences(desired: api.StreamConfig, observed: api.StreamConfig) -> list[str]:
     """Names of the settings in which a stream differs from what it should be."""
-    names = [name for name in COMPARED if getattr(wanted, name) != getattr(found, name)]
-    if wanted.allow_msg_ttl and not found.allow_msg_ttl:
+    names = [name for name in COMPARED if getattr(desired, name) != getattr(observed, name)]
+    if desired.allow_msg_ttl and not observed.allow_msg_ttl:
         names.append("allow_msg_ttl")
     return names
 
 
 async def declare(session: Session, spec: StreamSpec, replicas: int) -> None:
-    """Makes the stream, or brings it in line. One that cannot be changed that far is used as it is, with a warning."""
-    wanted = stream_config(spec, replicas)
+    """Creates or updates the stream. One that cannot be changed that far is used as it is, with a warning."""
+    desired = stream_config(spec, replicas)
     try:
         try:
-            found = (await session.call(session.js.stream_info, spec.name)).config
+            observed = (await session.call(session.js.stream_info, spec.name)).config
         except NotFoundError:
             if session.is_denied(f"$JS.API.STREAM.CREATE.{spec.name}"):
                 raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from None
-            await session.call(session.js.add_stream, wanted)
-            log.info("stream made", stream=spec.name)
+            await session.call(session.js.add_stream, desired)
+            log.info("stream created", stream=spec.name)
             return
-        names = differences(wanted, found)
+        names = differences(desired, observed)
         if not names or session.is_denied(f"$JS.API.STREAM.UPDATE.{spec.name}"):
             return
         try:
-            await session.call(session.js.update_stream, wanted)
-            log.info("stream brought in line", stream=spec.name, settings=names)
+            await session.call(session.js.update_stream, desired)
+            log.info("stream updated", stream=spec.name, settings=names)
         except APIError as error:
             log.warning(
                 "stream differs and cannot be changed", stream=spec.name, settings=names, error=error.description
             )
     except APIError as error:
-        # Another service has made it a moment ago.
+        # Another service has just created it.
         if error.err_code != NAME_IN_USE:
             raise translate(error) from error
     except TRANSLATED as error:
@@ -197,9 +197,9 @@ async def _make(session: Session, spec: StreamSpec, config: api.ConsumerConfig) 
 
 
 def _check_stream(error: NotFoundError) -> None:
-    found = translate(error)
-    if isinstance(found, StreamNotFoundError):
-        raise found from error
+    translated = translate(error)
+    if isinstance(translated, StreamNotFoundError):
+        raise translated from error
 
 
 def _message(raw: Any) -> Message:

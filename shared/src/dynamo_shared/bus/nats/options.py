@@ -75,7 +75,7 @@ class NatsOptions:
         return self.inbox_prefix or (inbox_prefix(self.user) if self.user else DEFAULT_INBOX)
 
     def identity(self) -> dict[str, Any]:
-        """The arguments of `nats.connect` that say who we are. Files are read anew each time, so rotation works."""
+        """The arguments of `nats.connect` that say who we are. Files are read each time, so rotation works."""
         if self.credentials_file:
             return {"user_credentials": str(self.credentials_file)}
         if self.nkey_seed_file:

@@ -25,7 +25,7 @@ EXPIRES = 30.0
 HEARTBEAT = 5.0
 """Seconds between the server's signs of life while there is nothing to deliver."""
 
-PATIENCE = 2.5
+MISSED_HEARTBEATS = 2.5
 """Heartbeats that may stay away before the consumer counts as lost."""
 
 NANOSECONDS = 1_000_000_000
@@ -37,7 +37,7 @@ ENDED = frozenset({"404", "408"})
 
 
 class PullEndedError(Exception):
-    """The consumer or the connection is gone: make it anew."""
+    """The consumer or the connection is gone: recreate it."""
 
 
 class Metadata(NamedTuple):
@@ -96,11 +96,11 @@ class Puller:
         self._subscription = None
 
     def interrupt(self) -> None:
-        """Makes `take` look at its surroundings."""
+        """Makes `take` check its state now."""
         self._wake.set()
 
     def take_ready(self) -> Msg | None:
-        """A message that is here already, None where there is none."""
+        """A message that is here already, or None."""
         return self._ready.popleft() if self._ready else None
 
     async def take(self) -> Msg:
@@ -111,7 +111,7 @@ class Puller:
             await self.refill()
             self._wake.clear()
             try:
-                async with asyncio.timeout(HEARTBEAT * PATIENCE):
+                async with asyncio.timeout(HEARTBEAT * MISSED_HEARTBEATS):
                     await self._wake.wait()
             except TimeoutError:
                 raise PullEndedError("no sign of life from the consumer") from None

@@ -1,8 +1,8 @@
 """One connection to NATS, from its handshake to its end. A lost one is never repaired: a new session replaces it.
 
 nats-py can reconnect by itself, but then subscriptions, pull requests and unacknowledged publishes are in states that
-nobody can see (nats.py #504, #898; ordered consumers that wake up only after their idle heartbeats). Here the end of a
-session is one event: everything that hung on it is told at once and starts anew on the next session.
+cannot be observed (nats.py #504, #898; ordered consumers that wake up only after their idle heartbeats). Here the end of a
+session is one event: everything that depends on it learns of it at once and starts again on the next session.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PING_INTERVAL = 10
 API_TIMEOUT = 5.0
 
 SWEEP_INTERVAL = 0.25
-"""Seconds between looks for overdue acknowledgements, and for an end that the library did not report."""
+"""Seconds between checks for overdue acknowledgements, and for an end that the library did not report."""
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 NO_SPACE = frozenset({10047, 10077, 10122, 10023})
@@ -92,7 +92,7 @@ class _Client(Client):
     async def _close(self, status: int, do_cbs: bool = True) -> None:
         """Closes, even where what was left to write is lost with the connection: the library would stop half way then.
 
-        Its subscriptions would wait for ever, and no callback would report the end.
+        Its subscriptions would wait without end, and no callback would report the end.
         """
         try:
             await super()._close(status, do_cbs)
@@ -198,12 +198,12 @@ class Session:
         return subject.lower() in self._denied
 
     def _on_error(self, text: str) -> None:
-        """A refused publish has no answer, only an error on the connection: whoever waits for the answer is told."""
-        found = _DENIED.search(text)
-        if found is None:
+        """A refused publish has no answer, only an error on the connection: it is passed to the publisher that waits."""
+        match = _DENIED.search(text)
+        if match is None:
             return
         # The library gives the server's words in lower case.
-        subject = found[1].lower()
+        subject = match[1].lower()
         log.warning("this NATS user may not publish there", subject=subject)
         for reply in [reply for reply, (_, _, about) in self._waiting.items() if about.lower() == subject]:
             future, _, about = self._waiting.pop(reply)
@@ -237,7 +237,7 @@ class Session:
                 self._on_denial.pop(give_up, None)
 
     async def close(self) -> None:
-        """Ends the session; whoever waits for an acknowledgement is told."""
+        """Ends the session, and all waits for acknowledgements with an error."""
         self.end()
         if self._sweeper is not None:
             await ended(self._sweeper)

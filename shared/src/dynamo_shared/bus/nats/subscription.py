@@ -19,7 +19,7 @@ from dynamo_shared.bus.protocol import CaughtUp, Item, Message, Restarted, Start
 from dynamo_shared.bus.streams import StreamSpec
 
 CAPACITY = 512
-"""Messages that one reader holds at most before it has looked at them."""
+"""Messages that one reader holds at most before it handles them."""
 
 BREATH = 64
 """Messages after which a busy reader lets other tasks run, so that one of them waits a few milliseconds at most."""

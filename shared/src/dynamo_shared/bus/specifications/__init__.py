@@ -72,7 +72,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def fit(data: Mapping[str, Any] | msgspec.Struct, type_: type[T]) -> T:
-    """A mapping as the Struct of an event; 64 bit integers may be int. msgspec.ValidationError where it is none."""
+    """A mapping as the Struct of an event; 64 bit integers may be int. msgspec.ValidationError where it does not fit."""
     if isinstance(data, Mapping):
         texts = {field.encode_name for field in msgspec.structs.fields(type_) if field.type == Int64}
         data = {name: str(value) if name in texts else value for name, value in data.items()}

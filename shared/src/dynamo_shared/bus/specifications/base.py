@@ -23,7 +23,7 @@ class Identity(StrEnum):
     OBJECT = "uid"
     """It happens once in the life of an object."""
     VERSION = "resourceVersion"
-    """It may happen again, seen from another version of the object."""
+    """It may happen again, at another version of the object."""
     CAUSE = "causationid"
     """It answers one command or event, once."""
 

@@ -13,7 +13,7 @@ GRAPH_DEPLOYMENT = "dynamographdeployment"
 
 
 class ComponentCounts(msgspec.Struct, kw_only=True, frozen=True):
-    """Replicas of one component: wanted, and how many are ready, up to date and available."""
+    """Replicas of one component: desired, and how many are ready, up to date and available."""
 
     replicas: Count = 0
     ready: Count = 0
@@ -78,8 +78,8 @@ def _deployment(event: str, identity: Identity, description: str) -> EventSpec:
 
 
 EVENTS: tuple[EventSpec, ...] = (
-    _deployment("created", Identity.OBJECT, "The platform has seen a new graph deployment."),
-    _deployment("progressing", Identity.VERSION, "Its components are on their way to what is wanted."),
+    _deployment("created", Identity.OBJECT, "The platform has observed a new graph deployment."),
+    _deployment("progressing", Identity.VERSION, "Its components are on their way to the desired state."),
     _deployment("ready", Identity.VERSION, "All its components are ready."),
     _deployment("failed", Identity.VERSION, "It cannot become ready as it is; reason and message say why."),
     _deployment("deleted", Identity.OBJECT, "It is gone, and all that was made for it."),

@@ -47,7 +47,7 @@ class PlanData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
     replicas: dict[str, Count] = {}
-    """wanted, by pool; empty where nothing shall change"""
+    """desired, by pool; empty where nothing shall change"""
     current: dict[str, Count] = {}
     """ready, by pool"""
     inputs: dict[str, float] = {}
@@ -78,7 +78,7 @@ _PLAN = PlanData(
     namespace="team-a",
     policy="adaptive",
     reason="scale_up",
-    message="36.5 requests/s are foretold in 120 s: 3 prefill workers hold the time to first token",
+    message="36.5 requests/s are predicted in 120 s: 3 prefill workers hold the time to first token",
     replicas={"prefill": 3, "decode": 2},
     current={"prefill": 2, "decode": 2},
     inputs={"requestsPerSecond": 31.5, "isl": 3000.0},
@@ -116,13 +116,13 @@ def _plan(event: str, description: str) -> EventSpec:
 
 
 EVENTS: tuple[EventSpec, ...] = (
-    _request("pending", "A deployment request was seen, and its hardware is known."),
+    _request("pending", "A deployment request was observed, and its hardware is known."),
     _request("profiling", "Profiling has begun, or is at another step."),
-    _request("ready", "A graph was found and waits to be applied."),
-    _request("deploying", "The graph that was found is on its way."),
-    _request("deployed", "The graph that was found serves."),
+    _request("ready", "A graph is ready and waits to be applied."),
+    _request("deploying", "The graph was applied and is not ready yet."),
+    _request("deployed", "The graph serves."),
     _request("failed", "Nothing will come of it as it is; reason and message say why."),
     _request("deleted", "It is gone, and the work for it has stopped."),
-    _plan("planned", "The planner wants other replicas, and says why."),
-    _plan("plan-held", "The planner leaves the replicas as they are though it would rather not, or cannot tell."),
+    _plan("planned", "The planner asks for other replicas, and says why."),
+    _plan("plan-held", "The planner leaves the replicas as they are: it is held back, or has too little data."),
 )

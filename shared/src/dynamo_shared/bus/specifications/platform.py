@@ -11,7 +11,7 @@ COMMAND = "command"
 
 
 class ResyncData(msgspec.Struct, kw_only=True, frozen=True):
-    """STATE was lost and has been filled again: whoever keeps something made of it reads the last values again."""
+    """STATE was lost and has been filled again: a consumer that keeps data derived from it reads the last values again."""
 
     reason: str
     resources: list[str] = []

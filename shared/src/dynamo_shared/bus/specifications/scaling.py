@@ -1,4 +1,4 @@
-"""What the scaler is asked, and what it tells."""
+"""What the scaler is asked, and what it reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     requester: str = ""
     """who asks, for events and conditions: `planner`, or a name of the sender's choice"""
     expected_generation: Int64 = "0"
-    """refuse where the graph deployment has another generation by now; 0: do not look"""
+    """refuse where the graph deployment has another generation by now; 0: do not check"""
     dry_run: bool = False
     """say what would be done, and do nothing"""
 
@@ -45,7 +45,7 @@ class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="came
     """of the component, before"""
     replicas: Count = 0
     writers: list[str] = []
-    """field managers, as Kubernetes knows them: who set the adapter's number, and after it whoever else set one"""
+    """field managers, as Kubernetes knows them: who set the adapter's number, then the others that set one"""
     reason: str = ""
     message: str = ""
     generation: Int64 = "0"
@@ -84,7 +84,7 @@ EVENTS: tuple[EventSpec, ...] = (
     ),
     _adapter(
         "conflict",
-        "Somebody else sets the replicas of a component, too; the adapter's number counts.",
+        "Another client sets the replicas of a component, too; the adapter's number counts.",
         "GraphChanged",
         "kubectl-edit set 2 replicas in the graph, kube-controller-manager 5 in the adapter: the adapter's number counts",
         "kubectl-edit",

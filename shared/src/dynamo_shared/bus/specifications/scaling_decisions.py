@@ -18,10 +18,10 @@ class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     component: str
     sub_component_type: str = ""
     current: Count = 0
-    """replicas that were wanted before"""
+    """replicas that were desired before"""
     requested: Count = 0
     allowed: Count = 0
-    """replicas that are wanted now, or would be"""
+    """replicas that are desired now, or would be"""
     gpus_per_replica: Count = 0
     """0: none, or not known"""
     adapter: str = ""
@@ -32,15 +32,15 @@ class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
 
 
 class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A budget of GPUs as a decision found it. Bounds of -1 are none."""
+    """A budget of GPUs as a decision observed it. -1: unbounded."""
 
     name: str
     min_gpus: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
     max_gpus: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
     before: Count = 0
-    """GPUs of all wanted replicas"""
+    """GPUs of all desired replicas"""
     after: Count = 0
-    """GPUs of all wanted replicas if everything requested that nothing else holds is done"""
+    """GPUs of all desired replicas if everything requested that nothing else holds is done"""
     tolerance: Count = 0
     """how far a transfer may leave the total below the floor"""
 

@@ -43,7 +43,7 @@ class ModelCard(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 
     @property
     def max_kv_tokens(self) -> int:
-        """Tokens that the KV cache of one data parallel rank holds; 0 where the card does not tell."""
+        """Tokens that the KV cache of one data parallel rank holds; 0 where the card lacks it."""
         return self.total_kv_blocks * self.kv_cache_block_size
 
 
@@ -53,7 +53,7 @@ class WorkerData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     name: str
     """`<dynamoNamespace>/<component>/<instance id in hex>`"""
     namespace: str = ""
-    """Kubernetes namespace of its pod; empty where it is no pod, or none that is known"""
+    """Kubernetes namespace of its pod; empty where it is not a pod, or unknown"""
     instance_id: str = ""
     """unsigned, 64 bits, decimal; a string, since JSON numbers lose it"""
     dynamo_namespace: str = ""
@@ -179,7 +179,7 @@ def _model(event: str, sample: ServedModelData, description: str) -> EventSpec:
 
 EVENTS: tuple[EventSpec, ...] = (
     _worker("joined", Identity.OBJECT, "Dynamo's discovery has a worker that it did not have."),
-    _worker("changed", Identity.VERSION, "A worker tells something else about itself: another model, another role."),
+    _worker("changed", Identity.VERSION, "A worker reports something else about itself: another model, another role."),
     _worker("left", Identity.OBJECT, "Dynamo's discovery does not have the worker any more; data is as it was last."),
     _model("available", _MODEL, "All workers are there that it takes to answer requests for a model."),
     _model(

@@ -1,7 +1,7 @@
-"""Listening to plain subjects of a NATS that is not the platform's: no streams, no acknowledgements, nothing published.
+"""LastingSubscription to plain subjects of a NATS that is not the platform's: no streams, no acknowledgements, nothing published.
 
-The Dynamo runtime tells what its engines do on such subjects. Whoever listens wants the newest word of each sender, so what
-comes while the connection is away, or faster than it is read, is lost, and nobody minds.
+The Dynamo runtime reports on such subjects what its engines do. Only the newest message of each sender counts, so messages
+that come while the connection is away, or faster than they are read, are dropped.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Handler = Callable[[str, bytes], None]
 log = structlog.get_logger("dynamo.bus.nats")
 
 
-class Listening:
-    """One subject that is listened to, over all connections, until it is closed."""
+class LastingSubscription:
+    """A subscription to one subject that lasts over reconnections, until it is closed."""
 
     def __init__(self, listener: NatsListener, subject: str, handler: Handler) -> None:
         self._listener = listener
@@ -59,7 +59,7 @@ class NatsListener:
 
     def __init__(self, options: NatsOptions) -> None:
         self._keeper = Keeper(options, counted=False)
-        self._listenings: dict[Listening, None] = {}
+        self._subscriptions: dict[LastingSubscription, None] = {}
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -87,26 +87,26 @@ class NatsListener:
         """Why it cannot be reached, in words without secrets; empty while it can."""
         return self._keeper.trouble
 
-    async def listen(self, subject: str, handler: Handler) -> Listening:
+    async def listen(self, subject: str, handler: Handler) -> LastingSubscription:
         """Calls the handler with each message on a subject, which may have wildcards, from now or the next connection on."""
-        listening = Listening(self, subject, handler)
+        lasting = LastingSubscription(self, subject, handler)
         async with self._lock:
-            self._listenings[listening] = None
+            self._subscriptions[lasting] = None
             try:
-                await self._subscribe(self._keeper.session(), listening)
+                await self._subscribe(self._keeper.session(), lasting)
             except BusUnavailableError:
                 log.debug("subscribing with the next connection", subject=subject)
-        return listening
+        return lasting
 
-    async def _drop(self, listening: Listening) -> None:
+    async def _drop(self, lasting: LastingSubscription) -> None:
         async with self._lock:
-            self._listenings.pop(listening, None)
-            subscription, listening._subscription = listening._subscription, None
+            self._subscriptions.pop(lasting, None)
+            subscription, lasting._subscription = lasting._subscription, None
             if subscription is not None:
                 try:
                     await subscription.unsubscribe()
                 except (nats.errors.Error, OSError) as error:
-                    log.debug("unsubscribing", subject=listening.subject, error=str(error))
+                    log.debug("unsubscribing", subject=lasting.subject, error=str(error))
 
     async def _keep(self) -> None:
         while True:
@@ -115,21 +115,21 @@ class NatsListener:
             except BusClosedError:
                 return
             async with self._lock:
-                for listening in self._listenings:
-                    await self._subscribe(session, listening)
+                for lasting in self._subscriptions:
+                    await self._subscribe(session, lasting)
             await session.ended.wait()
 
-    async def _subscribe(self, session: Session, listening: Listening) -> None:
-        if listening._subscription is not None and listening._subscription._conn is session.client:
+    async def _subscribe(self, session: Session, lasting: LastingSubscription) -> None:
+        if lasting._subscription is not None and lasting._subscription._conn is session.client:
             return
         try:
-            listening._subscription = await session.client.subscribe(
-                listening.subject,
-                cb=listening._on,
+            lasting._subscription = await session.client.subscribe(
+                lasting.subject,
+                cb=lasting._on,
                 pending_msgs_limit=PENDING_MESSAGES,
                 pending_bytes_limit=PENDING_BYTES,
             )
         except (nats.errors.Error, OSError) as error:
             # The session is over, and the next one subscribes again.
-            log.debug("subscribing", subject=listening.subject, error=str(error))
-            listening._subscription = None
+            log.debug("subscribing", subject=lasting.subject, error=str(error))
+            lasting._subscription = None

@@ -1,0 +1,52 @@
+"""The checker of words: names, comments and text, but not the terms of the field."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import words
+
+
+def report(source: str) -> list[tuple[int, str]]:
+    return [(line, word) for line, word, _instead in words.findings(source)]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("wanted_replicas = 1", [(1, "wanted")]),
+        ("class WishList: ...", [(1, "Wish")]),
+        ("LOOK_EVERY = 5", [(1, "LOOK")]),
+        ("pass  # made anew by nobody", [(1, "anew"), (1, "nobody")]),
+        ('"""First.\n\nIt runs for ever.\n"""', [(3, "for ever")]),
+        ('raise ValueError(f"{name} is no quantity")', [(1, "is no")]),
+    ],
+)
+def test_a_replaced_word_is_reported_where_it_stands(source: str, expected: list[tuple[int, str]]) -> None:
+    assert report(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "value is None",
+        "raise NotFoundError('no pod was not found')",
+        "@pytest.mark.parametrize('x', [])\ndef test(): ...",
+        "pass  # there is no pod; it is no longer there; of course it was looked up in flight",
+        "bookmark = make(forever)",
+    ],
+)
+def test_terms_of_the_field_and_other_words_are_allowed(source: str) -> None:
+    assert report(source) == []
+
+
+def test_a_module_named_by_a_gerund_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "deciding.py").write_text("x = 1\n")
+    assert [str(each) for each in words.findings_of(tmp_path)] == [
+        f"{tmp_path}/deciding.py:1: 'deciding': write decision"
+    ]
+
+
+def test_what_is_listed_as_clean_exists() -> None:
+    assert list(words.CLEAN) == sorted(set(words.CLEAN))
+    assert all((words.ROOT / each).exists() for each in words.CLEAN)
