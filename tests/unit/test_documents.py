@@ -1,4 +1,6 @@
-"""The documents: each page is found from the start page, and each command of dynamoctl in them is one that it takes."""
+"""The documents: the start page links to each page, dynamoctl takes each command in them, and they keep to plain words
+and to lines that fit.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,83 @@ from dynamo_ctl.cli import app
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+
+LONGEST = 110
+
+#: Words of this project's old dialect, and what the field says instead.
+GLOSSARY = {
+    "told|tells|telling|foretold": "reported, reports, predicted",
+    "wish|wishes|wished|wanted": "desired, requested",
+    "anew|made otherwise": "again; recreated, changed",
+    "for ever": "until cancelled, without end",
+    "beside": "next to, in addition to",
+    "nobody|somebody|anybody|whoever": "no one, the user, the caller, or the actor's name",
+    "ours": "managed by this platform",
+    "looks? at|looked at|looked after": "check, read, reconcile",
+    "(?<!there )(?:is|are) no(?! longer| more)|(?<!there )(?:is|are) none": "is not a valid X, is not an X, there is no X",
+    "how far (?:it|they) (?:is|are)|what is held": "progress; what the service holds",
+}
+#: Pages that do not keep to this yet. The list only gets shorter.
+NOT_YET = {
+    "CONTRIBUTING.md",
+    "docs/add-a-backend.md",
+    "docs/add-a-resource.md",
+    "docs/add-an-event.md",
+    "docs/air-gapped.md",
+    "docs/architecture.md",
+    "docs/backup.md",
+    "docs/benchmarks.md",
+    "docs/compose.md",
+    "docs/conversion.md",
+    "docs/dynadmin.md",
+    "docs/dynamoctl.md",
+    "docs/e2e.md",
+    "docs/events.md",
+    "docs/gpu-memory.md",
+    "docs/high-availability.md",
+    "docs/image.md",
+    "docs/install.md",
+    "docs/interfaces.md",
+    "docs/moving.md",
+    "docs/multi-tenancy.md",
+    "docs/planning-inputs.md",
+    "docs/planning.md",
+    "docs/policy.md",
+    "docs/profiling.md",
+    "docs/security.md",
+    "docs/seeds.md",
+    "docs/several-platforms.md",
+    "docs/uninstall.md",
+    "docs/upgrade.md",
+    "docs/validation.md",
+}
+
+
+def named(page: Path) -> str:
+    """A page by its path."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def plain(page: Path) -> list[tuple[int, str]]:
+    """Lines of a page outside code, with their numbers; code spans are left out."""
+    text = re.sub(
+        r"^( *)```.*?^\1```", lambda code: "\n" * code[0].count("\n"), page.read_text("utf-8"), flags=re.M | re.S
+    )
+    text = re.sub(r"`[^`]*`", lambda code: re.sub(r"[^\n]", "-", code[0]), text)
+    return list(enumerate(text.splitlines(), 1))
+
+
+def faults(page: Path) -> list[str]:
+    """Old words of a page and its lines that are too long, each with its place."""
+    found = []
+    for number, line in plain(page):
+        for words, instead in GLOSSARY.items():
+            old = re.finditer(rf"\b(?:{words})\b", line, re.IGNORECASE)
+            found += [f"{page.name}:{number}: {match[0]!r}: write {instead}" for match in old]
+        # A table's row is one line, and so is a link or a span of code that is long by itself.
+        if len(line) > LONGEST and " " in line.strip() and not line.startswith("|") and "](" not in line:
+            found.append(f"{page.name}:{number}: longer than {LONGEST} columns")
+    return found
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -40,6 +119,26 @@ def test_the_readme_is_short() -> None:
 
 def test_no_page_has_a_placeholder() -> None:
     assert [page.name for page in PAGES if re.search(r"MEASURED_|TODO|TBD|FIXME", page.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if named(page) not in NOT_YET], ids=named)
+def test_a_page_has_plain_words_and_lines_that_fit(page: Path) -> None:
+    assert faults(page) == []
+
+
+def test_pages_that_became_clean_leave_the_list() -> None:
+    assert [name for name in NOT_YET if not faults(ROOT / name)] == [], "remove these from NOT_YET"
+
+
+def test_a_fault_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    long = "word " * 23
+    page.write_text(f"# It is told\n\n```\nbeside {long}\n```\n\n{long}\n| {long} |\nSay `anew`.\nwhoever it is\n")
+    assert [fault.split(":", 1)[1] for fault in faults(page)] == [
+        "1: 'told': write reported, reports, predicted",
+        "7: longer than 110 columns",
+        "10: 'whoever': write no one, the user, the caller, or the actor's name",
+    ]
 
 
 @pytest.mark.parametrize(("page", "line"), list(commands()))
