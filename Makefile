@@ -61,7 +61,13 @@ image: $(STAMP) $(CONTAINER_TOOLS)/.complete ## An image of the services, withou
 test-runtime: $(STAMP) ## Have NVIDIA's Dynamo runtime, which some tests run against, in an environment of its own.
 	@$(BIN)/python -m tests.dynamo_runtime --optional
 
-test: programs test-runtime ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
+page: $(STAMP) ## Build the page of dynadmin from services/dynadmin/page, with a Node of its own; its files are committed.
+	@$(BIN)/python -m tools.page build
+
+page-tools: $(STAMP)
+	@$(BIN)/python -m tools.page obtain --optional
+
+test: programs test-runtime page-tools ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile --no-loadscope-reorder)
 
 test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in less than three minutes.
@@ -80,6 +86,7 @@ verify: $(STAMP) ## Fail where a generated file is stale, the API changed withou
 	$(BIN)/python -m dynamo_shared.api.releases check
 	$(BIN)/python -m tools.pictures --check
 	$(BIN)/python -m tools.words
+	$(BIN)/python -m tools.page check
 
 pictures: $(STAMP) ## Draw docs/pictures again where their text changed; needs Graphviz.
 	@$(BIN)/python -m tools.pictures
@@ -105,6 +112,8 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 		--constraint requirements/dev.txt requirements/build.in --output-file requirements/build.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/containers.in --output-file requirements/containers.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+		requirements/page.in --output-file requirements/page.txt
 
 lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests run against (takes the network).
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \

@@ -22,6 +22,7 @@ from dynamo_ctl.localcluster import (
     Progress,
     free_port,
 )
+from dynamo_ctl.localcluster.ports import is_free
 from dynamo_ctl.localcluster.probe import LocalHttp
 from dynamo_ctl.platform import DEFINITIONS_MANAGER, LOOPBACK, install_definitions
 from dynamo_ctl.servers import embedded
@@ -56,6 +57,10 @@ async def platform_on(kubeconfig: Path, state: Path, cluster: str, programs: Pro
         settings = with_platform(with_cluster(Settings(), kubeconfig, None), cluster_name=cluster)
         settings = await stack.enter_async_context(embedded(settings, state, programs))
         settings = webhooks.on_loopback(settings, free_port())
+        # The usual port makes an address that is easy to type; another demo may have it.
+        if not is_free(settings.platform.dynadmin.port):
+            moved = settings.platform.dynadmin.model_copy(update={"port": free_port()})
+            settings = with_platform(settings, dynadmin=moved)
         async with await KubeClient.open(kubeconfig=kubeconfig, field_manager=DEFINITIONS_MANAGER) as client:
             await webhooks.make_namespace(client, settings)
         await stack.enter_async_context(_process(state, settings))
@@ -106,7 +111,7 @@ def _configuration(settings: Settings, health: int, metrics: int) -> dict[str, o
             "kubernetes": {"kubeconfig": str(platform.kubernetes.kubeconfig)},
             "nats": {"servers": list(platform.nats.servers), **_login(platform.nats)},
             "etcd": {"endpoints": list(platform.etcd.endpoints), **_login(platform.etcd)},
-            "dynadmin": {"host": LOOPBACK, "port": free_port()},
+            "dynadmin": {"host": LOOPBACK, "port": platform.dynadmin.port},
             "admission": {"url": platform.admission.url, "namespace": platform.admission.namespace},
         },
     }

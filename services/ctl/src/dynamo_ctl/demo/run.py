@@ -25,6 +25,7 @@ from rich.console import Console
 
 from dynamo_ctl import files, progress, tree
 from dynamo_ctl.demo import view
+from dynamo_ctl.demo.account import page_token
 from dynamo_ctl.demo.local import local_platform
 from dynamo_ctl.demo.waiting import until_successful
 from dynamo_ctl.errors import CtlError
@@ -84,7 +85,9 @@ async def demo(plan: Plan, console: Console) -> None:
             f"\n[bold green]{len(took)} graphs are successful[/], the slowest after {slowest:.1f} s. What was made:\n"
         )
         console.print(await tree.read(client, NAMESPACE))
+        token = await page_token(client, NAMESPACE, state)
         _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
+        _page(console, settings.platform.dynadmin.port, token)
         if not plan.leave:
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
             with contextlib.suppress(asyncio.CancelledError):
@@ -131,3 +134,11 @@ def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) ->
         f"  nats --server {nats} --user integrator --password $(cat {credentials / INTEGRATOR}) subscribe 'dynamo.evt.v1.>'",
     ):
         console.print(line, soft_wrap=True, markup=False)
+
+
+def _page(console: Console, port: int, token: Path) -> None:
+    console.print(
+        f"\nDeploy a model in the browser: [bold green]http://localhost:{port}/[/]\n"
+        f"  sign in with the token that this prints: cat {token}",
+        soft_wrap=True,
+    )

@@ -18,10 +18,22 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
     """An object with all that it owns, level after level."""
     children: dict[str, list[KubeObject]] = defaultdict(list)
-    for obj in objects:
+    known = list(objects)
+    deployments = {each["metadata"]["name"]: each for each in known if each.get("kind") == "Deployment"}
+    for obj in known:
         for owner in obj["metadata"].get("ownerReferences") or ():
-            children[owner.get("uid", "")].append(obj)
+            children[_owner(obj, owner, deployments)].append(obj)
     return _node(root, children, _DEPTH)
+
+
+def _owner(obj: KubeObject, owner: KubeObject, deployments: Mapping[str, KubeObject]) -> str:
+    """Uid of the object that a node hangs below. ReplicaSets are not read: their pods hang below the Deployment."""
+    if owner.get("kind") == "ReplicaSet":
+        template = (obj["metadata"].get("labels") or {}).get("pod-template-hash", "")
+        deployment = deployments.get(str(owner.get("name", "")).removesuffix(f"-{template}"))
+        if deployment is not None:
+            return str(deployment["metadata"].get("uid", ""))
+    return str(owner.get("uid", ""))
 
 
 def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:

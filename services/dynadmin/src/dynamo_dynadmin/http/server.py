@@ -16,6 +16,7 @@ from dynamo_shared.runtime.ratelimit import RateLimit
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 
 from dynamo_dynadmin.deploy import InvalidIntent
+from dynamo_dynadmin.http import page
 from dynamo_dynadmin.http.call import TURN, Call, Turn
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 from dynamo_dynadmin.http.routes import Route
@@ -69,6 +70,8 @@ class Server:
         app = web.Application(client_max_size=self._settings.max_body_bytes, middlewares=[self._around])
         for route in self._routes:
             app.router.add_route(route.method, route.path, self._handler(route))
+        for path, handle in page.routes().items():
+            app.router.add_get(path, handle)
         return app
 
     def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -1,0 +1,115 @@
+// Calls of the API: the session's CSRF token, request bodies, and problems (RFC 9457) as errors.
+import type { components } from "#schema";
+
+export type Schemas = components["schemas"];
+export type Problem = Schemas["Problem"];
+export type Entry = Schemas["ProblemEntry"];
+// Objects of Kubernetes have schemas of their own, which the OpenAPI document does not repeat.
+export type Any = any;
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: Any;
+  spec?: Any;
+  status?: Any;
+}
+
+/** A refusal, with all of its reasons. */
+export class ApiProblem extends Error {
+  readonly status: number;
+  readonly kind: string;
+  readonly errors: Entry[];
+  readonly more: Record<string, Any>;
+
+  constructor(status: number, body: Partial<Problem>) {
+    super(body.detail || body.title || `the service answered with status ${status}`);
+    this.status = status;
+    this.kind = (body.type ?? "").replace("urn:dynamo:problem:", "");
+    this.errors = body.errors ?? [];
+    this.more = body as Record<string, Any>;
+  }
+}
+
+export interface Answer<T> {
+  body: T;
+  etag: string;
+  status: number;
+}
+
+export interface Options {
+  body?: unknown;
+  type?: string;
+  headers?: Record<string, string>;
+  query?: Record<string, string | number | boolean | undefined>;
+  signal?: AbortSignal;
+}
+
+let csrf = "";
+/** Called when the service does not know the caller any more. */
+export const hooks = { signedOut: (): void => {} };
+
+/** The CSRF token that changes are sent with. It is kept in memory alone. */
+export function useToken(token: string): void {
+  csrf = token;
+}
+
+export function url(path: string, query: Options["query"] = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
+  return `/api/v1${path}${text ? `?${text}` : ""}`;
+}
+
+/** Send a request; ApiProblem where it is refused, TypeError where the service cannot be reached. */
+export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
+  if (method !== "GET" && csrf) headers["X-CSRF-Token"] = csrf;
+  let body: string | undefined;
+  if (options.body !== undefined) {
+    headers["Content-Type"] = options.type ?? "application/json";
+    body = typeof options.body === "string" ? options.body : JSON.stringify(options.body);
+  }
+  const response = await fetch(url(path, options.query), {
+    method,
+    headers,
+    credentials: "same-origin",
+    cache: "no-store",
+    ...(body === undefined ? {} : { body }),
+    ...(options.signal ? { signal: options.signal } : {}),
+  });
+  if (response.ok) return response;
+  const text = await response.text();
+  let problem: Partial<Problem> = {};
+  try {
+    problem = JSON.parse(text) as Problem;
+  } catch {
+    problem = { detail: text.slice(0, 500) };
+  }
+  if (response.status === 401 && path !== "/session") hooks.signedOut();
+  throw new ApiProblem(response.status, problem);
+}
+
+/** Send a request and read its answer. */
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
+  const response = await send(method, path, options);
+  const text = await response.text();
+  const json = (response.headers.get("Content-Type") ?? "").includes("json");
+  return {
+    body: (json && text ? JSON.parse(text) : text) as T,
+    etag: response.headers.get("ETag") ?? "",
+    status: response.status,
+  };
+}
+
+export async function get<T>(path: string, options: Options = {}): Promise<T> {
+  return (await call<T>("GET", path, options)).body;
+}
+
+/** What went wrong, in words for a person. */
+export function words(error: unknown): string {
+  if (error instanceof ApiProblem) {
+    const all = error.errors.map((each) => (each.pointer ? `${each.pointer}: ${each.detail}` : each.detail));
+    return all.length > 1 ? `${error.message} — ${all.join("; ")}` : error.message;
+  }
+  if (error instanceof TypeError) return "The service cannot be reached. The page tries again.";
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,55 @@
+// Who uses the page, and what of the cluster this user may see and do.
+import { ApiProblem, call, get, hooks, useToken, type Schemas } from "./client.ts";
+
+export type Rights = Schemas["Rights"];
+
+export interface Session {
+  user: string;
+  expires: number;
+}
+
+/** The session of this browser; null without one. */
+export async function current(): Promise<Session | null> {
+  try {
+    const found = await get<Schemas["SessionAnswer"]>("/session");
+    useToken(found.csrfToken);
+    return { user: found.user, expires: found.expires };
+  } catch (error) {
+    if (error instanceof ApiProblem && (error.status === 401 || error.status === 404)) return null;
+    throw error;
+  }
+}
+
+/** Begin a session with a token, which leaves this page's memory at once. */
+export async function signIn(token: string): Promise<Session> {
+  const { body } = await call<Schemas["SessionAnswer"]>("POST", "/session", { body: { token } });
+  useToken(body.csrfToken);
+  return { user: body.user, expires: body.expires };
+}
+
+export async function signOut(): Promise<void> {
+  await call("DELETE", "/session");
+  useToken("");
+  hooks.signedOut();
+}
+
+export async function namespaces(): Promise<string[]> {
+  return (await get<Schemas["Namespaces"]>("/namespaces")).items.map((each) => each.name);
+}
+
+const known = new Map<string, Promise<Rights>>();
+
+/** What the user may do in a namespace; asked once. */
+export function rights(namespace: string): Promise<Rights> {
+  let found = known.get(namespace);
+  if (!found) {
+    found = get<Rights>(`/namespaces/${namespace}/me/access`);
+    found.catch(() => known.delete(namespace));
+    known.set(namespace, found);
+  }
+  return found;
+}
+
+export function forget(): void {
+  known.clear();
+}

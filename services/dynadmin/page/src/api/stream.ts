@@ -1,0 +1,108 @@
+// Streams of the API that go on where they broke off. EventSource cannot send Last-Event-ID of a list, or a body.
+import { ApiProblem, hooks, send, words, type Options } from "./client.ts";
+import { Parser, backoff, type Event } from "../logic/sse.ts";
+
+export type Line = "connecting" | "live" | "broken" | "ended";
+
+export interface Follow extends Options {
+  method?: string;
+  /** Whether to connect again after a break; answers that end by themselves do not. */
+  again: boolean;
+  onEvent: (event: Event) => void;
+  /** A new connection, with whether it goes on after an event that was seen. */
+  onOpen?: (resumed: boolean) => void;
+  onLine?: (line: Line, detail: string) => void;
+}
+
+/** Silence after which a connection counts as broken: three heartbeats of the service. Milliseconds. */
+const SILENCE = 45_000;
+/** Refusals that another attempt does not change. */
+const FINAL = new Set([400, 401, 403, 404, 405, 422]);
+
+/** Follow a stream until `stop` aborts it, or it ends for good. */
+export async function follow(path: string, options: Follow, stop: AbortSignal): Promise<void> {
+  let last = options.headers?.["Last-Event-ID"] ?? "";
+  for (let attempt = 0; !stop.aborted; attempt++) {
+    options.onLine?.("connecting", "");
+    const attemptStop = new AbortController();
+    const abort = (): void => attemptStop.abort();
+    stop.addEventListener("abort", abort);
+    try {
+      const headers: Record<string, string> = { ...options.headers, Accept: "text/event-stream" };
+      if (last) headers["Last-Event-ID"] = last;
+      const response = await send(options.method ?? "GET", path, { ...options, headers, signal: attemptStop.signal });
+      options.onOpen?.(last !== "");
+      options.onLine?.("live", "");
+      for await (const event of events(response, attemptStop)) {
+        attempt = 0;
+        if (event.event === "resync") {
+          last = "";
+          break;
+        }
+        if (event.event === "unauthorized") {
+          options.onEvent(event);
+          options.onLine?.("ended", detailOf(event));
+          if (detailOf(event).includes("token")) hooks.signedOut();
+          return;
+        }
+        if (event.id) last = event.id;
+        options.onEvent(event);
+        if (event.event === "end") {
+          options.onLine?.("ended", "");
+          return;
+        }
+      }
+      if (!options.again) {
+        options.onLine?.("ended", "");
+        return;
+      }
+    } catch (error) {
+      if (stop.aborted) return;
+      const final = error instanceof ApiProblem && FINAL.has(error.status);
+      options.onLine?.(final || !options.again ? "ended" : "broken", words(error));
+      if (final || !options.again) throw error;
+    } finally {
+      stop.removeEventListener("abort", abort);
+      attemptStop.abort();
+    }
+    await pause(backoff(attempt, Math.random), stop);
+  }
+}
+
+async function* events(response: Response, stop: AbortController): AsyncGenerator<Event> {
+  const parser = new Parser();
+  const decoder = new TextDecoder();
+  const reader = response.body!.getReader();
+  let silent = window.setTimeout(() => stop.abort(), SILENCE);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      window.clearTimeout(silent);
+      silent = window.setTimeout(() => stop.abort(), SILENCE);
+      yield* parser.feed(decoder.decode(value, { stream: true }));
+    }
+  } finally {
+    window.clearTimeout(silent);
+  }
+}
+
+function detailOf(event: Event): string {
+  try {
+    return String((JSON.parse(event.data) as { detail?: string }).detail ?? "");
+  } catch {
+    return event.data;
+  }
+}
+
+function pause(milliseconds: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      window.clearTimeout(timer);
+      stop.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = window.setTimeout(done, milliseconds);
+    stop.addEventListener("abort", done);
+  });
+}

@@ -1,0 +1,146 @@
+// The shell: who uses the page, the sidebar, and the view of the address.
+import { html, nothing, type TemplateResult } from "lit";
+import { hooks, words } from "./api/client.ts";
+import { current, forget, namespaces, signOut, type Session } from "./api/session.ts";
+import { KINDS } from "./logic/kinds.ts";
+import { COLLECTIONS, format, parse, type Route } from "./logic/route.ts";
+import { icon } from "./parts/icons.ts";
+import { Part, state } from "./parts/part.ts";
+import { nextTheme, theme } from "./parts/theme.ts";
+import "./parts/toasts.ts";
+import "./views/signin.ts";
+import "./views/list.ts";
+import "./views/detail.ts";
+import "./deploy/view.ts";
+
+const LAST = "dynadmin.namespace";
+
+class App extends Part {
+  static override properties = state("session", "route", "spaces", "problem", "isOpen", "started");
+
+  private session: Session | null = null;
+  private route: Route = parse(location.hash);
+  private spaces: string[] | null = null;
+  private problem = "";
+  private isOpen = false;
+  private started = false;
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    hooks.signedOut = () => {
+      this.session = null;
+      forget();
+    };
+    window.addEventListener("hashchange", () => this.navigated());
+    void this.begin();
+  }
+
+  private async begin(): Promise<void> {
+    try {
+      this.session = await current();
+      this.problem = "";
+      if (this.session) await this.load();
+    } catch (error) {
+      this.problem = words(error);
+      window.setTimeout(() => void this.begin(), 3000);
+    }
+    this.started = true;
+  }
+
+  private async load(): Promise<void> {
+    this.spaces = await namespaces();
+    if (this.route.namespace) return;
+    const last = localStorage.getItem(LAST) ?? "";
+    const first = this.spaces.includes(last) ? last : this.spaces[0];
+    if (first) location.hash = format({ namespace: first });
+  }
+
+  private navigated(): void {
+    const before = this.route;
+    this.route = parse(location.hash);
+    this.isOpen = false;
+    if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
+    const isOther = ["view", "namespace", "kind", "name"].some((key) => before[key as "view"] !== this.route[key as "view"]);
+    // A reader hears the new view, and the keyboard goes on there.
+    if (isOther) void this.updateComplete.then(() => window.setTimeout(() => this.querySelector<HTMLElement>("main h1")?.focus()));
+  }
+
+  override render(): TemplateResult {
+    if (!this.started) return html`<p class="starting" role="status">${this.problem || "Loading"}</p>`;
+    if (!this.session)
+      return html`<dyn-sign-in .problem=${this.problem} @signed-in=${(event: CustomEvent<Session>) => this.signedIn(event.detail)}></dyn-sign-in>`;
+    return html`
+      <a class="skip" href="#main" @click=${this.skip}>Skip to the content</a>
+      <div class="shell ${this.isOpen ? "open" : ""}">
+        <header class="bar">
+          <button class="icon" aria-label="Menu" aria-expanded=${this.isOpen} @click=${() => (this.isOpen = !this.isOpen)}>
+            ${icon("menu")}
+          </button>
+          <span class="brand">${icon("logo")} Dynadmin</span>
+        </header>
+        <nav class="side" aria-label="Main">${this.side(this.session)}</nav>
+        <main id="main" tabindex="-1">${this.view()}</main>
+      </div>
+      <dyn-toasts></dyn-toasts>
+    `;
+  }
+
+  private side(session: Session): TemplateResult {
+    const namespace = this.route.namespace;
+    const all = this.spaces ?? [];
+    return html`
+      <a class="brand" href=${format({ namespace })}>${icon("logo")} Dynadmin</a>
+      <label class="space">
+        <span>Namespace</span>
+        <select @change=${(event: Event) => (location.hash = format({ ...this.route, name: "", namespace: (event.target as HTMLSelectElement).value }))}>
+          ${[...new Set([...all, ...(namespace ? [namespace] : [])])].map((each) => html`<option ?selected=${each === namespace}>${each}</option>`)}
+        </select>
+      </label>
+      <a class="button accent" href=${format({ view: "deploy", namespace })} aria-current=${this.route.view === "deploy" ? "page" : nothing}>
+        ${icon("plus")} Deploy a model
+      </a>
+      <ul>
+        ${COLLECTIONS.map((kind) => {
+          const here = this.route.view !== "deploy" && this.route.kind === kind;
+          return html`<li>
+            <a href=${format({ namespace, kind })} aria-current=${here ? "page" : nothing}>${icon(kind)} ${KINDS[kind].title}</a>
+          </li>`;
+        })}
+      </ul>
+      <div class="who">
+        <span title=${session.user}>${session.user.split(":").pop()}</span>
+        <button class="icon" aria-label=${`Colours: ${theme()}`} title=${`Colours: ${theme()}`} @click=${this.changeTheme}>${icon("theme")}</button>
+        <button class="icon" aria-label="Sign out" title="Sign out" @click=${() => void signOut()}>${icon("out")}</button>
+      </div>
+    `;
+  }
+
+  private view(): TemplateResult {
+    const { view, namespace, kind, name, tab } = this.route;
+    if (!namespace) {
+      const none = this.spaces?.length === 0;
+      return html`<h1 tabindex="-1">${none ? "Nothing to see yet" : "Choose a namespace"}</h1>
+        ${none ? html`<p class="lead">You may not list graphs in any namespace. Ask for a role there; <code>kubectl auth can-i list dynamographdeployments</code> shows what you have.</p>` : nothing}`;
+    }
+    if (view === "deploy") return html`<dyn-deploy .namespace=${namespace}></dyn-deploy>`;
+    if (view === "detail") return html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab}></dyn-detail>`;
+    return html`<dyn-list .namespace=${namespace} .kind=${kind}></dyn-list>`;
+  }
+
+  private async signedIn(session: Session): Promise<void> {
+    this.session = session;
+    await this.load().catch((error: unknown) => (this.problem = words(error)));
+  }
+
+  private skip(event: Event): void {
+    event.preventDefault();
+    this.querySelector<HTMLElement>("main")?.focus();
+  }
+
+  private changeTheme(): void {
+    nextTheme();
+    this.requestUpdate();
+  }
+}
+
+customElements.define("dyn-app", App);

@@ -1,0 +1,160 @@
+// What each kind of object is called, and what of it a list shows. Pure.
+import type { Any, KubeObject } from "../api/client.ts";
+import type { Kind } from "./route.ts";
+import { count } from "./format.ts";
+
+export type Tone = "good" | "busy" | "bad" | "idle";
+export interface State {
+  text: string;
+  tone: Tone;
+  why: string;
+}
+
+export interface Column {
+  title: string;
+  value: (object: KubeObject) => string;
+  number?: boolean;
+}
+
+export interface Described {
+  title: string;
+  one: string;
+  about: string;
+  columns: Column[];
+}
+
+const spec = (object: KubeObject): Any => object.spec ?? {};
+const status = (object: KubeObject): Any => object.status ?? {};
+
+export const KINDS: Record<Kind, Described> = {
+  deployments: {
+    title: "Graphs",
+    one: "graph",
+    about: "Models that are served: frontends and workers, and how they share the work.",
+    columns: [
+      { title: "Model", value: modelOf },
+      { title: "Engine", value: (each) => spec(each).backendFramework ?? "" },
+      { title: "Components", value: (each) => componentsOf(each).map((one) => one.name).join(", ") },
+      { title: "Ready", value: (each) => readyOf(each), number: true },
+      { title: "GPUs", value: (each) => String(gpusOf(each) || ""), number: true },
+    ],
+  },
+  requests: {
+    title: "Requests",
+    one: "request",
+    about: "Objectives. Profiling finds the graph that keeps them.",
+    columns: [
+      { title: "Model", value: (each) => spec(each).model ?? "" },
+      { title: "Engine", value: (each) => spec(each).backend ?? "auto" },
+      { title: "Objective", value: objectiveOf },
+      { title: "GPUs", value: (each) => String(spec(each).hardware?.totalGpus ?? ""), number: true },
+      { title: "Graph", value: (each) => status(each).dgdName ?? "" },
+    ],
+  },
+  models: {
+    title: "Models",
+    one: "model",
+    about: "LoRA adapters and base models that running graphs serve under names of their own.",
+    columns: [
+      { title: "Model", value: (each) => spec(each).modelName ?? "" },
+      { title: "Base", value: (each) => spec(each).baseModelName ?? "" },
+      { title: "Type", value: (each) => spec(each).modelType ?? "base" },
+      { title: "Source", value: (each) => spec(each).source?.uri ?? "" },
+      {
+        title: "Ready",
+        value: (each) => `${status(each).readyEndpoints ?? 0}/${status(each).totalEndpoints ?? 0}`,
+        number: true,
+      },
+    ],
+  },
+  adapters: {
+    title: "Scaling adapters",
+    one: "scaling adapter",
+    about: "The one place that sets the replicas of a component: people, HPA, KEDA and planners write here.",
+    columns: [
+      { title: "Graph", value: (each) => spec(each).dgdRef?.name ?? "" },
+      { title: "Component", value: (each) => spec(each).dgdRef?.componentName ?? spec(each).dgdRef?.serviceName ?? "" },
+      { title: "Desired", value: (each) => String(spec(each).replicas ?? ""), number: true },
+      { title: "Running", value: (each) => String(status(each).replicas ?? ""), number: true },
+    ],
+  },
+};
+
+/** Components of a graph, with what its status says of each. */
+export function componentsOf(graph: KubeObject): Any[] {
+  const told = status(graph).components ?? status(graph).services ?? {};
+  return (spec(graph).components ?? []).map((each: Any) => {
+    const found = told[each.name] ?? told[String(each.name).toLowerCase()] ?? {};
+    return { ...each, desired: each.replicas ?? 1, ready: found.readyReplicas ?? 0, status: found };
+  });
+}
+
+function readyOf(graph: KubeObject): string {
+  const all = componentsOf(graph);
+  const sum = (name: string): number => all.reduce((total, each) => total + Number(each[name] ?? 0), 0);
+  return `${sum("ready")}/${sum("desired")}`;
+}
+
+/** GPUs that all replicas of a graph hold together. */
+export function gpusOf(graph: KubeObject): number {
+  return (spec(graph).components ?? []).reduce((total: number, each: Any) => {
+    const containers = each.podTemplate?.spec?.containers ?? [];
+    const one = containers.reduce(
+      (sum: number, container: Any) => sum + Number(container.resources?.limits?.["nvidia.com/gpu"] ?? 0),
+      0,
+    );
+    return total + one * (each.replicas ?? 1) * (each.multinode?.nodeCount ?? 1);
+  }, 0);
+}
+
+/** The model that a graph serves: as its components say, or as the engine's argument does. */
+export function modelOf(graph: KubeObject): string {
+  for (const each of spec(graph).components ?? []) {
+    if (each.modelRef?.name) return each.modelRef.name;
+    const container = (each.podTemplate?.spec?.containers ?? []).find((one: Any) => one.name === "main");
+    const words = [...(container?.command ?? []), ...(container?.args ?? [])];
+    const at = words.findIndex((word: string) => word === "--model" || word === "--model-path");
+    if (at >= 0 && words[at + 1]) return words[at + 1];
+  }
+  return "";
+}
+
+export function objectiveOf(request: KubeObject): string {
+  const sla = spec(request).sla ?? {};
+  const times = [
+    sla.ttft && `TTFT ${sla.ttft} ms`,
+    sla.itl && `ITL ${sla.itl} ms`,
+    sla.e2eLatency && `${sla.e2eLatency} ms in all`,
+  ].filter(Boolean);
+  return times.join(", ") || (sla.optimizationType ? `best ${sla.optimizationType}` : "as good as it gets");
+}
+
+const GOOD = new Set(["successful", "Deployed", "Ready"]);
+const BAD = new Set(["failed", "Failed"]);
+
+/** State of an object, and why it is not ready. */
+export function stateOf(kind: Kind, object: KubeObject): State {
+  if (object.metadata.deletionTimestamp) return { text: "ending", tone: "busy", why: "It is being deleted." };
+  const all: Any[] = status(object).conditions ?? [];
+  const main = all.find((each) => ["Ready", "Succeeded", "Available", "EndpointsReady"].includes(each.type));
+  const why = main && main.status !== "True" ? (main.message ?? "") : "";
+  const text = status(object).state ?? status(object).phase;
+  if (text) return { text, tone: GOOD.has(text) ? "good" : BAD.has(text) ? "bad" : "busy", why };
+  if (kind === "adapters") {
+    const same = spec(object).replicas === status(object).replicas;
+    return same ? { text: "settled", tone: "good", why: "" } : { text: "scaling", tone: "busy", why };
+  }
+  if (!main) return { text: "new", tone: "idle", why: "No service has reported on it yet." };
+  return main.status === "True" ? { text: "ready", tone: "good", why: "" } : { text: main.reason || "pending", tone: "busy", why };
+}
+
+/** What deleting an object takes along. */
+export function goesAlong(kind: Kind, object: KubeObject): string {
+  if (kind === "deployments") {
+    const pods = componentsOf(object).reduce((total, each) => total + each.desired, 0);
+    return `${count(componentsOf(object).length, "component")} with ${count(pods, "replica")}, their Services and Deployments. Requests that are being answered get time to end.`;
+  }
+  if (kind === "requests") return "Its profiling job and output. A graph that it deployed goes with it.";
+  if (kind === "models") return "Workers stop serving it under this name.";
+  return "The component keeps its replicas; nobody can scale it until the graph creates the adapter again.";
+}

@@ -1,0 +1,38 @@
+// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`. Pure.
+
+export const COLLECTIONS = ["deployments", "requests", "models", "adapters"] as const;
+export type Kind = (typeof COLLECTIONS)[number];
+
+export interface Route {
+  view: "home" | "deploy" | "list" | "detail";
+  namespace: string;
+  kind: Kind;
+  name: string;
+  tab: string;
+}
+
+const HOME: Route = { view: "home", namespace: "", kind: "deployments", name: "", tab: "" };
+
+export function parse(hash: string): Route {
+  const parts = hash.replace(/^#\/?/, "").split("/").map(safe);
+  const [namespace = "", second = "", name = "", tab = ""] = parts;
+  if (!namespace) return HOME;
+  if (second === "deploy") return { ...HOME, view: "deploy", namespace };
+  const kind = COLLECTIONS.find((each) => each === second) ?? "deployments";
+  return { view: name ? "detail" : "list", namespace, kind, name, tab };
+}
+
+export function format(route: Partial<Route>): string {
+  const { view = "list", namespace = "", kind = "deployments", name = "", tab = "" } = route;
+  if (!namespace) return "#/";
+  const rest = view === "deploy" ? ["deploy"] : [kind, name, name ? tab : ""];
+  return `#/${[namespace, ...rest].filter(Boolean).map(encodeURIComponent).join("/")}`;
+}
+
+function safe(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,59 @@
+// Questions before something is done: a dialog of the browser, with the keyboard and focus that it brings.
+import { html, render, type TemplateResult } from "lit";
+import { words } from "../api/client.ts";
+
+export interface Question {
+  title: string;
+  body: TemplateResult;
+  act: string;
+  danger?: boolean;
+  /** Done when the person agrees; what it throws is shown, and the dialog stays. */
+  run: (dialog: HTMLDialogElement) => Promise<void>;
+}
+
+/** Ask; resolves when the dialog is closed, with whether it was done. */
+export function ask(question: Question): Promise<boolean> {
+  const dialog = document.createElement("dialog");
+  dialog.setAttribute("aria-labelledby", "dialog-title");
+  document.body.append(dialog);
+  let done = false;
+  let busy = false;
+  let problem = "";
+  const draw = (): void => {
+    render(
+      html`<form method="dialog" @submit=${submit}>
+        <h2 id="dialog-title">${question.title}</h2>
+        ${question.body}
+        <p class="error" role="alert">${problem}</p>
+        <div class="actions">
+          <button type="button" class="button" @click=${() => dialog.close()}>Cancel</button>
+          <button class="button ${question.danger ? "danger" : "accent"}" ?disabled=${busy}>${question.act}</button>
+        </div>
+      </form>`,
+      dialog,
+    );
+  };
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    busy = true;
+    problem = "";
+    draw();
+    try {
+      await question.run(dialog);
+      done = true;
+      dialog.close();
+    } catch (error) {
+      problem = words(error);
+      busy = false;
+      draw();
+    }
+  };
+  draw();
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(done);
+    });
+  });
+}

@@ -1,0 +1,50 @@
+// The base of all elements: light DOM, and tasks that end when the element goes.
+import { LitElement } from "lit";
+
+export class Part extends LitElement {
+  private tasks = new AbortController();
+
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+
+  /** Aborted when the element is removed, or after `restart`. */
+  protected get stop(): AbortSignal {
+    return this.tasks.signal;
+  }
+
+  /** End what runs for this element. */
+  protected restart(): void {
+    this.tasks.abort();
+    this.tasks = new AbortController();
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.tasks.abort();
+  }
+
+  override connectedCallback(): void {
+    if (this.tasks.signal.aborted) this.tasks = new AbortController();
+    super.connectedCallback();
+  }
+
+  /** Call now, and again and again until the element goes; errors are the callee's. Milliseconds. */
+  protected every(period: number, act: () => Promise<void> | void): void {
+    const signal = this.stop;
+    const round = async (): Promise<void> => {
+      if (!document.hidden) await act();
+      if (!signal.aborted) window.setTimeout(() => void round(), period);
+    };
+    void round();
+  }
+}
+
+/** Reactive properties without decorators: types in the class, names here. */
+export function state(...names: string[]): Record<string, { state: true }> {
+  return Object.fromEntries(names.map((name) => [name, { state: true }]));
+}
+
+export function properties(...names: string[]): Record<string, { attribute: false }> {
+  return Object.fromEntries(names.map((name) => [name, { attribute: false }]));
+}

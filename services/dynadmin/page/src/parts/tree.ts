@@ -1,0 +1,68 @@
+// The tree of an object: what it owns, down to pods with their nodes and GPUs.
+import { html, nothing, type TemplateResult } from "lit";
+import { get, words, type Any, type KubeObject, type Schemas } from "../api/client.ts";
+import { count } from "../logic/format.ts";
+import { Part, properties, state } from "./part.ts";
+
+/** At least this long between two looks, milliseconds. */
+const APART = 1500;
+
+/** A tree as nested lists; also of one that would be created. */
+export function branches(node: Any): TemplateResult {
+  const tone = node.ready === true ? "good" : node.ready === false ? "busy" : "idle";
+  const facts = [
+    node.count > 1 ? `× ${node.count}` : "",
+    node.node ? `on ${node.node}` : "",
+    node.gpus ? count(node.gpus, "GPU") : "",
+    node.ready === undefined ? "" : (node.state ?? ""),
+  ].filter(Boolean);
+  return html`<li>
+    <div class="node">
+      <span class="dot ${tone}" aria-hidden="true"></span>
+      <span class="kind">${node.kind}</span> <span class="name">${node.name}</span>
+      <span class="muted">${facts.join(", ")}</span>
+      ${node.message && node.ready !== true ? html`<p class="why">${node.message}</p>` : nothing}
+    </div>
+    ${node.children?.length ? html`<ul>${node.children.map(branches)}</ul>` : nothing}
+  </li>`;
+}
+
+class Tree extends Part {
+  static override properties = { ...properties("path", "object"), ...state("found", "problem") };
+  path = "";
+  /** Each new version of it is a reason to look again. */
+  object: KubeObject | null = null;
+  private found: Schemas["Tree"] | null = null;
+  private problem = "";
+  private asked = 0;
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.every(3000, () => this.look());
+  }
+
+  override updated(changed: Map<string, unknown>): void {
+    if (changed.has("object") || changed.has("path")) void this.look();
+  }
+
+  private async look(): Promise<void> {
+    if (!this.path || Date.now() - this.asked < APART) return;
+    this.asked = Date.now();
+    try {
+      this.found = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });
+      this.problem = "";
+    } catch (error) {
+      if (!this.stop.aborted) this.problem = words(error);
+    }
+  }
+
+  override render(): TemplateResult {
+    if (!this.found) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
+    const { tree, hidden } = this.found;
+    return html`<ul class="tree">${branches(tree)}</ul>
+      ${hidden.length ? html`<p class="muted">You may not list, so they are left out: ${hidden.join(", ")}.</p>` : nothing}
+      ${this.problem ? html`<p class="muted">${this.problem}</p>` : nothing}`;
+  }
+}
+
+customElements.define("dyn-tree", Tree);

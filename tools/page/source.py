@@ -1,0 +1,36 @@
+"""The sources of the page, and whether the built files are of them. Takes no Node."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "services/dynadmin/page"
+BUILT = ROOT / "services/dynadmin/src/dynamo_dynadmin/page"
+OPENAPI = ROOT / "proto/dynadmin.openapi.json"
+FILES = ("index.html", "page.js", "page.css", "icon.svg")
+_DIGEST = "sources.sha256"
+
+
+def digest() -> str:
+    """SHA-256 of everything that the built files depend on."""
+    total = hashlib.sha256()
+    files = [each for each in sorted(SOURCES.rglob("*")) if each.is_file() and "tests" not in each.parts]
+    for each in [*files, ROOT / "requirements/page.txt"]:
+        total.update(str(each.relative_to(ROOT)).encode() + b"\0" + each.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def record(folder: Path) -> None:
+    """Note in a folder of built files what they were built of."""
+    (folder / _DIGEST).write_text(digest() + "\n")
+
+
+def problems() -> list[str]:
+    """What is wrong with the committed files of the page; nothing where they are of the sources."""
+    found = [f"{BUILT / name} is missing" for name in FILES if not (BUILT / name).is_file()]
+    noted = BUILT / _DIGEST
+    if not noted.is_file() or noted.read_text().strip() != digest():
+        found.append(f"{BUILT} was built of other sources")
+    return found
