@@ -11,7 +11,7 @@ SLOWEST = 5
 """Files that are named by themselves."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Times:
     """Seconds and numbers of tests. With several processes the seconds add up to more than the clock shows."""
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 
 CLEAN = (
+    "services/scaler",
     "shared/src/dynamo_shared/bus",
     "shared/src/dynamo_shared/kube",
     "shared/src/dynamo_shared/leases",

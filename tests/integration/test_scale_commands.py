@@ -18,7 +18,7 @@ from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_scaler.budgets.pools import pools_of
 from dynamo_scaler.commands.records import Record
-from dynamo_scaler.commands.writing import StaleError, Write, Writer
+from dynamo_scaler.commands.writer import StaleError, Write, Writer
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_SCALED, SCALING_INTENTS, SCALING_POLICY
 from dynamo_shared.api.resources import (

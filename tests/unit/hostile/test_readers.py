@@ -27,7 +27,7 @@ from dynamo_planner.requests import dcgm
 from dynamo_pod_builder.render import legacy_config, pull_secrets
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.status import checkpoint
-from dynamo_scaler.autoscaling.wishes import Unclear, wish_of
+from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.commands import records
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
@@ -116,7 +116,9 @@ READERS: dict[str, Reader] = {
     ),
     "warm-up lines": Reader(lambda text: intervals(text.splitlines(), 60.0), (WarmupError,)),
     "profile": Reader(lambda text: from_json(text, "profile"), (ProfileError,)),
-    "autoscaling": Reader(lambda text: wish_of(_annotated(names.AUTOSCALING, text), "Worker"), (Unclear,)),
+    "autoscaling": Reader(
+        lambda text: desired_autoscaling(_annotated(names.AUTOSCALING, text), "Worker"), (InvalidAutoscalingError,)
+    ),
     "scaling policy": Reader(
         lambda text: limits_of(_annotated(names.SCALING_POLICY, text), "Worker", ScalingLimits()), (InvalidPolicyError,)
     ),

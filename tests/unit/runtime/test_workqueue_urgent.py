@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from dynamo_shared.runtime.debounce import EACH, FEW, HOLD, MOST, WINDOW, Debounce
 from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.patience import EACH, FEW, HOLD, MOST, WINDOW, Patience
 from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
 
 
@@ -146,11 +146,11 @@ async def turns() -> None:
 
 def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():
     clock = Clock()
-    patience = Patience(clock)
-    assert [patience.after_one_more() for _ in range(FEW)] == [0.0] * FEW
-    assert patience.after_one_more() == pytest.approx(HOLD + EACH)
+    debounce = Debounce(clock)
+    assert [debounce.after_one_more() for _ in range(FEW)] == [0.0] * FEW
+    assert debounce.after_one_more() == pytest.approx(HOLD + EACH)
     for _ in range(1000):
-        patience.after_one_more()
-    assert patience.after_these() == MOST
+        debounce.after_one_more()
+    assert debounce.after_these() == MOST
     clock.now += WINDOW + 0.1
-    assert patience.after_these() == 0.0
+    assert debounce.after_these() == 0.0

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynamo_scaler.adapters import pods
-from dynamo_scaler.commands.admitting import Admission
-from dynamo_scaler.commands.asking import Ask
-from dynamo_scaler.commands.picture import Picture
-from dynamo_scaler.commands.resuming import Resuming
+from dynamo_scaler.commands.admission import Admission
+from dynamo_scaler.commands.cluster_view import ClusterView
+from dynamo_scaler.commands.held_scalings import HeldScalings
+from dynamo_scaler.commands.reporting import DecisionReporter
+from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.scaling import Scaling
-from dynamo_scaler.commands.telling import Teller
-from dynamo_scaler.commands.writing import Writer
+from dynamo_scaler.commands.writer import Writer
 from dynamo_scaler.metrics import DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
 from dynamo_shared.api.objects import KubeObject
@@ -147,17 +147,17 @@ class Desk:
         pods.index(self.cache)
         adapters.index(self.cache)
         told: Any = self.told
-        self.picture = Picture(self.cache, settings, lambda namespace: namespace == "elsewhere")
+        self.view = ClusterView(self.cache, settings, lambda namespace: namespace == "elsewhere")
         writer = Writer(self.kube, self.cache)  # type: ignore[arg-type]
         self.metrics = DecisionMetrics(CollectorRegistry())
         self.scaling = Scaling(
-            self.picture,
+            self.view,
             writer,
-            Teller(told, told, self.metrics),
-            Admission(self.picture, writer),
+            DecisionReporter(told, told, self.metrics),
+            Admission(self.view, writer),
             lambda: self.clock[0],
         )
-        self.resuming = Resuming(self.scaling)
+        self.resuming = HeldScalings(self.scaling)
         self.read()
 
     def again(self) -> Desk:
@@ -236,6 +236,6 @@ class Desk:
         found: dict[str, Any] = json.loads(text) if text else {}
         return found
 
-    def ask(self, name: str, command: str = "c1", requester: str = "", sent: str = "", **replicas: int) -> Ask:
+    def ask(self, name: str, command: str = "c1", requester: str = "", sent: str = "", **replicas: int) -> ScaleRequest:
         targets = [ScaleTarget(component=component, replicas=n) for component, n in replicas.items()]
-        return Ask(ObjectKey("team", name), command, targets, requester=requester, sent=sent)
+        return ScaleRequest(ObjectKey("team", name), command, targets, requester=requester, sent=sent)

@@ -6,9 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from dynamo_scaler.adapters import mirroring, pods
-from dynamo_scaler.adapters.status import SHOWN_FOR, Seen, Verdict, adapter_status, conflict_ends_in
-from dynamo_scaler.adapters.writers import NOBODY, WINDOW, Turns, of_adapter, of_component
+from dynamo_scaler.adapters import mirror, pods
+from dynamo_scaler.adapters.status import (
+    SHOWN_FOR,
+    AdapterObservation,
+    ConditionState,
+    adapter_status,
+    conflict_ends_in,
+)
+from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WINDOW, Turns, of_adapter, of_component
 from dynamo_scaler.routing import SETTLE, SETTLE_PODS, Pace
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.conditions import find
@@ -22,8 +28,8 @@ from dynamo_shared.api.resources import (
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GRAPH = {"metadata": {"name": "g", "namespace": "n"}, "status": {"components": {"W": {"replicas": 7}}}}
-OK = Verdict(True, "Synced", "fine")
-TROUBLE = Verdict(True, "GraphChanged", "a and b")
+OK = ConditionState(True, "Synced", "fine")
+TROUBLE = ConditionState(True, "GraphChanged", "a and b")
 
 
 class Clock:
@@ -77,8 +83,8 @@ def test_the_writer_of_a_number_is_who_owns_the_field():
         of_adapter(managed(("pod-builder", "1", {"f:spec": {"f:dgdRef": {}}}), ("kubectl", "2", replicas))) == "kubectl"
     )
     assert of_adapter(managed(("old", "1", replicas), ("new", "2", replicas))) == "new"
-    assert of_adapter(managed(("pod-builder", "1", {"f:metadata": {}}))) == NOBODY
-    assert of_adapter({"metadata": {}}) == NOBODY
+    assert of_adapter(managed(("pod-builder", "1", {"f:metadata": {}}))) == UNKNOWN_WRITER
+    assert of_adapter({"metadata": {}}) == UNKNOWN_WRITER
     item: dict[str, Any] = {"f:spec": {"f:components": {'k:{"name":"W"}': {"f:replicas": {}}}}}
     assert of_component(managed(("edit", "1", item)), "W") == ["edit"]
     assert of_component(managed(("edit", "1", item)), "V") == []
@@ -86,7 +92,7 @@ def test_the_writer_of_a_number_is_who_owns_the_field():
 
 def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_there():
     graph = {"metadata": {"uid": "u", "generation": 4}}
-    assert mirroring.patch(graph, [Difference("W", 1, 2, 5)]) == [
+    assert mirror.patch(graph, [Difference("W", 1, 2, 5)]) == [
         {"op": "test", "path": "/metadata/uid", "value": "u"},
         {"op": "test", "path": "/metadata/generation", "value": 4},
         {"op": "test", "path": "/spec/components/1/name", "value": "W"},
@@ -106,15 +112,15 @@ def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_the
 def test_another_number_in_the_graph_is_asked_about_where_they_were_in_step(generation, status, before, suspicious):
     found = adapter(status=status)
     found["metadata"]["generation"] = generation
-    assert mirroring.is_suspicious(found, Difference("W", 0, before, 3)) is suspicious
+    assert mirror.is_suspicious(found, Difference("W", 0, before, 3)) is suspicious
 
 
 def test_a_number_of_ours_is_no_conflict_and_one_of_anybody_else_names_both():
     difference = Difference("W", 0, 4, 3)
     for ours in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
-        assert mirroring.overwritten(difference, [ours], "hpa") is None
-    assert mirroring.overwritten(difference, [], "hpa") is None
-    found = mirroring.overwritten(difference, ["kubectl-edit"], "hpa")
+        assert mirror.overwritten(difference, [ours], "hpa") is None
+    assert mirror.overwritten(difference, [], "hpa") is None
+    found = mirror.overwritten(difference, ["kubectl-edit"], "hpa")
     assert found is not None
     assert found.message.startswith("kubectl-edit set 4 replicas of W in the graph, hpa 3 in the adapter")
 
@@ -134,31 +140,31 @@ def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes(
 
 
 def test_status_keeps_what_it_is_not_told_and_a_conflict_is_shown_for_a_while():
-    first = adapter_status(adapter(), Seen(OK, 2, "s", scaled=True, conflict=TROUBLE), NOW)
+    first = adapter_status(adapter(), AdapterObservation(OK, 2, "s", scaled=True, conflict=TROUBLE), NOW)
     assert first["replicas"] == 2
     assert first["lastScaleTime"] == "2026-03-01T12:00:00Z"
     assert [(each["type"], each["status"]) for each in first["conditions"]] == [
         ("Synced", "True"),
         ("Conflict", "True"),
     ]
-    soon = adapter_status(adapter(status=first), Seen(OK, 3), NOW + timedelta(seconds=30))
+    soon = adapter_status(adapter(status=first), AdapterObservation(OK, 3), NOW + timedelta(seconds=30))
     assert (soon["replicas"], soon["selector"], soon["lastScaleTime"]) == (3, "s", first["lastScaleTime"])
     assert find(soon["conditions"], "Conflict") == find(first["conditions"], "Conflict")
     assert conflict_ends_in(soon, NOW + timedelta(seconds=30)) == pytest.approx(SHOWN_FOR.total_seconds() - 29)
-    later = adapter_status(adapter(status=soon), Seen(OK, 3), NOW + SHOWN_FOR)
+    later = adapter_status(adapter(status=soon), AdapterObservation(OK, 3), NOW + SHOWN_FOR)
     over = find(later["conditions"], "Conflict")
     assert over is not None
     assert (over["status"], over["reason"]) == ("False", "Resolved")
     assert "a and b" in over["message"]
     assert conflict_ends_in(later, NOW + SHOWN_FOR) is None
-    assert adapter_status(adapter(status=later), Seen(OK, 3), NOW + 2 * SHOWN_FOR) == later
+    assert adapter_status(adapter(status=later), AdapterObservation(OK, 3), NOW + 2 * SHOWN_FOR) == later
 
 
 def test_a_conflict_that_goes_on_is_shown_until_it_was_not_seen_for_a_while():
-    first = adapter_status(adapter(), Seen(OK, conflict=TROUBLE), NOW)
+    first = adapter_status(adapter(), AdapterObservation(OK, conflict=TROUBLE), NOW)
     again = NOW + SHOWN_FOR - timedelta(seconds=10)
-    second = adapter_status(adapter(status=first), Seen(OK, conflict=TROUBLE), again)
-    shown = adapter_status(adapter(status=second), Seen(OK), NOW + SHOWN_FOR)
+    second = adapter_status(adapter(status=first), AdapterObservation(OK, conflict=TROUBLE), again)
+    shown = adapter_status(adapter(status=second), AdapterObservation(OK), NOW + SHOWN_FOR)
     found = find(shown["conditions"], "Conflict")
     assert found is not None
     assert (found["status"], found["reason"]) == ("True", "GraphChanged")

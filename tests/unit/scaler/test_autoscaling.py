@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from dynamo_scaler.autoscaling.owning import stamped
-from dynamo_scaler.autoscaling.rendering import CPU, autoscaler, described
-from dynamo_scaler.autoscaling.wishes import Unclear, wish_of
+from dynamo_scaler.autoscaling.autoscalers import stamped
+from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
+from dynamo_scaler.autoscaling.render import CPU, autoscaler, described
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.registry.annotations import AUTOSCALING
 
@@ -40,7 +40,7 @@ def of_alpha(**section: Any) -> dict[str, Any]:
 
 
 def made(of: dict[str, Any]) -> dict[str, Any]:
-    wish = wish_of(of, "W")
+    wish = desired_autoscaling(of, "W")
     assert wish is not None
     return autoscaler(ADAPTER, wish)
 
@@ -91,8 +91,8 @@ def test_v1alpha1_asks_in_its_own_section_which_conversion_keeps():
     hpa = made(of_alpha(enabled=True, minReplicas=2, maxReplicas=5, behavior=behavior))
     assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"], hpa["spec"]["behavior"]) == (2, 5, behavior)
     assert hpa["spec"]["metrics"] == [CPU]
-    assert wish_of(of_alpha(enabled=False, maxReplicas=5), "W") is None
-    assert wish_of(of_alpha(maxReplicas=5), "W") is None
+    assert desired_autoscaling(of_alpha(enabled=False, maxReplicas=5), "W") is None
+    assert desired_autoscaling(of_alpha(maxReplicas=5), "W") is None
 
 
 def test_the_annotation_counts_before_the_older_section():
@@ -102,9 +102,9 @@ def test_the_annotation_counts_before_the_older_section():
 
 
 def test_nothing_is_asked_for_where_nothing_says_so():
-    assert wish_of(graph({"Other": {"maxReplicas": 2}}), "W") is None
-    assert wish_of({"metadata": {}, "spec": {}}, "W") is None
-    assert wish_of(graph(""), "W") is None
+    assert desired_autoscaling(graph({"Other": {"maxReplicas": 2}}), "W") is None
+    assert desired_autoscaling({"metadata": {}, "spec": {}}, "W") is None
+    assert desired_autoscaling(graph(""), "W") is None
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_nothing_is_asked_for_where_nothing_says_so():
     ],
 )
 def test_what_cannot_be_done_is_said_with_its_place(document, words):
-    with pytest.raises(Unclear, match="dynamo-autoscaling") as caught:
-        wish_of(graph(document), "W")
+    with pytest.raises(InvalidAutoscalingError, match="dynamo-autoscaling") as caught:
+        desired_autoscaling(graph(document), "W")
     assert words in str(caught.value)
 
 
 def test_the_section_of_v1alpha1_needs_its_bounds_too():
-    with pytest.raises(Unclear, match=r"spec\.services\.W\.autoscaling\.maxReplicas"):
-        wish_of(of_alpha(enabled=True), "W")
+    with pytest.raises(InvalidAutoscalingError, match=r"spec\.services\.W\.autoscaling\.maxReplicas"):
+        desired_autoscaling(of_alpha(enabled=True), "W")
 
 
 def test_what_is_no_longer_asked_for_changes_the_hash():

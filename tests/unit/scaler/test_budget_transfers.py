@@ -10,7 +10,7 @@ from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import accounts, includes, is_managed
 from dynamo_scaler.budgets.pools import Pool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, settle
-from dynamo_scaler.commands.deciding import Decision, Outcome, World, decide
+from dynamo_scaler.commands.decision import Decision, DecisionInputs, ScaleOutcome, decide
 from dynamo_scaler.safety.verdict import Situation
 from dynamo_shared.api.gpu_budget import Fit
 from dynamo_shared.api.resources import ObjectKey
@@ -41,7 +41,7 @@ def asked(
 ) -> Decision:
     fresh = [each for each in intents if each.intent.is_fresh(now, LIFETIME) and each.intent.is_open(each.pool)]
     by_key = {each.key: each for each in pools}
-    world = World(by_key, accounts([budget], pools), lambda: fresh, lambda _: Situation(FREE), now)
+    world = DecisionInputs(by_key, accounts([budget], pools), lambda: fresh, lambda _: Situation(FREE), now)
     return decide(wanted, world)
 
 
@@ -54,7 +54,7 @@ SIX = Budget(name="six", min_gpus=6, max_gpus=6)
 
 def test_prefill_alone_goes_below_the_floor_and_is_rejected() -> None:
     decision = asked({PREFILL: 2}, [pool(PREFILL), pool(DECODE)], SIX)
-    assert (decision.outcome, decision.reason) == (Outcome.REFUSE, "BudgetFloor")
+    assert (decision.outcome, decision.reason) == (ScaleOutcome.REFUSE, "BudgetFloor")
     assert "5 GPUs, below its floor of 6 (now 6)" in decision.message
     assert applied(decision) == {}
 
@@ -62,7 +62,7 @@ def test_prefill_alone_goes_below_the_floor_and_is_rejected() -> None:
 def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
     decode = pool(DECODE)
     decision = asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [intent(decode, 4)])
-    assert (decision.outcome, decision.reason) == (Outcome.APPLY, "Paired")
+    assert (decision.outcome, decision.reason) == (ScaleOutcome.APPLY, "Paired")
     assert applied(decision) == {PREFILL: 2, DECODE: 4}
     assert decision.message == "Prefill 3 -> 2; team/a Decode 3 -> 4"
 
@@ -76,7 +76,9 @@ def test_others_are_looked_at_only_where_a_budget_is_in_the_way() -> None:
         looked.append("at them")
         return []
 
-    world = World({each.key: each for each in pools}, accounts([SIX], pools), others, lambda _: Situation(FREE), 0.0)
+    world = DecisionInputs(
+        {each.key: each for each in pools}, accounts([SIX], pools), others, lambda _: Situation(FREE), 0.0
+    )
     assert decide({PREFILL: 2, DECODE: 4}, world).reason == "Applied"
     assert looked == []
     assert decide({PREFILL: 2}, world).reason == "BudgetFloor"
@@ -92,8 +94,8 @@ def test_a_transfer_between_two_deployments_gives_back_first() -> None:
     assert [(each.pool.key, each.allowed) for each in other_way.changes] == [(PREFILL, 2), (B_DECODE, 4)]
 
 
-@pytest.mark.parametrize(("age", "outcome"), [(359.9, Outcome.APPLY), (360.0, Outcome.REFUSE)])
-def test_an_intent_whose_life_time_is_over_is_not_paired(age: float, outcome: Outcome) -> None:
+@pytest.mark.parametrize(("age", "outcome"), [(359.9, ScaleOutcome.APPLY), (360.0, ScaleOutcome.REFUSE)])
+def test_an_intent_whose_life_time_is_over_is_not_paired(age: float, outcome: ScaleOutcome) -> None:
     decode = pool(DECODE)
     decision = asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [intent(decode, 4, at=0.0)], now=age)
     assert decision.outcome is outcome
@@ -101,13 +103,13 @@ def test_an_intent_whose_life_time_is_over_is_not_paired(age: float, outcome: Ou
 
 def test_above_the_ceiling_is_rejected() -> None:
     decision = asked({DECODE: 4}, [pool(PREFILL), pool(DECODE)], SIX)
-    assert (decision.outcome, decision.reason) == (Outcome.REFUSE, "BudgetCeiling")
+    assert (decision.outcome, decision.reason) == (ScaleOutcome.REFUSE, "BudgetCeiling")
 
 
 def test_an_intent_of_the_same_direction_is_no_partner() -> None:
     pools = [pool(PREFILL), pool(DECODE), pool(B_DECODE)]
     budget = Budget(name="nine", min_gpus=9, max_gpus=9)
-    assert asked({PREFILL: 2}, pools, budget, [intent(pools[2], 2)]).outcome is Outcome.REFUSE
+    assert asked({PREFILL: 2}, pools, budget, [intent(pools[2], 2)]).outcome is ScaleOutcome.REFUSE
 
 
 def test_an_intent_that_somebody_made_true_or_void_is_no_partner() -> None:
@@ -115,7 +117,7 @@ def test_an_intent_that_somebody_made_true_or_void_is_no_partner() -> None:
     stale = OpenIntent(decode, Intent(replicas=4, current=2, at=0.0, command="before somebody else scaled it"))
     done = OpenIntent(decode, Intent(replicas=3, current=3, at=0.0, command="as it is"))
     for each in (stale, done):
-        assert asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [each]).outcome is Outcome.REFUSE
+        assert asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [each]).outcome is ScaleOutcome.REFUSE
 
 
 def test_a_transfer_may_miss_the_floor_by_one_replica_and_never_exceeds_the_ceiling() -> None:
@@ -126,7 +128,7 @@ def test_a_transfer_may_miss_the_floor_by_one_replica_and_never_exceeds_the_ceil
     assert applied(fits) == {PREFILL: 1, DECODE: 7}
     (figures,) = fits.figures
     assert (figures.before, figures.after, figures.tolerance) == (12, 11, 4)
-    assert asked({PREFILL: 1}, [big, small], budget, [intent(small, 9)]).outcome is Outcome.REFUSE
+    assert asked({PREFILL: 1}, [big, small], budget, [intent(small, 9)]).outcome is ScaleOutcome.REFUSE
 
 
 def test_one_command_may_be_a_transfer_by_itself() -> None:
@@ -147,10 +149,10 @@ def test_what_is_out_of_bounds_may_come_nearer_to_them() -> None:
     pools = [pool(PREFILL, 6), pool(DECODE, 6)]
     ceiling = Budget(name="new", max_gpus=8)
     assert applied(asked({PREFILL: 5}, pools, ceiling)) == {PREFILL: 5}
-    assert asked({PREFILL: 7}, pools, ceiling).outcome is Outcome.REFUSE
+    assert asked({PREFILL: 7}, pools, ceiling).outcome is ScaleOutcome.REFUSE
     floor = Budget(name="new", min_gpus=20)
     assert applied(asked({PREFILL: 7}, pools, floor)) == {PREFILL: 7}
-    assert asked({PREFILL: 5}, pools, floor).outcome is Outcome.REFUSE
+    assert asked({PREFILL: 5}, pools, floor).outcome is ScaleOutcome.REFUSE
 
 
 def test_every_budget_that_counts_a_pool_must_hold() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_scaler.commands.asking import Ask, namespace_of
+from dynamo_scaler.commands.request import ScaleRequest, namespace_of
 from dynamo_shared.bus import cloudevents
 from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.bus.specifications import ScaleData, ScaleTarget
@@ -41,10 +41,10 @@ def test_a_command_is_meant_where_its_subject_says() -> None:
 )
 def test_what_is_larger_than_any_command_is_refused(data: ScaleData, words: str) -> None:
     with pytest.raises(CommandRefusedError) as caught:
-        Ask.of(command(), "team", data)
+        ScaleRequest.of(command(), "team", data)
     assert (caught.value.reason, words in str(caught.value)) == ("InvalidCommand", True)
 
 
 def test_long_texts_are_cut_before_they_are_written_down() -> None:
-    ask = Ask.of(command(time="9" * 1000), "team", asked(reason="why " * 1000))
+    ask = ScaleRequest.of(command(time="9" * 1000), "team", asked(reason="why " * 1000))
     assert (len(ask.reason), len(ask.sent)) == (500, 64)

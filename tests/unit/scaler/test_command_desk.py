@@ -88,7 +88,7 @@ async def test_an_intent_is_forgotten_after_its_life_time() -> None:
     await refused(desk, desk.ask("a", "up", Decode=4))
     desk.clock[0] += 360
     assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert list(desk.intents("a")) == ["Prefill"]
 
 
@@ -106,10 +106,10 @@ async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, ada
     except Unavailable:
         # The scaler dies; the command comes again, to another one.
         other = desk.again()
-        await other.resuming.look()
+        await other.resuming.check()
         answer = await other.scaling.carry_out(command)
         assert "Prefill 3 -> 2" in answer.message
-        await other.resuming.look()
+        await other.resuming.check()
     else:
         assert broken > 2
     assert (desk.replicas("a"), desk.replicas("b")) == ({"Prefill": 2, "Decode": 3}, {"Prefill": 3, "Decode": 4})
@@ -177,11 +177,11 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     assert "Cooldown: it was scaled 10 s ago, and rests 50 s more; carried out when that ends, until" in held.message
     other = desk.again()
     desk.clock[0] += 49
-    await other.resuming.look()
+    await other.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
     desk.clock[0] += 1
-    await other.resuming.look()
-    await other.resuming.look()
+    await other.resuming.check()
+    await other.resuming.check()
     assert desk.replicas("a")["Decode"] == 2
     assert other.told.of("a") == [("scale-applied", "Applied")]
     assert desk.intents("a") == {}
@@ -195,7 +195,7 @@ async def test_steps_follow_each_other_to_the_end() -> None:
     sizes = []
     for _ in range(4):
         desk.clock[0] += 15
-        await desk.resuming.look()
+        await desk.resuming.check()
         sizes.append(desk.replicas("a")["Decode"])
     assert sizes == [3, 5, 5, 6]
     assert desk.intents("a") == {}
@@ -212,13 +212,13 @@ async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapter
         await desk.scaling.carry_out(command)
     except Unavailable:
         desk = desk.again()
-        await desk.resuming.look()
+        await desk.resuming.check()
         await desk.scaling.carry_out(command)
     desk.kube.breaks = 0
     sizes = [desk.replicas("a")["Decode"]]
     for _ in range(2):
         desk.clock[0] += 30
-        await desk.resuming.look()
+        await desk.resuming.check()
         sizes.append(desk.replicas("a")["Decode"])
     assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
 
@@ -229,7 +229,7 @@ async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.clock[0] += 360
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert desk.told.of("a")[-1] == ("scale-refused", "Expired")
     assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.told.events[-1][2].message
     assert desk.intents("a") == {}
@@ -241,7 +241,7 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
     await desk.scaling.carry_out(desk.ask("a", "up", Prefill=4, Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2, Decode=2))
     desk.clock[0] += 360
-    await desk.resuming.look()
+    await desk.resuming.check()
     expired = desk.told.identities[-2:]
     assert [command for _, command, _ in expired] == ["down", "down"]
     assert len(set(expired)) == 2
@@ -258,7 +258,7 @@ async def test_what_somebody_else_scaled_meanwhile_is_left_alone() -> None:
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.change("a", lambda graph: graph["spec"]["components"][0].update(replicas=5))
     desk.clock[0] += 61
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 5
     assert desk.told.of("a")[-1] == ("scale-refused", "Superseded")
 
@@ -272,7 +272,7 @@ async def test_the_newest_request_counts() -> None:
     assert same.reason == "Unchanged"
     assert desk.intents("a") == {}
     desk.clock[0] += 100
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
 
 
@@ -311,7 +311,7 @@ async def test_a_graph_that_cannot_be_written_holds_up_no_other() -> None:
     desk.clock[0] += 60
     desk.kube.refused = "dynamographdeployments a"
     with pytest.raises(KubeError):
-        await desk.resuming.look()
+        await desk.resuming.check()
     assert (desk.replicas("a")["Decode"], desk.replicas("b")["Decode"]) == (4, 2)
 
 
@@ -334,7 +334,7 @@ async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
     desk.kube.refused = "dynamographdeploymentscalingadapters a-decode"
     assert (await refused(desk, desk.ask("a", Decode=6)))[0] == "WriteRefused"
     desk.kube.refused = ""
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert (desk.replicas("a")["Decode"], desk.intents("a")) == (1, {})
 
 
@@ -354,7 +354,7 @@ async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
     below = '{"Decode": {"replicas": -2, "current": 1, "before": 1, "at": 1800000000, "command": "c", "held": true}}'
     for text in (deep, below, "[", "{}"):
         desk.note("a", **{SCALING_INTENTS: text, LAST_SCALED: text})
-        await desk.resuming.look()
+        await desk.resuming.check()
         assert desk.replicas("a")["Decode"] == 1
     assert (await desk.scaling.carry_out(desk.ask("a", Decode=2))).reason == "Applied"
 
@@ -378,7 +378,7 @@ async def test_generations_and_graphs_that_are_not_there() -> None:
     stale = replace(desk.ask("a", Decode=2), expected_generation=7)
     assert await refused(desk, stale) == (
         "StaleGeneration",
-        "team/a is at generation 1, not 7: look at it again, and decide anew",
+        "team/a is at generation 1, not 7: read it again, and decide again",
     )
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotFound"
     # Of a graph that was just made the news may be on its way.
@@ -404,7 +404,7 @@ async def test_half_of_a_transfer_waits_for_the_other_half() -> None:
     assert held.reason == "Held"
     assert desk.replicas("a") == {"Prefill": 2, "Decode": 4}
     desk.clock[0] += 60
-    await desk.again().resuming.look()
+    await desk.again().resuming.check()
     assert desk.replicas("a") == {"Prefill": 1, "Decode": 5}
 
 
@@ -475,7 +475,7 @@ async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
         desk.kube.breaks = broken
         for attempt in range(2):
             try:
-                await desk.resuming.look()
+                await desk.resuming.check()
                 await desk.scaling.carry_out(command)
             except CommandRefusedError:
                 break
@@ -487,7 +487,7 @@ async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
             else:
                 break
         desk.kube.breaks = 0
-        await desk.resuming.look()
+        await desk.resuming.check()
         check()
     assert desk.clock[0] >= START
 
@@ -498,9 +498,9 @@ def test_adapters_are_known_by_their_graph() -> None:
     key = ObjectKey("team", "a-decode")
     adapter = desk.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
     assert adapter is not None
-    graph = desk.picture.graph(ObjectKey("team", "a"))
+    graph = desk.view.graph(ObjectKey("team", "a"))
     assert graph is not None
-    pools = {pool.key.component: (pool.current, pool.gpus, pool.adapter) for pool in desk.picture.pools(graph)}
+    pools = {pool.key.component: (pool.current, pool.gpus, pool.adapter) for pool in desk.view.pools(graph)}
     assert pools == {"Prefill": (2, 1, "a-prefill"), "Decode": (3, 1, "a-decode")}
     desk.cache.put(
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -508,7 +508,7 @@ def test_adapters_are_known_by_their_graph() -> None:
             DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, {**adapter, "spec": {**adapter["spec"], "replicas": 7}}
         ),
     )
-    assert {pool.key.component: pool.current for pool in desk.picture.pools(graph)} == {"Prefill": 2, "Decode": 7}
+    assert {pool.key.component: pool.current for pool in desk.view.pools(graph)} == {"Prefill": 2, "Decode": 7}
 
 
 async def test_a_change_that_nobody_acted_on_holds_and_another_number_does_not() -> None:
@@ -523,7 +523,7 @@ async def test_a_change_that_nobody_acted_on_holds_and_another_number_does_not()
     assert "RolloutInProgress: the graph was changed, and the platform has not acted on that yet" in held.message
     desk.kube.acts = True
     desk.note("a", told="now")
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
 
 
@@ -535,10 +535,10 @@ async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     desk.clock[0] += 61
     for changed in (Scaler(limits=resting, advisory=True), Scaler(limits=resting, managed=("other",))):
-        await Desk(changed, desk.kube, desk.clock).resuming.look()
+        await Desk(changed, desk.kube, desk.clock).resuming.check()
         assert desk.replicas("a")["Decode"] == 4
     desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
-    await desk.resuming.look()
+    await desk.resuming.check()
     assert desk.replicas("a")["Decode"] == 4
     assert desk.told.of("a")[-1] == ("scale-refused", "HasAutoscaler")
     assert desk.intents("a") == {}

@@ -24,7 +24,7 @@ def pool(current: int) -> Pool:
 
 def outcome(current: int, requested: int, situation: Situation) -> tuple[int, int, str]:
     verdict = judge(pool(current), requested, situation, NOW)
-    return verdict.allowed, verdict.wanted, verdict.reason
+    return verdict.allowed, verdict.desired, verdict.reason
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import yaml
-from dynamo_scaler.commands import admitting, deciding, scaling, targets
+from dynamo_scaler.commands import admission, decision, scaling, targets
 from dynamo_scaler.safety import holds, verdict
 from dynamo_scaler.safety.policy import limits_of
 from dynamo_shared.api.registry.annotations import SCALING_POLICY
@@ -40,7 +40,7 @@ def test_the_settings() -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    modules = (admitting, deciding, scaling, targets, holds, verdict)
+    modules = (admission, decision, scaling, targets, holds, verdict)
     values = {
         value for module in modules for name, value in vars(module).items() if name.isupper() and _is_reason(value)
     }

@@ -70,7 +70,7 @@ class _Models(Controller[Task]):
             (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
             reporter,
             may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
-            changed=lambda key: self.look_at(Task(Concern.MODEL, key), PROGRESS),
+            changed=lambda key: self.enqueue(Task(Concern.MODEL, key), PROGRESS),
             clock=context.clock,
         )
         statuses = StatusWriter(self.kube, self.cache, context.clock)

@@ -27,7 +27,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.runtime import Controller, Result, ServiceContext
 from dynamo_shared.runtime.controller import Counts, Part, now
-from dynamo_shared.runtime.patience import Patience
+from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
@@ -96,7 +96,7 @@ class _PodBuilder(Controller[Task]):
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
-        self._patience = Patience(context.clock)
+        self._debounce = Debounce(context.clock)
         self._config = self._render_config()
         self._pull_secrets = PullSecretLists(
             kube, self.recorder, in_use=self._in_use, changed=self._look_at_namespace, clock=context.clock
@@ -133,7 +133,7 @@ class _PodBuilder(Controller[Task]):
         before = self._config
         self._config = self._render_config()
         if self._config != before:
-            self.look_at_all()
+            self.enqueue_all()
 
     def _render_config(self) -> RenderConfig:
         queues = [queue["metadata"]["name"] for queue in self.cache.list(KAI_QUEUES)]
@@ -149,9 +149,9 @@ class _PodBuilder(Controller[Task]):
             # Pods first: what is rendered anew for a number alone, and all that tells of it, may wait a little.
             if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and (keys := list(components_of(self.cache, new))):
                 yield from (Task(Concern.SCALING, each) for each in keys)
-                self._patience.after_one_more()
+                self._debounce.after_one_more()
             for task in found:
-                self.look_at(task, SETTLE + self._patience.after_these())
+                self.enqueue(task, SETTLE + self._debounce.after_these())
             return
         yield from found
         yield from woken_by(self.cache, resource, key, old, new)
@@ -178,10 +178,10 @@ class _PodBuilder(Controller[Task]):
     def _look_at_namespace(self, namespace: str) -> None:
         """Pods of a namespace are made otherwise now: all that makes pods there looks again."""
         for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace):
-            self.look_at(Task(Concern.COMPONENT, key_of(component)))
+            self.enqueue(Task(Concern.COMPONENT, key_of(component)))
         if self._config.grove:
             for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
-                self.look_at(Task(Concern.GRAPH, key_of(graph)))
+                self.enqueue(Task(Concern.GRAPH, key_of(graph)))
 
     def _in_use(self, namespace: str) -> bool:
         makers = (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS)

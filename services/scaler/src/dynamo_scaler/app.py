@@ -1,4 +1,4 @@
-"""Composition root: all that the scaler service is made of, on one page."""
+"""Composition root: all parts of the scaler service, on one page."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import CONFLICT, SYNCED
 from dynamo_scaler.adapters.writers import Turns
-from dynamo_scaler.autoscaling.owning import Autoscalers
+from dynamo_scaler.autoscaling.autoscalers import Autoscalers
 from dynamo_scaler.commands.service import ScaleCommands
-from dynamo_scaler.events import Reporter
+from dynamo_scaler.events import AdapterReporter
 from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
 from dynamo_scaler.reconcilers import adapters
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
-from dynamo_scaler.routing import Concern, Pace, Task
+from dynamo_scaler.routing import Pace, ScalerConcern, ScalerTask
 
 NAME = "scaler"
 READS: tuple[Resource, ...] = (
@@ -55,12 +55,12 @@ class ScalerService:
             decisions.close()
 
 
-class _Scaler(Controller[Task]):
+class _Scaler(Controller[ScalerTask]):
     def __init__(self, context: ServiceContext, metrics: AdapterMetrics, decisions: DecisionMetrics) -> None:
         super().__init__(context, NAME, READS)
         pods.index(self.cache)
         adapters.index(self.cache)
-        reporter = Reporter(self.recorder, self.publisher)
+        reporter = AdapterReporter(self.recorder, self.publisher)
         self._pace = Pace(context.clock)
         self._adapters = AdapterReconciler(
             kube=self.kube,
@@ -72,8 +72,8 @@ class _Scaler(Controller[Task]):
             turns=Turns(context.clock),
             now=now,
         )
-        self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
-            Concern.ADAPTERS: self._adapters.reconcile,
+        self._reconcilers: dict[ScalerConcern, Callable[[ObjectKey], Awaitable[Result]]] = {
+            ScalerConcern.ADAPTERS: self._adapters.reconcile,
         }
         self._commands = ScaleCommands(
             context,
@@ -95,28 +95,30 @@ class _Scaler(Controller[Task]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
-        """Nothing is looked at on the spot: changes that come together become one write."""
-        if (found := self._pace.wait(resource, key, old, new)) is not None:
-            graph, after = found
-            self.look_at(Task(Concern.ADAPTERS, graph), after)
+    ) -> Iterable[ScalerTask]:
+        """Queues its tasks with a delay: changes that come together become one write."""
+        if (due := self._pace.wait(resource, key, old, new)) is not None:
+            graph, after = due
+            self.enqueue(ScalerTask(ScalerConcern.ADAPTERS, graph), after)
         if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and new is None and old is not None:
             self._adapters.forget(old)
         return ()
 
-    def all_tasks(self) -> Iterator[Task]:
+    def all_tasks(self) -> Iterator[ScalerTask]:
         yield from dict.fromkeys(self.of_each(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _tasks_of))
 
-    async def reconcile(self, task: Task) -> Result:
+    async def reconcile(self, task: ScalerTask) -> Result:
         return await self._reconcilers[task.concern](task.key)
 
     def counts(self) -> Counts:
         """Adapters by what their conditions say."""
-        return {Concern.ADAPTERS: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _state)}
+        return {ScalerConcern.ADAPTERS: self.count_by(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _state)}
 
 
-def _tasks_of(adapter: KubeObject) -> Iterable[Task]:
-    yield Task(Concern.ADAPTERS, ObjectKey(adapter["metadata"]["namespace"], adapter["spec"]["dgdRef"]["name"]))
+def _tasks_of(adapter: KubeObject) -> Iterable[ScalerTask]:
+    yield ScalerTask(
+        ScalerConcern.ADAPTERS, ObjectKey(adapter["metadata"]["namespace"], adapter["spec"]["dgdRef"]["name"])
+    )
 
 
 def _state(adapter: KubeObject) -> str:

@@ -1,4 +1,4 @@
-"""Every Event and every NATS event that the scaler tells of adapters, in one place."""
+"""Every Event and every NATS event about adapters, in one place."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
 
-class Reporter:
-    """Tells people (Kubernetes Events) and programs (NATS) what became of an adapter's number."""
+class AdapterReporter:
+    """Reports changes of an adapter's number to users (Kubernetes Events) and programs (NATS)."""
 
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
         self._publisher = publisher
 
     def scaled(self, adapter: KubeObject, component: str, before: int, writer: str) -> None:
-        """A graph was given an adapter's number; `before` is what it had, `writer` "" where nobody knows who."""
+        """A graph was given an adapter's number; `before` is what it had, `writer` is "" where it is unknown."""
         now = adapter["spec"]["replicas"]
         message = f"Scaled component {component} from {before} to {now} replicas"
         if writer:
@@ -28,7 +28,7 @@ class Reporter:
         self._publish("scaled", adapter, ("Scaled", message), before, [writer] if writer else [])
 
     def conflict(self, adapter: KubeObject, reason: str, message: str, before: int, writers: Sequence[str]) -> None:
-        """Somebody else sets the number, too. `writers`: the adapter's first."""
+        """Another client sets the number, too. `writers`: the adapter's first."""
         self._record(adapter, "Warning", reason, "Scale", message)
         self._publish("conflict", adapter, (reason, message), before, writers)
 

@@ -20,7 +20,7 @@ class AdapterMetrics:
         )
         self._conflicts = Counter(
             "dynamo_scaler_conflicts",
-            "Numbers that somebody beside the adapter's owner set, by namespace and reason.",
+            "Numbers that another client than the adapter's owner set, by namespace and reason.",
             ["namespace", "reason"],
             registry=registry,
         )
@@ -30,7 +30,7 @@ class AdapterMetrics:
         self._scalings.labels(namespace, "up" if now > before else "down").inc()
 
     def conflict(self, namespace: str, reason: str) -> None:
-        """A conflict was found."""
+        """A conflict was observed."""
         self._conflicts.labels(namespace, reason).inc()
 
     def close(self) -> None:
@@ -46,13 +46,13 @@ class DecisionMetrics:
         self._registry = registry
         self._decisions = Counter(
             "dynamo_scaler_decisions",
-            "Decisions about scale commands, by the event that tells of them and reason.",
+            "Decisions about scale commands, by their event and reason.",
             ["event", "reason"],
             registry=registry,
         )
         self._budgets = Gauge(
             "dynamo_scaler_budget_gpus",
-            "GPUs of all wanted replicas that a budget counts, as of the last decision that concerned it.",
+            "GPUs of all desired replicas that a budget counts, as of the last decision that concerned it.",
             ["budget"],
             registry=registry,
         )

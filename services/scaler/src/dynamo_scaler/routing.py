@@ -1,4 +1,4 @@
-"""What is looked at, and how soon after which change."""
+"""Which graph to reconcile after a change, and how soon."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.runtime.patience import Patience
+from dynamo_shared.runtime.debounce import Debounce
 
 from dynamo_scaler.adapters.pods import is_there
 
 #: Several adapters of a graph that change together become one write. Seconds.
 SETTLE = 0.02
-#: Pods come and go in groups, and only their count is told. Seconds.
+#: Pods come and go in groups, and only their count is reported. Seconds.
 SETTLE_PODS = 0.2
 
 
-class Concern(enum.StrEnum):
-    """What is looked at: the adapters of one graph."""
+class ScalerConcern(enum.StrEnum):
+    """What is reconciled: the adapters of one graph."""
 
     ADAPTERS = "dynamographdeploymentscalingadapters"
 
 
-class Task(NamedTuple):
+class ScalerTask(NamedTuple):
     """One key of one reconciler: of adapters, their graph's."""
 
-    concern: Concern
+    concern: ScalerConcern
     key: ObjectKey
 
     def __str__(self) -> str:
@@ -44,15 +44,15 @@ class Task(NamedTuple):
 
 
 class Pace:
-    """How long after a change its graph is looked at: soon, and later where very many adapters change at once."""
+    """How long after a change its graph is reconciled: soon, and later where very many adapters change at once."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._patience = Patience(clock)
+        self._debounce = Debounce(clock)
 
     def wait(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> tuple[ObjectKey, float] | None:
-        """The graph that a change concerns, and in how many seconds to look at it; None where nothing is to be done."""
+        """The graph that a change concerns, and the seconds until its reconcile; None where nothing is to be done."""
         obj = new if new is not None else old
         if obj is None:
             return None
@@ -60,7 +60,7 @@ class Pace:
         if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
             if _same(old, new, "spec", "ownerReferences", "deletionTimestamp"):
                 return None
-            return ObjectKey(namespace, obj["spec"]["dgdRef"]["name"]), SETTLE + self._patience.after_one_more()
+            return ObjectKey(namespace, obj["spec"]["dgdRef"]["name"]), SETTLE + self._debounce.after_one_more()
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             if _same(old, new, "spec", "annotations", "deletionTimestamp") and _counts(old) == _counts(new):
                 return None
@@ -73,7 +73,7 @@ class Pace:
                 return None
             return ObjectKey(namespace, graph), SETTLE_PODS
         if resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS):
-            # What it counts and decides is its own; what it is asked for is ours.
+            # Its status is its own; only its spec and metadata matter here.
             return None if _same(old, new, "spec", "labels", "annotations") else (ObjectKey(namespace, graph), 0.0)
         return None
 
@@ -88,5 +88,5 @@ def _same(old: KubeObject | None, new: KubeObject | None, *parts: str) -> bool:
 
 
 def _counts(graph: KubeObject | None) -> Any:
-    """How many replicas the graph's own status tells of: of components that no pod stands for, that is the count."""
+    """The replicas in the graph's own status: the only count of components without pods of their own."""
     return ((graph or {}).get("status") or {}).get("components")

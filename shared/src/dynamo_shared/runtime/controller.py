@@ -136,28 +136,28 @@ class Controller(ABC, Generic[T]):
                 self.cache.on_change(self._changed)
                 self.reader.on_resync(lambda _: self.synced())
                 self._share_with_other_replicas()
-                self.look_at_all()
+                self.enqueue_all()
                 keep("workers", self._work, essential=True)
                 keep("resync", lambda: self._resync(platform.resync))
                 keep("count", self._count)
-                keep("leases", self._look_at_leases)
+                keep("leases", self._sync_leases)
                 for name, part in self.background().items():
                     keep(name, part)
                 health.ok(self.name)
         finally:
             await self.publisher.flush(FLUSH_WITHIN)
 
-    def look_at(self, task: T, after: float = 0.0) -> None:
+    def enqueue(self, task: T, after: float = 0.0) -> None:
         """Ask for a task, some seconds from now; nothing happens where another replica has it."""
         if self.ownership.owns(task.key):
             if cause := traceparent():
                 self._causes.setdefault(task, cause)
             self._queue.add(task, after)
 
-    def look_at_all(self) -> None:
+    def enqueue_all(self) -> None:
         """Ask for every task of this replica."""
         for task in self.all_tasks():
-            self.look_at(task)
+            self.enqueue(task)
 
     def of_each(self, resource: Resource, tasks: Callable[[KubeObject], Iterable[T]]) -> Iterator[T]:
         """The tasks of every object of a resource; one that has no answer costs only its own."""
@@ -184,7 +184,7 @@ class Controller(ABC, Generic[T]):
 
     def _share_with_other_replicas(self) -> None:
         """Look at what is gained, end what is under way before giving keys away, and at once where they are lost."""
-        self.ownership.on_gain(self.look_at_all)
+        self.ownership.on_gain(self.enqueue_all)
         self.ownership.before_release(lambda gone: self._queue.drain(lambda task: gone(task.key)))
         self.ownership.on_loss(lambda: self._queue.abort(lambda task: not self.ownership.owns(task.key)))
 
@@ -197,7 +197,7 @@ class Controller(ABC, Generic[T]):
                         self._causes.setdefault(task, cause)
                     self._queue.add(task)
         if resource == LEASES and new is None:
-            self.look_at_all()
+            self.enqueue_all()
         with self.supervisor.isolated(resource, key):
             self.changed(resource, key, old, new)
 
@@ -228,14 +228,14 @@ class Controller(ABC, Generic[T]):
         metrics.reconciled(kind, namespace, outcome, time.perf_counter() - started)
         return result
 
-    async def _look_at_leases(self) -> None:
-        """Nobody tells of a lease that runs out: its namespace is ours to look after again."""
+    async def _sync_leases(self) -> None:
+        """A lease that runs out sends no event: its namespace is this platform's again."""
         before: set[str] = set()
         while True:
             namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)}
             held = {namespace for namespace in namespaces if self.is_held(namespace)}
             if before - held:
-                self.look_at_all()
+                self.enqueue_all()
             before = held
             await asyncio.sleep(LEASE_INTERVAL)
 
@@ -243,7 +243,7 @@ class Controller(ABC, Generic[T]):
         """Look at everything now and then, whatever was heard: level, not edge."""
         while True:
             await asyncio.sleep(every)
-            self.look_at_all()
+            self.enqueue_all()
 
     async def _count(self) -> None:
         while True:

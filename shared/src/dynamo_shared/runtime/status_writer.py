@@ -33,12 +33,12 @@ class StatusWriter:
         status: KubeObject,
         *,
         urgent: bool,
-        tell: Callable[[], None] = lambda: None,
+        report: Callable[[], None] = lambda: None,
     ) -> float | None:
         """Make the object's status `status`.
 
-        `tell` is called right before it is written: a stop in between repeats the news, under the same id, instead of
-        losing it. Returns None where the status is so now, otherwise the seconds to wait before looking again.
+        `report` is called right before it is written: a stop in between repeats the events, under the same id, instead of
+        losing it. Returns None where the status is so now, otherwise the seconds to wait before the next reconcile.
         """
         waiting = (resource, obj["metadata"]["uid"])
         if self._ours(obj.get("status")) == status:
@@ -50,7 +50,7 @@ class StatusWriter:
             if due > now:
                 return due - now
         self._waiting.pop(waiting, None)
-        tell()
+        report()
         metadata = obj["metadata"]
         try:
             written = await self.kube.apply_status(

@@ -254,7 +254,7 @@ class ModelReconciler:
             model,
             status,
             urgent=urgent,
-            tell=lambda: self.reporter.changed(model, status, verdict),
+            report=lambda: self.reporter.changed(model, status, verdict),
         )
         return Result(requeue_after=again)
 

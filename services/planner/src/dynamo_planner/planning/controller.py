@@ -149,7 +149,7 @@ class Plans(Controller[Task]):
         """A pilot that ends by itself has met what it cannot deal with: another one begins a while later."""
         if not pilot.cancelled() and (error := pilot.exception()) is not None:
             log.error("planning of a graph ended", graph=str(key), error=repr(error))
-            self.look_at(Task(key), LOOK_AGAIN)
+            self.enqueue(Task(key), LOOK_AGAIN)
 
     async def _plan(self, graph: KubeObject) -> Plan:
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)

@@ -68,7 +68,7 @@ class Requests(Controller[Task]):
         super().__init__(context, name, reads)
         self._saw = saw
         self._reporter = RequestReporter(self.recorder, self.publisher)
-        self._profilings = Profilings(profiler, lambda key: self.look_at(Task(key)))
+        self._profilings = Profilings(profiler, lambda key: self.enqueue(Task(key)))
         self._statuses = StatusWriter(self.kube, self.cache, context.clock)
         exporters = DcgmExporters(self.kube, context.clock, planner.dcgm)
         thorough = Thorough(

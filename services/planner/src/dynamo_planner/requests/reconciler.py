@@ -240,7 +240,7 @@ class RequestReconciler:
             obj,
             status,
             urgent=urgent,
-            tell=lambda: self.reporter.changed(obj, status),
+            report=lambda: self.reporter.changed(obj, status),
         )
         return Result(wait)
 

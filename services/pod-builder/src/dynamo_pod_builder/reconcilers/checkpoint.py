@@ -192,7 +192,7 @@ class CheckpointReconciler:
             if entered or reason != told.reason_of(before):
                 self.reporter.changed(obj, status, reason, entered=entered)
 
-        wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, tell=tell)
+        wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, report=tell)
         return Result(requeue_after=again if wait is None else wait)
 
 

@@ -22,11 +22,11 @@ LEADER = "leader"
 def index(cache: ObjectCache) -> None:
     """Keep pods findable by their component, and keep little of them: there are many."""
     cache.keep_only(PODS, kept)
-    cache.add_index(PODS, BY_COMPONENT, lambda pod: [found] if (found := _place(pod)) else [])
+    cache.add_index(PODS, BY_COMPONENT, lambda pod: [place] if (place := _place(pod)) else [])
 
 
 def kept(pod: KubeObject) -> KubeObject:
-    """A pod without what nobody here reads."""
+    """A pod with only the fields that this service reads."""
     spec = pod.get("spec", {})
     return {
         **{name: value for name, value in pod.items() if name in ("apiVersion", "kind")},
@@ -37,7 +37,7 @@ def kept(pod: KubeObject) -> KubeObject:
 
 
 def of_component(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
-    """Pods of a component, whatever they are at."""
+    """Pods of a component, in any phase."""
     return cache.by_index(PODS, BY_COMPONENT, f"{namespace}/{graph}/{component}")
 
 
@@ -47,18 +47,18 @@ def is_there(pod: KubeObject) -> bool:
 
 
 def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
-    """Query that selects one pod of each replica: of several nodes the leader, where pods say who that is."""
-    marks = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
-    if _spans_nodes(component) and any(labels.ROLE in _marks(pod) for pod in pods):
-        marks[labels.ROLE] = LEADER
-    return ",".join(f"{name}={value}" for name, value in sorted(marks.items()))
+    """Query that selects one pod of each replica: of several nodes the leader, where pods have a role."""
+    selected = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
+    if _spans_nodes(component) and any(labels.ROLE in _labels(pod) for pod in pods):
+        selected[labels.ROLE] = LEADER
+    return ",".join(f"{name}={value}" for name, value in sorted(selected.items()))
 
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
     """Replicas that there are. Where one has several pods and no pod stands for it, as the graph's status counts them."""
     there = [pod for pod in pods if is_there(pod)]
-    if _spans_nodes(component) and any(labels.ROLE in _marks(pod) for pod in pods):
-        return sum(_marks(pod).get(labels.ROLE) == LEADER for pod in there)
+    if _spans_nodes(component) and any(labels.ROLE in _labels(pod) for pod in pods):
+        return sum(_labels(pod).get(labels.ROLE) == LEADER for pod in there)
     if _spans_nodes(component) or _shares_pods(component):
         counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
         return int(counted.get("replicas", 0))
@@ -71,17 +71,17 @@ def _spans_nodes(component: KubeObject) -> bool:
 
 
 def _shares_pods(component: KubeObject) -> bool:
-    """Whether engines of a replica are pods of their own, beside one that holds the memory."""
+    """Whether engines of a replica are pods of their own, next to one that holds the memory."""
     memory = (component.get("experimental") or {}).get("gpuMemoryService") or {}
     return str(memory.get("mode", "")).lower() == "interpod"
 
 
-def _marks(pod: KubeObject) -> dict[str, str]:
-    marks: dict[str, str] = pod["metadata"].get("labels", {})
-    return marks
+def _labels(pod: KubeObject) -> dict[str, str]:
+    pod_labels: dict[str, str] = pod["metadata"].get("labels", {})
+    return pod_labels
 
 
 def _place(pod: KubeObject) -> str:
-    marks = _marks(pod)
-    graph, component = marks.get(labels.GRAPH_DEPLOYMENT_NAME), marks.get(labels.COMPONENT)
+    pod_labels = _labels(pod)
+    graph, component = pod_labels.get(labels.GRAPH_DEPLOYMENT_NAME), pod_labels.get(labels.COMPONENT)
     return f"{pod['metadata'].get('namespace', '')}/{graph}/{component}" if graph and component else ""

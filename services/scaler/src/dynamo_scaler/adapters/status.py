@@ -13,13 +13,13 @@ from dynamo_shared.api.untrusted import times
 SYNCED, CONFLICT, AUTOSCALING = "Synced", "Conflict", "Autoscaling"
 ONE_WRITER, RESOLVED = "OneWriter", "Resolved"
 GRAPH_CHANGED, SEVERAL_WRITERS = "GraphChanged", "SeveralWriters"
-#: How long a conflict is shown after it was found: what is put right at once would otherwise never be seen.
+#: How long a conflict is shown after it was observed: users would never see one that is corrected at once.
 SHOWN_FOR = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a condition stands: its status, a word for programs, a sentence for people."""
+class ConditionState:
+    """A condition: its status, a reason for programs, a message for people."""
 
     status: bool
     reason: str
@@ -27,26 +27,26 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of an adapter at the end of one look. None leaves a part as it was, or out."""
+class AdapterObservation:
+    """What one reconcile observed of an adapter. None leaves a part as it was, or out."""
 
-    synced: Verdict
+    synced: ConditionState
     replicas: int | None = None
     selector: str | None = None
     #: The graph was given another number just now.
     scaled: bool = False
-    conflict: Verdict | None = None
-    autoscaling: Verdict | None = None
+    conflict: ConditionState | None = None
+    autoscaling: ConditionState | None = None
 
 
-def adapter_status(adapter: KubeObject, seen: Seen, now: datetime) -> KubeObject:
+def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: datetime) -> KubeObject:
     """The whole `status` of an adapter."""
     before = adapter.get("status", {})
     previous, generation = before.get("conditions", []), adapter["metadata"].get("generation", 1)
-    # One that is seen again begins anew: it is shown for so long after it was seen last.
-    known = previous if seen.conflict is None else [each for each in previous if each["type"] != CONFLICT]
+    # A conflict that is observed again is shown for the whole time again.
+    known = previous if observation.conflict is None else [each for each in previous if each["type"] != CONFLICT]
 
-    def told(type_: str, verdict: Verdict) -> Condition:
+    def entry(type_: str, verdict: ConditionState) -> Condition:
         return condition(
             known,
             type_,
@@ -57,37 +57,42 @@ def adapter_status(adapter: KubeObject, seen: Seen, now: datetime) -> KubeObject
             now=now,
         )
 
-    status: KubeObject = {"replicas": before.get("replicas", 0) if seen.replicas is None else seen.replicas}
-    selector = seen.selector or before.get("selector")
+    status: KubeObject = {
+        "replicas": before.get("replicas", 0) if observation.replicas is None else observation.replicas
+    }
+    selector = observation.selector or before.get("selector")
     if selector:
         status["selector"] = selector
-    last = timestamp(now) if seen.scaled else before.get("lastScaleTime")
+    last = timestamp(now) if observation.scaled else before.get("lastScaleTime")
     if last:
         status["lastScaleTime"] = last
-    status["conditions"] = [told(SYNCED, seen.synced), told(CONFLICT, seen.conflict or _conflict(previous, now))]
-    if seen.autoscaling is not None:
-        status["conditions"].append(told(AUTOSCALING, seen.autoscaling))
+    status["conditions"] = [
+        entry(SYNCED, observation.synced),
+        entry(CONFLICT, observation.conflict or _conflict(previous, now)),
+    ]
+    if observation.autoscaling is not None:
+        status["conditions"].append(entry(AUTOSCALING, observation.autoscaling))
     return status
 
 
 def conflict_ends_in(status: KubeObject, now: datetime) -> float | None:
-    """Seconds until a conflict is no longer shown; None where none is."""
+    """Seconds until a conflict is no longer shown; None without one."""
     shown = find(status.get("conditions", ()), CONFLICT)
     if shown is None or shown["status"] != "True":
         return None
     return max(0.0, (_time(shown) + SHOWN_FOR - now).total_seconds()) + 1.0
 
 
-def _conflict(previous: Sequence[Condition], now: datetime) -> Verdict:
-    """Nothing new: one that was found lately is still shown, and one that is over is remembered."""
+def _conflict(previous: Sequence[Condition], now: datetime) -> ConditionState:
+    """Without a new conflict: a recent one is still shown, and one that is over is remembered."""
     shown = find(previous, CONFLICT)
     if shown is None:
-        return Verdict(False, ONE_WRITER, "nobody but the adapter sets the replicas")
+        return ConditionState(False, ONE_WRITER, "only the adapter sets the replicas")
     if shown["status"] == "True" and now < _time(shown) + SHOWN_FOR:
-        return Verdict(True, shown["reason"], shown["message"])
+        return ConditionState(True, shown["reason"], shown["message"])
     if shown["status"] == "True":
-        return Verdict(False, RESOLVED, f"not seen again; before: {shown['message']}")
-    return Verdict(False, shown["reason"], shown["message"])
+        return ConditionState(False, RESOLVED, f"not observed again; before: {shown['message']}")
+    return ConditionState(False, shown["reason"], shown["message"])
 
 
 def _time(entry: Condition) -> datetime:

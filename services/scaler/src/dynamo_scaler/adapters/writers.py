@@ -1,6 +1,6 @@
-"""Who set a number, as Kubernetes remembers it in `metadata.managedFields`. Pure.
+"""The writer of a number, as Kubernetes remembers it in `metadata.managedFields`. Pure.
 
-The watcher leaves managedFields out of what it publishes, so these functions want an object as the API server gives it.
+The watcher leaves managedFields out of what it publishes, so these functions take an object as the API server gives it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 
 FIELD_MANAGER = "dynamo-scaler"
-#: Who writes a graph's replicas for us, or did: `manager` is the reference operator.
-OURS = frozenset({FIELD_MANAGER, "dynamo-pod-builder", "manager"})
-NOBODY = "somebody"
+#: Field managers of the platform that write a graph's replicas, or did: `manager` is the reference operator.
+PLATFORM_MANAGERS = frozenset({FIELD_MANAGER, "dynamo-pod-builder", "manager"})
+UNKNOWN_WRITER = "an unknown writer"
 #: How long one writer's turn is remembered against the next one's. Seconds.
 WINDOW = 300.0
 #: Adapters whose writers are remembered; of more, those that changed longest ago are forgotten.
@@ -24,12 +24,12 @@ CAPACITY = 10_000
 
 
 def of_adapter(adapter: KubeObject) -> str:
-    """The field manager that set `spec.replicas` of an adapter last; `somebody` where that is not known.
+    """The field manager that set `spec.replicas` of an adapter last; UNKNOWN_WRITER where that is not known.
 
     Kubernetes leaves a 0 out of a Scale, takes the field for removed, and then tracks no later writer either (it only
-    goes on tracking what somebody owns).
+    goes on tracking fields with an owner).
     """
-    return next(iter(_managers(adapter, "f:spec", "f:replicas")), NOBODY)
+    return next(iter(_managers(adapter, "f:spec", "f:replicas")), UNKNOWN_WRITER)
 
 
 def of_component(graph: KubeObject, component: str) -> list[str]:
@@ -39,14 +39,14 @@ def of_component(graph: KubeObject, component: str) -> list[str]:
 
 
 def _managers(obj: KubeObject, *path: str) -> list[str]:
-    found = []
+    managers = []
     for entry in obj["metadata"].get("managedFields") or ():
         place: Any = entry.get("fieldsV1") or {}
         for step in path:
             place = place.get(step) if isinstance(place, dict) else None
         if place is not None:
-            found.append((entry.get("time", ""), entry.get("manager", NOBODY)))
-    return [manager for _, manager in sorted(found, reverse=True)]
+            managers.append((entry.get("time", ""), entry.get("manager", UNKNOWN_WRITER)))
+    return [manager for _, manager in sorted(managers, reverse=True)]
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Turns:
     _turns: dict[str, deque[tuple[str, int, float]]] = field(default_factory=dict)
 
     def took(self, uid: str, writer: str, replicas: int) -> tuple[str, str] | None:
-        """A writer set a number. Returns the two who take turns, the present one first; None where nobody does."""
+        """A writer set a number. Returns the two that take turns, the present one first; None otherwise."""
         turns = self._turns.pop(uid, None) or deque(maxlen=3)
         self._turns[uid] = turns
         if len(self._turns) > CAPACITY:
@@ -69,8 +69,8 @@ class Turns:
         turns.append((writer, replicas, now))
         if len(turns) < 3 or now - turns[0][2] > WINDOW:
             return None
-        (first, wanted, _), (other, undone, _), _ = turns
-        return (writer, other) if first == writer and wanted != undone else None
+        (first, replicas, _), (other, undone, _), _ = turns
+        return (writer, other) if first == writer and replicas != undone else None
 
     def forget(self, uid: str) -> None:
         """The adapter is gone."""

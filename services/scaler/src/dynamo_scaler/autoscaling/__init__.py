@@ -1,1 +1,1 @@
-"""Autoscalers that a graph asks for beside its adapters: what is asked for, what it becomes, and keeping it so."""
+"""Autoscalers that a graph asks for next to its adapters: the request, the rendered object, and its reconciliation."""

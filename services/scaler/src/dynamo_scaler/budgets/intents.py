@@ -1,9 +1,9 @@
-"""Intents: what was asked for and is not done yet. They live in an annotation of the graph, so they survive restarts.
+"""Intents: requests that are not done yet. They live in an annotation of the graph, so they survive restarts.
 
 An intent that is *held* waits for something that passes (a roll-out, a cooldown, pending pods) and is then carried out. One
 that was *refused* for a budget is only remembered: a command of the opposite direction may be paired with it, in one
-transfer of GPUs. Both end with their life time, with a newer command for the component, and where somebody else changes
-its replicas meanwhile.
+transfer of GPUs. Both end with their life time, with a newer command for the component, and when another client
+changes its replicas.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     """One component's."""
 
     replicas: Count
-    #: The component's replicas when it was asked for. Others by now: somebody else decided.
+    #: The component's replicas at the request. Other replicas now: another client decided.
     current: Count
     #: When it was asked for, Unix time.
     at: float
@@ -46,7 +46,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
         return abs(now - self.at) < lifetime
 
     def is_open(self, pool: Pool) -> bool:
-        """Whether it still says something: it is not so yet, and nobody else changed the component."""
+        """Whether it is still to be done: no one else changed the component, and it is not done yet."""
         return pool.current not in {self.replicas} and pool.current == self.current
 
 
@@ -69,7 +69,7 @@ class OpenIntent:
 
 
 def read(graph: KubeObject) -> dict[str, Intent]:
-    """Intents of a graph by component; what somebody made unreadable says nothing."""
+    """Intents of a graph by component; none where the annotation is not valid."""
     text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
     if not text:
         return {}

@@ -35,17 +35,17 @@ class Account:
 
     @property
     def before(self) -> int:
-        """GPUs of all wanted replicas."""
+        """GPUs of all desired replicas."""
         return sum(pool.total for pool in self.pools.values())
 
     def after(self, changes: Mapping[PoolKey, int]) -> int:
-        """GPUs of all wanted replicas, were some pools of these sizes."""
+        """GPUs of all desired replicas, were some pools of these sizes."""
         return sum(changes.get(key, pool.current) * pool.gpus for key, pool in self.pools.items())
 
     def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> Fit:
         """How changes would leave the budget.
 
-        What is out of bounds already (the budget is new, or somebody scales without asking) may always come nearer to them,
+        What is out of bounds already (the budget is new, or a user scales without a command) may always come nearer to them,
         so a change breaches a bound only where it makes things worse. `allowance`: GPUs that may be missing at the floor.
         """
         before, after = self.before, self.after(changes)

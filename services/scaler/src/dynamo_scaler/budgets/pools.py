@@ -29,20 +29,20 @@ class PoolKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The replicas of one component, as they are wanted now."""
+    """The replicas of one component, as desired now."""
 
     key: PoolKey
     #: v1beta1 type: frontend, worker, prefill, decode, planner, epp; empty where it has none.
     type: str
     current: int
-    #: GPUs of one replica; 0 where it has none, or none that can be counted.
+    #: GPUs of one replica; 0 where it has none, or an unknown number.
     gpus: int
     #: Name of the scaling adapter that owns the replicas; empty: the graph itself.
     adapter: str = ""
 
     @property
     def total(self) -> int:
-        """GPUs of all wanted replicas."""
+        """GPUs of all desired replicas."""
         return self.current * self.gpus
 
 

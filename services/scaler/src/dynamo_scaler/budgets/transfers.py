@@ -7,7 +7,6 @@
 3. Otherwise the changes are refused, and remembered as intents for others to be paired with.
 
 A transfer may leave the floor missed by the tolerance, the GPUs of the largest replica in it, and never exceeds the ceiling.
-(Planner notes, sections a.8 and a.9; (c) 5, case 24.)
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures
 from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import PoolKey
 
-#: Figures are told in 32 bits, and graphs may ask for any number of replicas.
+#: Figures are published in 32 bits, and graphs may ask for any number of replicas.
 _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """An open intent that may be paired: its pool, and the replicas that nothing else speaks against."""
+    """An open intent that may be paired: its pool, and the replicas that safety allows."""
 
     key: PoolKey
     replicas: int
@@ -52,7 +51,7 @@ class Settlement:
 
 
 def settle(every: Sequence[Account], changes: Mapping[PoolKey, int], partners: Sequence[Partner] = ()) -> Settlement:
-    """What the budgets say of changes: replicas by pool, for those that shall have others."""
+    """What the budgets say of changes: replicas by pool."""
     breach = _breach(every, changes)
     if breach is None:
         return Settlement(changes, figures=figures(every, changes))

@@ -1,4 +1,4 @@
-"""Commands that were answered before, so that the same command again gives the same answer, and acts no second time."""
+"""Commands that were answered before, so that a repeated command gets the same answer and does not act twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Answers:
             try:
                 message = await self._bus.last_message(streams.EVENTS, subject)
             except BusError:
-                # What Kubernetes remembers of the command is looked at anyway.
+                # The record in Kubernetes is read in any case.
                 return None
             if message is not None:
                 result = msgspec.convert(cloudevents.decode(message.payload).data, CommandResult)

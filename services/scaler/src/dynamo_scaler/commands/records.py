@@ -1,4 +1,4 @@
-"""What commands did last, written on the object whose replicas they changed, in the same write.
+"""The last command of a component, written on the object whose replicas they changed, in the same write.
 
 So a command that is delivered again after the scaler died between the write and its answer is known to be done, and
 components rest between two scalings whatever restarts in between.
@@ -38,7 +38,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 def read(obj: KubeObject | None) -> dict[str, Record]:
-    """Records of an object by component; what somebody made unreadable says nothing."""
+    """Records of an object by component; none where the annotation is not valid."""
     text = (obj or {"metadata": {}})["metadata"].get("annotations", {}).get(LAST_SCALED)
     if not text:
         return {}
@@ -50,8 +50,8 @@ def read(obj: KubeObject | None) -> dict[str, Record]:
 
 def latest(objects: Iterable[KubeObject | None], component: str) -> Record | None:
     """The last scaling of a component, which a graph or its adapter remembers: who owned the replicas then."""
-    found = [record for obj in objects if (record := read(obj).get(component)) is not None]
-    return max(found, key=lambda record: record.at, default=None)
+    candidates = [record for obj in objects if (record := read(obj).get(component)) is not None]
+    return max(candidates, key=lambda record: record.at, default=None)
 
 
 def following(previous: Record | None, record: Record) -> Record:

@@ -15,15 +15,15 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Ownership
 from dynamo_shared.runtime import ServiceContext
 
-from dynamo_scaler.commands.admitting import Admission
+from dynamo_scaler.commands.admission import Admission
 from dynamo_scaler.commands.answers import Answers
-from dynamo_scaler.commands.asking import Ask, namespace_of
-from dynamo_scaler.commands.picture import Picture
-from dynamo_scaler.commands.resuming import Resuming
+from dynamo_scaler.commands.cluster_view import ClusterView
+from dynamo_scaler.commands.held_scalings import HeldScalings
+from dynamo_scaler.commands.reporting import DecisionReporter
+from dynamo_scaler.commands.request import ScaleRequest, namespace_of
 from dynamo_scaler.commands.scaling import Scaling
-from dynamo_scaler.commands.telling import Teller
 from dynamo_scaler.commands.turn import Turn
-from dynamo_scaler.commands.writing import Writer
+from dynamo_scaler.commands.writer import Writer
 from dynamo_scaler.metrics import DecisionMetrics
 
 SERVICE, VERB = "scaler", "scale"
@@ -48,17 +48,17 @@ class ScaleCommands:
         now: Callable[[], float] = time.time,
     ) -> None:
         platform = context.settings.platform
-        self._picture = Picture(cache, platform.scaler, is_elsewhere)
+        self._view = ClusterView(cache, platform.scaler, is_elsewhere)
         writer = Writer(kube, cache)
         self._scaling = Scaling(
-            self._picture,
+            self._view,
             writer,
-            Teller(recorder, publisher, metrics),
-            Admission(self._picture, writer),
+            DecisionReporter(recorder, publisher, metrics),
+            Admission(self._view, writer),
             now,
             on_held=self._wake,
         )
-        self._resuming = Resuming(self._scaling)
+        self._held = HeldScalings(self._scaling)
         self._cluster = platform.cluster_name
         self._answers = Answers(context.bus, platform.cluster_name)
         self._consumer = CommandConsumer(context.bus, platform.cluster_name, SERVICE, {VERB: self.handle}, publisher)
@@ -66,7 +66,7 @@ class ScaleCommands:
 
     def changed(self) -> None:
         """Something changed: intents may wait for that."""
-        self._resuming.wake()
+        self._held.wake()
 
     async def run(self) -> None:
         """Take commands whenever it is this replica's turn, until cancelled. To be started when the cache is filled."""
@@ -78,7 +78,7 @@ class ScaleCommands:
         known = await self._answers.find(namespace, command.id)
         if known is None:
             try:
-                known = await self._scaling.carry_out(Ask.of(command, namespace, data))
+                known = await self._scaling.carry_out(ScaleRequest.of(command, namespace, data))
             except CommandRefusedError as error:
                 known = error
             self._answers.keep(namespace, command.id, known)
@@ -89,7 +89,7 @@ class ScaleCommands:
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._consumer.run(), name="scale-commands")
-            tasks.create_task(self._resuming.run(), name="held-scalings")
+            tasks.create_task(self._held.run(), name="held-scalings")
 
     def _wake(self) -> None:
-        self._resuming.wake()
+        self._held.wake()

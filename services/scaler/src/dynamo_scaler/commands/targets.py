@@ -1,4 +1,4 @@
-"""Which components a command means. Pure."""
+"""The components that a command names. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_shared.bus.specifications import ScaleTarget
 
 from dynamo_scaler.budgets.pools import Pool, PoolKey
-from dynamo_scaler.commands.asking import INVALID
+from dynamo_scaler.commands.request import INVALID
 
 UNKNOWN, AMBIGUOUS = "UnknownComponent", "AmbiguousTarget"
 
@@ -24,13 +24,13 @@ def resolve(targets: Sequence[ScaleTarget], pools: Sequence[Pool]) -> dict[PoolK
         raise CommandRefusedError(
             INVALID, "targets is empty: name a component, or a sub-component type, and its replicas"
         )
-    wanted: dict[PoolKey, int] = {}
+    desired: dict[PoolKey, int] = {}
     for index, target in enumerate(targets):
         key = _find(f"targets[{index}]", target, pools).key
-        if key in wanted:
+        if key in desired:
             raise CommandRefusedError(INVALID, f"targets[{index}]: {key.component} is a target already")
-        wanted[key] = target.replicas
-    return wanted
+        desired[key] = target.replicas
+    return desired
 
 
 def _find(place: str, target: ScaleTarget, pools: Sequence[Pool]) -> Pool:
@@ -43,13 +43,13 @@ def _find(place: str, target: ScaleTarget, pools: Sequence[Pool]) -> Pool:
     if not named:
         there = ", ".join(pool.key.component for pool in pools) or "none"
         raise CommandRefusedError(UNKNOWN, f"{place}: the graph has no component {name}; there are: {there}")
-    found = [pool for pool in named if not kind or pool.type == kind]
-    if not found:
+    matching = [pool for pool in named if not kind or pool.type == kind]
+    if not matching:
         there = ", ".join(f"{pool.key.component} ({pool.type or 'no type'})" for pool in pools) or "none"
         raise CommandRefusedError(
             UNKNOWN, f"{place}: no component{f' {name}' if name else ''} of type {kind}; there are: {there}"
         )
-    if len(found) > 1:
-        several = ", ".join(pool.key.component for pool in found)
+    if len(matching) > 1:
+        several = ", ".join(pool.key.component for pool in matching)
         raise CommandRefusedError(AMBIGUOUS, f"{place}: {kind} may be {several}; name the component")
-    return found[0]
+    return matching[0]

@@ -15,8 +15,8 @@ from dynamo_shared.aio import ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Ownership
 
-#: How often ownership is looked at besides being told of it. Seconds.
-_LOOK_EVERY = 1.0
+#: How often ownership is checked, in addition to its notifications. Seconds.
+_CHECK_INTERVAL = 1.0
 
 
 class Turn:
@@ -33,33 +33,33 @@ class Turn:
         ownership.before_release(self._release)
 
     async def run(self) -> None:
-        """For ever. An error of the work is raised."""
+        """Run until cancelled. Raises errors of the work."""
         try:
             while True:
                 self._changed.clear()
                 if self._ownership.owns(self._key):
                     await self._once()
                 else:
-                    await self._look_later()
+                    await self._wait_for_change()
         finally:
             await self._end()
 
     async def _once(self) -> None:
         task = self._task = asyncio.ensure_future(self._work())
         while not task.done() and self._ownership.owns(self._key):
-            looking = asyncio.ensure_future(self._look_later())
+            waiting = asyncio.ensure_future(self._wait_for_change())
             try:
-                await asyncio.wait({task, looking}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                await ended(looking)
+                await ended(waiting)
             self._changed.clear()
         if task.done() and not task.cancelled():
             task.result()
         await self._end()
 
-    async def _look_later(self) -> None:
+    async def _wait_for_change(self) -> None:
         try:
-            async with asyncio.timeout(_LOOK_EVERY):
+            async with asyncio.timeout(_CHECK_INTERVAL):
                 await self._changed.wait()
         except TimeoutError:
             pass

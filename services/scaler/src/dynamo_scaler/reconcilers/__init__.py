@@ -1,1 +1,1 @@
-"""What is looked at: one file a concern."""
+"""The reconcilers, one file each."""

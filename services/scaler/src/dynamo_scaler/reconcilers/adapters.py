@@ -1,4 +1,4 @@
-"""The adapters of one graph: their numbers for the graph, their status, the autoscalers that are asked for beside them."""
+"""Reconciles the adapters of one graph: the graph's replicas, the adapters' status, their autoscalers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_scaler.adapters import mirroring, pods
-from dynamo_scaler.adapters.status import Seen, Verdict, adapter_status, conflict_ends_in
-from dynamo_scaler.adapters.writers import NOBODY, Turns, of_adapter, of_component
-from dynamo_scaler.autoscaling.owning import Autoscalers
-from dynamo_scaler.events import Reporter
+from dynamo_scaler.adapters import mirror, pods
+from dynamo_scaler.adapters.status import AdapterObservation, ConditionState, adapter_status, conflict_ends_in
+from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, Turns, of_adapter, of_component
+from dynamo_scaler.autoscaling.autoscalers import Autoscalers
+from dynamo_scaler.events import AdapterReporter
 from dynamo_scaler.metrics import AdapterMetrics
 
 BY_GRAPH = "graph"
-#: A refusal may be somebody's policy or quota, which can change without our hearing of it. Seconds.
+#: A refusing policy or quota can change without an event. Seconds.
 RETRY_REFUSED = 30.0
 
 
@@ -46,21 +46,21 @@ def index(cache: ObjectCache) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdapterReconciler:
-    """Makes a graph's numbers those of its adapters, and tells in their status how things are."""
+    """Gives a graph the replicas of its adapters, and reports in their status."""
 
     kube: KubeClient
     cache: ObjectCache
     statuses: StatusWriter
-    reporter: Reporter
+    reporter: AdapterReporter
     metrics: AdapterMetrics
     autoscalers: Autoscalers
     turns: Turns
     now: Callable[[], datetime]
-    #: By uid of an adapter, what its status does not yet tell: that it scaled, and a conflict.
-    _untold: dict[str, tuple[bool, Verdict | None]] = field(default_factory=dict)
+    #: By uid of an adapter, what its status does not report yet: that it scaled, and a conflict.
+    _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look. `key` is the graph's. Raises KubeError where the API server is away: the queue comes back to it."""
+        """`key` is the graph's. Raises KubeError where the API server is away: the queue retries."""
         adapters = [
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
@@ -79,18 +79,18 @@ class AdapterReconciler:
         for adapter in adapters:
             component = adapter["spec"]["dgdRef"]["componentName"]
             owns = owners.get(component) is adapter
-            seen = self._seen(graph, adapter, owns=owns, refusal=refusal)
+            observation = self._observe(graph, adapter, owns=owns, refusal=refusal)
             if owns and graph is not None:
-                found = await self.autoscalers.ensure(graph, adapter)
-                seen = replace(seen, autoscaling=found.verdict)
-                waits.append(found.again)
-            waits.append(await self._tell(adapter, seen))
+                autoscaler = await self.autoscalers.ensure(graph, adapter)
+                observation = replace(observation, autoscaling=autoscaler.condition)
+                waits.append(autoscaler.again)
+            waits.append(await self._report(adapter, observation))
         return Result(requeue_after=min((wait for wait in waits if wait is not None), default=None))
 
     def forget(self, adapter: KubeObject) -> None:
         """An adapter is gone."""
         uid = adapter["metadata"]["uid"]
-        self._untold.pop(uid, None)
+        self._unreported.pop(uid, None)
         self.turns.forget(uid)
         self.statuses.forget(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter)
 
@@ -101,19 +101,19 @@ class AdapterReconciler:
             return None
         key = key_of(graph)
         fresh: KubeObject | None = None
-        if any(mirroring.is_suspicious(owners[each.component], each) for each in differences):
+        if any(mirror.is_suspicious(owners[each.component], each) for each in differences):
             fresh = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         # At once: a graph has up to 25 components, and each of these questions takes some milliseconds.
-        found = await asyncio.gather(*(self._writer(owners[each.component]) for each in differences))
-        writers = {each.component: writer for each, writer in zip(differences, found, strict=True)}
+        fresh_writers = await asyncio.gather(*(self._writer(owners[each.component]) for each in differences))
+        writers = {each.component: writer for each, writer in zip(differences, fresh_writers, strict=True)}
         try:
-            written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirroring.patch(graph, differences))
+            written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirror.patch(graph, differences))
         except NotFound:
             return None
         except (Invalid, Forbidden) as error:
             now = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
             if _version(now) != _version(graph):
-                # The graph is another one by now: it is looked at again as it is.
+                # The graph has changed: it is reconciled again as it is now.
                 self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, now)
                 return await self._mirror(now, adapted.owning(now, owners.values()))
             return str(error)
@@ -123,14 +123,14 @@ class AdapterReconciler:
         return None
 
     async def _writer(self, adapter: KubeObject) -> str:
-        """Who set the number. Kubernetes forgets it where that is 0, and all who come after: then it is told to remember."""
+        """The writer of the number. Kubernetes tracks no writers of a 0, nor later ones: then this makes it track them again."""
         with contextlib.suppress(NotFound):
             adapter = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter))
-            if (writer := of_adapter(adapter)) != NOBODY:
+            if (writer := of_adapter(adapter)) != UNKNOWN_WRITER:
                 return writer
             with contextlib.suppress(Conflict):
                 await self.kube.apply(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _as_it_is(adapter))
-        return NOBODY
+        return UNKNOWN_WRITER
 
     def _settle(self, adapter: KubeObject, done: Difference, fresh: KubeObject | None, writer: str) -> None:
         """Remember and report what one write meant for one adapter."""
@@ -138,74 +138,78 @@ class AdapterReconciler:
         namespace, uid = metadata.get("namespace", ""), metadata["uid"]
         before = 1 if done.before is None else done.before
         others = of_component(fresh, done.component) if fresh is not None else []
-        suspicious = mirroring.is_suspicious(adapter, done)
-        conflict = mirroring.overwritten(done, others, writer) if suspicious else None
+        suspicious = mirror.is_suspicious(adapter, done)
+        conflict = mirror.overwritten(done, others, writer) if suspicious else None
         if conflict is not None:
             writers = [writer, others[0]]
         else:
             if before != done.replicas:
-                self.reporter.scaled(adapter, done.component, before, "" if writer == NOBODY else writer)
+                self.reporter.scaled(adapter, done.component, before, "" if writer == UNKNOWN_WRITER else writer)
                 self.metrics.scaled(namespace, before, done.replicas)
-            pair = self.turns.took(uid, writer, done.replicas) if writer != NOBODY else None
-            conflict = mirroring.taking_turns(done.component, pair) if pair else None
+            pair = self.turns.took(uid, writer, done.replicas) if writer != UNKNOWN_WRITER else None
+            conflict = mirror.taking_turns(done.component, pair) if pair else None
             writers = list(pair or ())
         if conflict is not None:
             self.reporter.conflict(adapter, conflict.reason, conflict.message, before, writers)
             self.metrics.conflict(namespace, conflict.reason)
-        _, earlier = self._untold.get(uid, (False, None))
-        self._untold[uid] = (conflict is None or before != done.replicas, conflict or earlier)
+        _, earlier = self._unreported.get(uid, (False, None))
+        self._unreported[uid] = (conflict is None or before != done.replicas, conflict or earlier)
 
-    def _seen(self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None) -> Seen:
+    def _observe(
+        self, graph: KubeObject | None, adapter: KubeObject, *, owns: bool, refusal: str | None
+    ) -> AdapterObservation:
         reference = adapter["spec"]["dgdRef"]
         if graph is None:
             message = f"there is no DynamoGraphDeployment {reference['name']} in this namespace"
-            return Seen(Verdict(False, "GraphNotFound", message), replicas=0)
+            return AdapterObservation(ConditionState(False, "GraphNotFound", message), replicas=0)
         component = next((each for each in _components(graph) if each["name"] == reference["componentName"]), None)
         if component is None:
             message = f"{reference['name']} has no component {reference['componentName']}"
-            return Seen(Verdict(False, "ComponentNotFound", message), replicas=0)
-        found = pods.of_component(
+            return AdapterObservation(ConditionState(False, "ComponentNotFound", message), replicas=0)
+        its_pods = pods.of_component(
             self.cache, adapter["metadata"].get("namespace", ""), reference["name"], component["name"]
         )
-        count, selector = pods.replicas(graph, component, found), pods.selector(graph, component, found)
+        count, selector = pods.replicas(graph, component, its_pods), pods.selector(graph, component, its_pods)
         if not owns:
             message = (
                 f"{component['name']} of {reference['name']} is not scaled by this adapter: give the component "
                 "`scalingAdapter: {}`, and scale the adapter that the platform makes for it"
             )
-            return Seen(Verdict(False, "NotOwner", message), count, selector)
-        wanted = adapter["spec"]["replicas"]
-        if refusal is not None and component.get("replicas") != wanted:
-            message = f"the graph could not be given {wanted} replicas of {component['name']}: {refusal}"
-            return Seen(Verdict(False, "UpdateFailed", message), count, selector)
-        scaled, conflict = self._untold.get(adapter["metadata"]["uid"], (False, None))
-        synced = Verdict(True, "Synced", f"the graph has the adapter's {wanted} replicas of {component['name']}")
-        return Seen(synced, count, selector, scaled, conflict)
+            return AdapterObservation(ConditionState(False, "NotOwner", message), count, selector)
+        desired = adapter["spec"]["replicas"]
+        if refusal is not None and component.get("replicas") != desired:
+            message = f"the graph could not be given {desired} replicas of {component['name']}: {refusal}"
+            return AdapterObservation(ConditionState(False, "UpdateFailed", message), count, selector)
+        scaled, conflict = self._unreported.get(adapter["metadata"]["uid"], (False, None))
+        synced = ConditionState(
+            True, "Synced", f"the graph has the adapter's {desired} replicas of {component['name']}"
+        )
+        return AdapterObservation(synced, count, selector, scaled, conflict)
 
-    async def _tell(self, adapter: KubeObject, seen: Seen) -> float | None:
-        """Write the status. Returns seconds after which to look again."""
+    async def _report(self, adapter: KubeObject, observation: AdapterObservation) -> float | None:
+        """Write the status. Returns the seconds until the next reconcile."""
         adapter = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key_of(adapter)) or adapter
         now = self.now()
-        status = adapter_status(adapter, seen, now)
+        status = adapter_status(adapter, observation, now)
         before = adapter.get("status", {})
 
-        def tell() -> None:
-            for verdict in (seen.synced, seen.autoscaling):
-                if verdict is not None and not verdict.status and _is_news(before, verdict):
-                    self.reporter.failed(adapter, verdict.reason, verdict.message)
+        def report() -> None:
+            for state in (observation.synced, observation.autoscaling):
+                if state is not None and not state.status and _is_news(before, state):
+                    self.reporter.failed(adapter, state.reason, state.message)
 
-        urgent = seen.scaled or seen.conflict is not None or not before
+        urgent = observation.scaled or observation.conflict is not None or not before
         wait = await self.statuses.write(
-            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter, status, urgent=urgent, tell=tell
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter, status, urgent=urgent, report=report
         )
         if wait is None:
-            self._untold.pop(adapter["metadata"]["uid"], None)
+            self._unreported.pop(adapter["metadata"]["uid"], None)
             wait = conflict_ends_in(status, now)
         return wait
 
 
 def _as_it_is(adapter: KubeObject) -> KubeObject:
-    """The adapter's own number, for an apply that changes nothing but whose it is, and fails where another number is there."""
+    """The adapter's own number, for an apply that changes only its owner, and fails where the number has changed."""
     metadata = adapter["metadata"]
     return {
         "apiVersion": adapter["apiVersion"],
@@ -225,9 +229,8 @@ def _components(graph: KubeObject) -> Iterable[KubeObject]:
     return components
 
 
-def _is_news(before: KubeObject, verdict: Verdict) -> bool:
-    """Whether the status does not tell it yet; a message with other numbers in it is news, too."""
+def _is_news(before: KubeObject, state: ConditionState) -> bool:
+    """Whether the status does not have it yet; a message with other numbers is news, too."""
     return all(
-        (entry["reason"], entry["message"]) != (verdict.reason, verdict.message)
-        for entry in before.get("conditions", ())
+        (entry["reason"], entry["message"]) != (state.reason, state.message) for entry in before.get("conditions", ())
     )

@@ -1,7 +1,7 @@
-"""What was asked for a component lately, for stabilisation windows: as Kubernetes' own autoscaler looks back.
+"""Recent requests of a component, for stabilisation windows like those of Kubernetes' own autoscaler.
 
 It is kept in memory. After a restart, and for a component that is asked about for the first time, the replicas that there are
-count as asked for now: a window then begins anew, which errs on the side of changing nothing.
+count as asked for now: a window then begins again, which errs on the side of changing nothing.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class History:
             del self._asked[key]
 
 
-def stabilized(wanted: int, current: int, asked: tuple[Asked, ...], limits: ScalingLimits, now: float) -> int:
-    """`wanted`, or what within the window was asked for and changes less in its direction; never beyond `current`."""
-    if wanted > current:
+def stabilized(desired: int, current: int, asked: tuple[Asked, ...], limits: ScalingLimits, now: float) -> int:
+    """`desired`, or what within the window was asked for and changes less in its direction; never beyond `current`."""
+    if desired > current:
         recent = (each.replicas for each in asked if each.at > now - limits.up.stabilization)
-        return max(current, min((wanted, *recent)))
+        return max(current, min((desired, *recent)))
     recent = (each.replicas for each in asked if each.at > now - limits.down.stabilization)
-    return min(current, max((wanted, *recent)))
+    return min(current, max((desired, *recent)))

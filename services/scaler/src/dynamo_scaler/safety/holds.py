@@ -1,4 +1,4 @@
-"""What scaling has to wait for: roll-outs, and pods that find no place. Pure."""
+"""What holds scaling: roll-outs, and unschedulable pods. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Hold(NamedTuple):
 def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None:
     """The roll-out that holds scaling of a component in both directions: which pods stay is the roll-out's to decide.
 
-    `observed` says whether the platform has acted on the graph's present spec, replicas aside. Scaling itself is no roll-out:
+    `observed` says whether the platform has acted on the graph's present spec, replicas aside. Scaling itself is not a roll-out:
     a component whose new pods are still on their way may be scaled again, and above all down.
     """
     status = graph.get("status") or {}
@@ -51,7 +51,7 @@ def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None
 
 
 def failed(graph: KubeObject) -> Hold | None:
-    """A graph that cannot be made is not given more replicas; it may be given fewer."""
+    """A failed graph gets no more replicas; it may get fewer."""
     status = graph.get("status") or {}
     if status.get("state") != "failed":
         return None
@@ -71,8 +71,12 @@ def capacity(pods: Iterable[KubeObject]) -> Hold | None:
 
 
 def _unschedulable(pod: KubeObject) -> KubeObject | None:
-    found = conditions.find(pod.get("status", {}).get("conditions") or [], "PodScheduled")
-    return found if found and found["status"] == "False" and found.get("reason") == "Unschedulable" else None
+    scheduled = conditions.find(pod.get("status", {}).get("conditions") or [], "PodScheduled")
+    return (
+        scheduled
+        if scheduled and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable"
+        else None
+    )
 
 
 def _name(pod: KubeObject) -> str:
@@ -89,7 +93,7 @@ def shape(graph: KubeObject) -> str:
 
 
 class Shapes:
-    """Remembers what each graph looked like when the platform had acted on it, so that scaling is told from a roll-out."""
+    """Remembers the shape of each graph when the platform had acted on it, to distinguish scaling from a roll-out."""
 
     def __init__(self) -> None:
         self._observed: dict[str, tuple[int, str]] = {}

@@ -43,11 +43,11 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise _invalid(f"longer than {_LONGEST} characters")
     try:
-        found = documents(text, SETTINGS)
+        parsed = documents(text, SETTINGS)
     except InvalidManifest as error:
         raise _invalid(f"neither YAML nor JSON: {error}") from error
     # A second document would go unread, and its limits with it.
-    read = found[0] if len(found) == 1 else None
+    read = parsed[0] if len(parsed) == 1 else None
     if not isinstance(read, dict) or not all(isinstance(each, dict) for each in read.values()):
         raise _invalid("write an object by component, such as {Decode: {min: 2, down: {cooldown: 5m}}}")
     return {str(name): value for name, value in read.items()}

@@ -16,12 +16,12 @@ COOLDOWN, STABILIZING, STEP_LIMIT = "Cooldown", "Stabilizing", "StepLimit"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What there is to know of a component besides its pool."""
+    """The state of a component besides its pool."""
 
     limits: ScalingLimits
     #: Of roll-outs: both directions wait.
     rollout: Hold | None = None
-    #: Of pods that find no place and of graphs that failed: more replicas wait.
+    #: Of unschedulable pods and failed graphs: more replicas wait.
     growth: Hold | None = None
     #: When a command scaled it last, Unix time; 0: never.
     scaled_at: float = 0.0
@@ -29,12 +29,12 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How far a pool may go. `wanted` is what was asked for, within the pool's bounds."""
+class PoolVerdict:
+    """How far a pool may go. `desired` is the request within the pool's bounds."""
 
     pool: Pool
     requested: int
-    wanted: int
+    desired: int
     allowed: int
     reason: str = ""
     message: str = ""
@@ -42,7 +42,7 @@ class Verdict:
     @property
     def held(self) -> bool:
         """Whether more is to be done later than is allowed now."""
-        return self.allowed != self.wanted
+        return self.allowed != self.desired
 
     @property
     def changes(self) -> bool:
@@ -50,31 +50,31 @@ class Verdict:
         return self.allowed != self.pool.current
 
 
-def judge(pool: Pool, requested: int, situation: Situation, now: float) -> Verdict:
+def judge(pool: Pool, requested: int, situation: Situation, now: float) -> PoolVerdict:
     """How far towards `requested` a pool may go at a Unix time."""
     limits, current = situation.limits, pool.current
-    wanted, bound = _bounded(current, requested, limits)
-    if wanted == current:
-        return Verdict(pool, requested, wanted, current, *(bound or ("", "")))
-    grows = wanted > current
+    desired, bound = _bounded(current, requested, limits)
+    if desired == current:
+        return PoolVerdict(pool, requested, desired, current, *(bound or ("", "")))
+    grows = desired > current
     hold = situation.rollout or (situation.growth if grows else None)
     if hold is not None:
-        return Verdict(pool, requested, wanted, current, *hold)
+        return PoolVerdict(pool, requested, desired, current, *hold)
     way = limits.up if grows else limits.down
     rests = situation.scaled_at + way.cooldown - now
-    # A clock that was put back, or another replica's, must not let it rest for ever.
+    # A clock that was put back, or another replica's, must not let it rest without end.
     if situation.scaled_at and 0 < rests <= 2 * way.cooldown:
         message = f"it was scaled {max(0.0, now - situation.scaled_at):.0f} s ago, and rests {rests:.0f} s more"
-        return Verdict(pool, requested, wanted, current, COOLDOWN, message)
-    allowed = stabilized(wanted, current, situation.asked, limits, now)
+        return PoolVerdict(pool, requested, desired, current, COOLDOWN, message)
+    allowed = stabilized(desired, current, situation.asked, limits, now)
     reason = bound or ("", "")
-    if allowed != wanted:
+    if allowed != desired:
         message = f"within {way.stabilization:g} s {allowed} replicas were asked for"
         reason = Hold(STABILIZING, message)
     if way.step and abs(allowed - current) > way.step:
         allowed = current + (way.step if grows else -way.step)
         reason = Hold(STEP_LIMIT, f"{way.step} replicas at a time")
-    return Verdict(pool, requested, wanted, allowed, *reason)
+    return PoolVerdict(pool, requested, desired, allowed, *reason)
 
 
 def _bounded(current: int, requested: int, limits: ScalingLimits) -> tuple[int, Hold | None]:
@@ -84,9 +84,9 @@ def _bounded(current: int, requested: int, limits: ScalingLimits) -> tuple[int, 
         if requested < least:
             return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {limits.min}")
         return requested, None
-    wanted = max(requested, limits.min)
+    desired = max(requested, limits.min)
     if limits.max:
-        wanted = min(wanted, max(limits.max, current))
-    if wanted < requested:
-        return wanted, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max}")
-    return wanted, None
+        desired = min(desired, max(limits.max, current))
+    if desired < requested:
+        return desired, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max}")
+    return desired, None

@@ -53,7 +53,7 @@ class GraphReport:
                 self.reporter.changed(graph, after)
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
-        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, tell=tell)
+        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, report=tell)
         return next_look(plan, outcome) if wait is None else wait
 
     async def _explained(self, concluded: status.Outcome, observed: Observed) -> dict[str, list[Generation]]:

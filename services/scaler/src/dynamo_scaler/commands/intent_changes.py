@@ -1,4 +1,4 @@
-"""Which intents there are after a decision. Pure."""
+"""How a decision changes intents. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dynamo_shared.api.resources import ObjectKey
 
 from dynamo_scaler.budgets.intents import Intent
 from dynamo_scaler.budgets.pools import PoolKey
-from dynamo_scaler.commands.asking import Ask
-from dynamo_scaler.commands.deciding import CEILING, FLOOR, Decision, Outcome
-from dynamo_scaler.safety.verdict import Verdict
+from dynamo_scaler.commands.decision import CEILING, FLOOR, Decision, ScaleOutcome
+from dynamo_scaler.commands.request import ScaleRequest
+from dynamo_scaler.safety.verdict import PoolVerdict
 
-Remembered = dict[ObjectKey, dict[str, Intent | None]]
-"""By graph and component; None: forget it."""
+IntentChanges = dict[ObjectKey, dict[str, Intent | None]]
+"""By graph and component; None: remove it."""
 
 #: An intent that is asked for again and again is written again only after this part of its life time.
 _REFRESH = 0.25
@@ -23,16 +23,16 @@ _LONGEST = 400
 
 
 def intents_after(
-    ask: Ask, decision: Decision, known: Mapping[PoolKey, Intent], now: float, lifetime: float
-) -> Remembered:
+    request: ScaleRequest, decision: Decision, known: Mapping[PoolKey, Intent], now: float, lifetime: float
+) -> IntentChanges:
     """What is to be remembered of a decision's components, `known` being what is remembered of them.
 
     The newest request of a component counts, so that one which is done, or refused for good, ends earlier ones.
     """
-    found: Remembered = {}
+    changes: IntentChanges = {}
     for verdict in decision.verdicts:
         key = verdict.pool.key
-        intent = _intent(ask, decision, verdict, now)
+        intent = _intent(request, decision, verdict, now)
         before = known.get(key)
         if (
             intent is not None
@@ -41,54 +41,54 @@ def intents_after(
             and now < before.at + _REFRESH * lifetime
         ):
             continue
-        found.setdefault(key.graph_key, {})[key.component] = intent
+        changes.setdefault(key.graph_key, {})[key.component] = intent
     for verdict in decision.partners:
         key, intent = verdict.pool.key, decision.intents[verdict.pool.key]
         rest = msgspec.structs.replace(intent, current=verdict.allowed) if verdict.held else None
-        found.setdefault(key.graph_key, {})[key.component] = rest
-    return found
+        changes.setdefault(key.graph_key, {})[key.component] = rest
+    return changes
 
 
-def promised(decision: Decision, first: frozenset[PoolKey]) -> Remembered:
+def promised(decision: Decision, first: frozenset[PoolKey]) -> IntentChanges:
     """Partners whose turn comes after the first write, as held: were we to die in between, they are done all the same."""
-    found: Remembered = {}
+    changes: IntentChanges = {}
     for verdict in decision.partners:
         key, intent = verdict.pool.key, decision.intents[verdict.pool.key]
         if key not in first and not intent.held:
-            found.setdefault(key.graph_key, {})[key.component] = msgspec.structs.replace(intent, held=True)
-    return found
+            changes.setdefault(key.graph_key, {})[key.component] = msgspec.structs.replace(intent, held=True)
+    return changes
 
 
-def rest_of(remembered: Remembered, decision: Decision) -> Remembered:
+def rest_of(remembered: IntentChanges, decision: Decision) -> IntentChanges:
     """What is left to do of components that a first part is done of, as it stands before that: it may be all that is done."""
-    found: Remembered = {}
+    changes: IntentChanges = {}
     for verdict in decision.verdicts:
         key = verdict.pool.key
         intent = remembered.get(key.graph_key, {}).get(key.component)
         # An adapter's number and the graph's annotation are two writes; without an adapter they are one.
         if intent is not None and verdict.changes and verdict.pool.adapter:
             before = msgspec.structs.replace(intent, current=verdict.pool.current)
-            found.setdefault(key.graph_key, {})[key.component] = before
-    return found
+            changes.setdefault(key.graph_key, {})[key.component] = before
+    return changes
 
 
-def _intent(ask: Ask, decision: Decision, verdict: Verdict, now: float) -> Intent | None:
-    applied = decision.outcome is Outcome.APPLY
+def _intent(request: ScaleRequest, decision: Decision, verdict: PoolVerdict, now: float) -> Intent | None:
+    applied = decision.outcome is ScaleOutcome.APPLY
     current = verdict.allowed if applied else verdict.pool.current
-    refused = decision.outcome is Outcome.REFUSE
-    if verdict.wanted == current or (refused and decision.reason not in {CEILING, FLOOR}):
+    refused = decision.outcome is ScaleOutcome.REFUSE
+    if verdict.desired == current or (refused and decision.reason not in {CEILING, FLOOR}):
         return None
     return Intent(
-        replicas=verdict.wanted,
+        replicas=verdict.desired,
         current=current,
         at=now,
-        command=ask.command,
+        command=request.command,
         held=not refused,
         reason=verdict.reason or decision.reason,
         message=(verdict.message or decision.message)[:_LONGEST],
-        requester=ask.requester,
-        request_reason=ask.reason,
-        sent=ask.sent,
+        requester=request.requester,
+        request_reason=request.reason,
+        sent=request.sent,
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a command may be decided about at all, and what of it has been done before."""
+"""Whether a command is accepted for a decision, and which part of it was done before."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dynamo_shared.bus.commands import CommandRefusedError
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.budgets.ledger import is_managed
 from dynamo_scaler.budgets.pools import Pool, PoolKey
-from dynamo_scaler.commands.asking import Ask
-from dynamo_scaler.commands.picture import Picture
+from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.records import Record
+from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.commands.targets import resolve
-from dynamo_scaler.commands.writing import Writer
+from dynamo_scaler.commands.writer import Writer
 
 NOT_FOUND, NOT_MANAGED, STALE_GENERATION = "NotFound", "NotManaged", "StaleGeneration"
 SUPERSEDED, AUTOSCALED = "Superseded", "HasAutoscaler"
@@ -34,7 +34,7 @@ class Admitted:
     graph: KubeObject
     pools: Mapping[PoolKey, Pool]
     #: Replicas asked for, by pool, of what has not been done yet.
-    wanted: Mapping[PoolKey, int]
+    desired: Mapping[PoolKey, int]
     #: What this very command did before: it was delivered again.
     done: Mapping[PoolKey, Record]
 
@@ -43,22 +43,22 @@ class Admitted:
 class Admission:
     """Reads commands."""
 
-    picture: Picture
+    view: ClusterView
     writer: Writer
 
-    async def admit(self, ask: Ask) -> Admitted:
-        """What a command asks for. CommandRefusedError where that can never be done, or not by us."""
-        graph = await self._graph(ask)
-        pools = {pool.key: pool for pool in self.picture.pools(graph)}
-        wanted = resolve(ask.targets, list(pools.values()))
+    async def admit(self, request: ScaleRequest) -> Admitted:
+        """What a command asks for. CommandRefusedError where this platform cannot do that."""
+        graph = await self._graph(request)
+        pools = {pool.key: pool for pool in self.view.pools(graph)}
+        desired = resolve(request.targets, list(pools.values()))
         done: dict[PoolKey, Record] = {}
-        for key in wanted:
-            record = self.picture.record(pools[key])
-            if record is not None and record.did(ask.command):
+        for key in desired:
+            record = self.view.record(pools[key])
+            if record is not None and record.did(request.command):
                 done[key] = record
                 continue
-            self._refuse_older(ask, key, record, intents.read(graph).get(key.component))
-            scaler = self.picture.autoscaler(pools[key])
+            self._refuse_older(request, key, record, intents.read(graph).get(key.component))
+            scaler = self.view.autoscaler(pools[key])
             if scaler:
                 raise CommandRefusedError(
                     AUTOSCALED,
@@ -66,40 +66,40 @@ class Admission:
                 )
         generation = graph["metadata"]["generation"]
         # A command that was half done has changed the generation by itself.
-        if ask.expected_generation not in {0, generation} and not done:
+        if request.expected_generation not in {0, generation} and not done:
             raise CommandRefusedError(
                 STALE_GENERATION,
-                f"{ask.graph} is at generation {generation}, not {ask.expected_generation}: "
-                "look at it again, and decide anew",
+                f"{request.graph} is at generation {generation}, not {request.expected_generation}: "
+                "read it again, and decide again",
             )
-        return Admitted(graph, pools, {key: n for key, n in wanted.items() if key not in done}, done)
+        return Admitted(graph, pools, {key: n for key, n in desired.items() if key not in done}, done)
 
-    async def _graph(self, ask: Ask) -> KubeObject:
-        key = ask.graph
-        if not is_managed(key, self.picture.settings.managed):
+    async def _graph(self, request: ScaleRequest) -> KubeObject:
+        key = request.graph
+        if not is_managed(key, self.view.settings.managed):
             raise CommandRefusedError(
                 NOT_MANAGED, f"{key} is not among platform.scaler.managed: it is not scaled by commands"
             )
-        if self.picture.is_elsewhere(key.namespace):
-            raise CommandRefusedError(NOT_MANAGED, f"namespace {key.namespace} is looked after by another platform")
-        graph = self.picture.graph(key)
-        if graph is None or graph["metadata"]["generation"] < ask.expected_generation:
-            # The news of it may still be on its way to us.
+        if self.view.is_elsewhere(key.namespace):
+            raise CommandRefusedError(NOT_MANAGED, f"namespace {key.namespace} is managed by another platform")
+        graph = self.view.graph(key)
+        if graph is None or graph["metadata"]["generation"] < request.expected_generation:
+            # The cache may not have it yet.
             await self.writer.read_again(DYNAMO_GRAPH_DEPLOYMENTS, key)
-            graph = self.picture.graph(key)
+            graph = self.view.graph(key)
         if graph is None:
             raise CommandRefusedError(NOT_FOUND, f"there is no DynamoGraphDeployment {key}, or it is being deleted")
         return graph
 
-    def _refuse_older(self, ask: Ask, key: PoolKey, *later: Record | intents.Intent | None) -> None:
-        """Commands that are retried may arrive behind newer ones of the same sender, whose one clock tells them apart."""
+    def _refuse_older(self, request: ScaleRequest, key: PoolKey, *later: Record | intents.Intent | None) -> None:
+        """Retried commands may arrive after newer ones of the same sender, whose clock orders them."""
         for each in later:
-            if each is None or not ask.requester or each.requester != ask.requester:
+            if each is None or not request.requester or each.requester != request.requester:
                 continue
-            if _before(ask.sent, each.sent) and not _is_ahead(each.sent, each.at):
+            if _before(request.sent, each.sent) and not _is_ahead(each.sent, each.at):
                 raise CommandRefusedError(
                     SUPERSEDED,
-                    f"{key.component}: a newer command of {ask.requester} asked for {each.replicas} replicas",
+                    f"{key.component}: a newer command of {request.requester} asked for {each.replicas} replicas",
                 )
 
 
@@ -112,7 +112,7 @@ def _before(one: str, other: str) -> bool:
 
 
 def _is_ahead(sent: str, decided: float) -> bool:
-    """Whether a command was sent, by its sender's clock, well after it was decided about, Unix time by ours."""
+    """Whether a command was sent, by its sender's clock, well after the decision (Unix time of this process)."""
     return _moment(sent) - times.from_unix(decided) > timedelta(seconds=_SKEW)
 
 

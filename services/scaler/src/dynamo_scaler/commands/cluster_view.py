@@ -1,4 +1,4 @@
-"""What a decision looks at, out of the object cache: pools, budgets, intents, and what speaks for or against scaling."""
+"""The inputs of a decision, read from the object cache: pools, budgets, intents, and reasons for or against scaling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
 from dynamo_scaler.budgets.pools import Pool, PoolKey, pools_of
 from dynamo_scaler.commands import records
-from dynamo_scaler.commands.deciding import World
+from dynamo_scaler.commands.decision import DecisionInputs
 from dynamo_scaler.reconcilers.adapters import BY_GRAPH
 from dynamo_scaler.safety import holds
 from dynamo_scaler.safety.history import History
@@ -33,17 +33,17 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
-#: Index of graphs that intents are remembered of.
+#: Index of graphs with intents.
 _INTENTS = "intents"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ClusterView:
     """Reads the cache, and writes nothing."""
 
     cache: ObjectCache
     settings: Scaler
-    #: Whether another platform looks after a namespace.
+    #: Whether another platform manages a namespace.
     is_elsewhere: Callable[[str], bool] = lambda _: False
     shapes: Shapes = field(default_factory=Shapes)
     history: History = field(default_factory=History)
@@ -59,24 +59,24 @@ class Picture:
         )
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
-        """A graph that is there to stay."""
+        """A graph that is not being deleted."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         return graph if graph is not None and "deletionTimestamp" not in graph["metadata"] else None
 
     def serves(self, graph: ObjectKey) -> bool:
-        """Whether a graph is scaled by commands to us. One that is not counts in budgets all the same."""
+        """Whether commands to this platform scale a graph. Other graphs count in budgets all the same."""
         return is_managed(graph, self.settings.managed) and not self.is_elsewhere(graph.namespace)
 
     def graphs(self) -> list[KubeObject]:
-        """All graphs that are there to stay."""
+        """All graphs that are not being deleted."""
         return [
             each for each in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS) if "deletionTimestamp" not in each["metadata"]
         ]
 
     def with_intents(self) -> list[KubeObject]:
-        """Graphs that intents are remembered of."""
-        found = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS)
-        return [each for each in found if "deletionTimestamp" not in each["metadata"]]
+        """Graphs with intents."""
+        graphs = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _INTENTS)
+        return [each for each in graphs if "deletionTimestamp" not in each["metadata"]]
 
     def pools(self, graph: KubeObject) -> list[Pool]:
         """The pools of a graph that is in the cache."""
@@ -99,35 +99,35 @@ class Picture:
                 if each is not None:
                     self._pools.pop(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]), None)
 
-    def world(self, keys: Iterable[PoolKey], now: float) -> World:
-        """All that a decision about some pools looks at. InvalidPolicyError where their graphs' policies are wrong."""
-        wanted = set(keys)
-        graphs = {key.graph_key for key in wanted}
+    def inputs(self, keys: Iterable[PoolKey], now: float) -> DecisionInputs:
+        """The inputs of a decision about some pools. InvalidPolicyError where their graphs' policies are wrong."""
+        desired = set(keys)
+        graphs = {key.graph_key for key in desired}
         every = self._accounts(graphs)
         pools = {pool.key: pool for account in every for pool in account.pools.values()}
         for key in graphs:
             graph = self.graph(key)
             pools |= {pool.key: pool for pool in self.pools(graph)} if graph is not None else {}
-        situations = {key: self.situation(pools[key], now) for key in wanted}
+        situations = {key: self.situation(pools[key], now) for key in desired}
 
         def others() -> list[OpenIntent]:
-            found: list[OpenIntent] = []
+            open_intents: list[OpenIntent] = []
             for each in self.open_intents(pools, now):
-                if each.key in wanted or self.autoscaler(each.pool):
+                if each.key in desired or self.autoscaler(each.pool):
                     continue
                 try:
                     situations[each.key] = self.situation(each.pool, now)
                 except InvalidPolicyError:
-                    # It is told of when somebody asks for it; until then nothing is paired with it.
+                    # The next command for it reports this; until then nothing is paired with it.
                     continue
-                found.append(each)
-            return found
+                open_intents.append(each)
+            return open_intents
 
-        return World(pools, every, others, lambda pool: situations[pool.key], now)
+        return DecisionInputs(pools, every, others, lambda pool: situations[pool.key], now)
 
     def open_intents(self, pools: Mapping[PoolKey, Pool], now: float) -> list[OpenIntent]:
-        """Fresh intents of these pools that still say something."""
-        found = []
+        """Fresh intents of these pools that are still to be done."""
+        open_intents = []
         for graph in self.with_intents():
             if not self.serves(key_of(graph)):
                 continue
@@ -138,13 +138,13 @@ class Picture:
                     and intent.is_fresh(now, self.settings.intent_lifetime)
                     and self.is_open(intent, pool)
                 ):
-                    found.append(OpenIntent(pool, intent))
-        return found
+                    open_intents.append(OpenIntent(pool, intent))
+        return open_intents
 
     def is_open(self, intent: Intent, pool: Pool) -> bool:
-        """Whether an intent of a pool still says something.
+        """Whether an intent of a pool is still to be done.
 
-        Its own command may have scaled the pool last, and broken off before the intent was written anew.
+        Its own command may have scaled the pool last, and stopped before it updated the intent.
         """
         if intent.is_open(pool):
             return True
@@ -165,7 +165,7 @@ class Picture:
         return self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
 
     def autoscaler(self, pool: Pool) -> str:
-        """Who scales a pool by itself: `HorizontalPodAutoscaler web`; empty where nobody does."""
+        """The autoscaler of a pool: `HorizontalPodAutoscaler web`; empty without one."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS) if pool.adapter else ():
             for each in self.cache.list(resource, pool.key.namespace):
                 target = (each.get("spec") or {}).get("scaleTargetRef") or {}
@@ -204,6 +204,6 @@ class Picture:
         return accounts(touched, (pool for graph in self.graphs() for pool in self.pools(graph)))
 
     def _adapters(self, graph: ObjectKey) -> list[KubeObject]:
-        found = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))
-        kept = (each for each in found if "deletionTimestamp" not in each["metadata"])
+        adapters = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))
+        kept = (each for each in adapters if "deletionTimestamp" not in each["metadata"])
         return sorted(kept, key=lambda each: str(each["metadata"]["name"]))

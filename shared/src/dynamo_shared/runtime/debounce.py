@@ -1,6 +1,6 @@
 """How long bookkeeping may wait: not at all when little happens, and until a burst is likely over when much does.
 
-What people wait for is done first; what only tells of it follows, spread out, so that it does not come at once either.
+What people wait for is done first; what only reports it follows, spread out, so that it does not come at once either.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HOLD, EACH = 1.0, 0.01
 MOST = 3.0
 
 
-class Patience:
+class Debounce:
     """Counts what happened lately."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -1,4 +1,4 @@
-"""Giving a graph the numbers of its adapters: what to write, and whether somebody else wrote in between. Pure."""
+"""Mirrors adapters' numbers into their graph: what to write, and whether another client wrote in between. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dynamo_shared.api.adapted import Difference
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_scaler.adapters.status import GRAPH_CHANGED, SEVERAL_WRITERS, Verdict
-from dynamo_scaler.adapters.writers import OURS
+from dynamo_scaler.adapters.status import GRAPH_CHANGED, SEVERAL_WRITERS, ConditionState
+from dynamo_scaler.adapters.writers import PLATFORM_MANAGERS
 
 
 def patch(graph: KubeObject, differences: Iterable[Difference]) -> list[KubeObject]:
-    """A JSON patch of the graph that changes these numbers only, and nothing where it is another one by now.
+    """A JSON patch that changes these numbers only, and fails where the graph has changed meanwhile.
 
-    A successor of its name has adapters of its own, and whoever took an adapter away may have set the number with it.
+    A successor of the same name has its own adapters, and the deletion of an adapter may come with a new number.
     """
     metadata = graph["metadata"]
     operations: list[KubeObject] = [
@@ -29,7 +29,7 @@ def patch(graph: KubeObject, differences: Iterable[Difference]) -> list[KubeObje
 
 
 def is_suspicious(adapter: KubeObject, difference: Difference) -> bool:
-    """Whether the graph's number may be somebody else's: the graph was in step, so who changed it must be asked.
+    """Whether another client may have set the graph's number: the graph was in step, so its writer must be read.
 
     An adapter of the first generation has the number that the graph had, and one with `lastScaleTime` gave it its own.
     A graph that was applied without a number leaves it to the adapter.
@@ -38,11 +38,11 @@ def is_suspicious(adapter: KubeObject, difference: Difference) -> bool:
     return was_in_step and difference.before is not None
 
 
-def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str) -> Verdict | None:
+def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str) -> ConditionState | None:
     """A conflict where the graph's number is not one that the platform wrote; names both writers."""
-    if not of_graph or OURS.intersection(of_graph):
+    if not of_graph or PLATFORM_MANAGERS.intersection(of_graph):
         return None
-    return Verdict(
+    return ConditionState(
         True,
         GRAPH_CHANGED,
         f"{of_graph[0]} set {difference.before} replicas of {difference.component} in the graph, {of_adapter} "
@@ -50,9 +50,9 @@ def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str
     )
 
 
-def taking_turns(component: str, writers: tuple[str, str]) -> Verdict:
-    """A conflict of two who write the same adapter."""
-    return Verdict(
+def taking_turns(component: str, writers: tuple[str, str]) -> ConditionState:
+    """A conflict of two writers of the same adapter."""
+    return ConditionState(
         True,
         SEVERAL_WRITERS,
         f"{writers[0]} and {writers[1]} take turns in setting the replicas of {component}: let one of them do it",

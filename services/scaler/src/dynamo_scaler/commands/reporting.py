@@ -1,4 +1,4 @@
-"""Telling what was decided: a NATS event with all inputs, a Kubernetes Event on the graph, a count."""
+"""Reports decisions: a NATS event with all inputs, a Kubernetes Event on the graph, a count."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from dynamo_shared.bus.specifications.scaling_decisions import BudgetFigures, Sc
 from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
-from dynamo_scaler.commands.asking import Ask
+from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.metrics import DecisionMetrics
-from dynamo_scaler.safety.verdict import Verdict
+from dynamo_scaler.safety.verdict import PoolVerdict
 
 SCALED, HELD, REFUSED, ADVISED = "scale-applied", "scale-held", "scale-refused", "scale-advised"
-#: Reasons of Kubernetes Events, and whether they are news or trouble.
+#: Reasons of Kubernetes Events, and whether they are decided or trouble.
 _EVENTS = {SCALED: "Scaled", HELD: "ScaleHeld", REFUSED: "ScaleRefused", ADVISED: "ScaleAdvised"}
 
 
-class News(NamedTuple):
+class DecisionReport(NamedTuple):
     """What was decided, of which components (those of the request first), by which figures."""
 
     reason: str
     message: str
-    verdicts: Sequence[Verdict] = ()
+    verdicts: Sequence[PoolVerdict] = ()
     figures: Sequence[BudgetFigures] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
-    """Tells people and programs. Nothing of it can fail or wait."""
+class DecisionReporter:
+    """Reports to users and programs. It never fails or waits."""
 
     recorder: EventRecorder
     publisher: EventPublisher
     metrics: DecisionMetrics
 
-    def tell(self, event: str, graph: KubeObject, ask: Ask, news: News) -> None:
-        """One decision about a request. The same one told again is the same event."""
-        metadata, (reason, message, verdicts, figures) = graph["metadata"], news
+    def report(self, event: str, graph: KubeObject, request: ScaleRequest, decided: DecisionReport) -> None:
+        """One decision about a request. The same one reported again is the same event."""
+        metadata, (reason, message, verdicts, figures) = graph["metadata"], decided
         components = [_component(each, done=event in {SCALED, ADVISED}) for each in verdicts]
         data = ScalingDecision(
             name=metadata["name"],
@@ -52,10 +52,10 @@ class Teller:
             message=message,
             components=components,
             budgets=list(figures),
-            requester=ask.requester,
-            request_reason=ask.reason,
-            command=ask.command,
-            dry_run=ask.dry_run,
+            requester=request.requester,
+            request_reason=request.reason,
+            command=request.command,
+            dry_run=request.dry_run,
         )
         what = [f"{each.graph_deployment}/{each.component}:{each.allowed}:{each.reason}" for each in components]
         # A command's components may end one by one, each for a reason of its own.
@@ -66,19 +66,23 @@ class Teller:
             event=event,
             data=data,
             reason=hashlib.blake2b(" ".join(what).encode(), digest_size=8).hexdigest(),
-            causation_id=ask.command,
+            causation_id=request.command,
         )
-        who = f" (asked by {ask.requester}{f': {ask.reason}' if ask.reason else ''})" if ask.requester else ""
+        who = (
+            f" (asked by {request.requester}{f': {request.reason}' if request.reason else ''})"
+            if request.requester
+            else ""
+        )
         type_: EventType = "Warning" if event == REFUSED else "Normal"
-        # People who try something out see the answer; the object's history is of what happened to it.
-        if not ask.dry_run:
+        # A dry run has its answer; the object's history shows what happened to it.
+        if not request.dry_run:
             note = f"{reason}: {message}{who}" if event != SCALED else f"{message}{who}"
             self.recorder.record(graph, type_=type_, reason=_EVENTS[event], message=note, action="Scale")
         self.metrics.decided(event, reason)
         self.metrics.budgets({each.name: each.after if event == SCALED else each.before for each in figures})
 
 
-def _component(verdict: Verdict, *, done: bool) -> ScaledComponent:
+def _component(verdict: PoolVerdict, *, done: bool) -> ScaledComponent:
     pool = verdict.pool
     return ScaledComponent(
         graph_deployment=pool.key.graph,

@@ -36,7 +36,7 @@ def namespace_of(command: Event, cluster: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ScaleRequest:
     """A request for other replicas of a graph."""
 
     graph: ObjectKey
@@ -50,7 +50,7 @@ class Ask:
     dry_run: bool = False
 
     @classmethod
-    def of(cls, command: Event, namespace: str, data: ScaleData) -> Ask:
+    def of(cls, command: Event, namespace: str, data: ScaleData) -> ScaleRequest:
         """What a command of a namespace asks for. CommandRefusedError where it is larger than any that means something."""
         if len(data.targets) > _MOST_TARGETS:
             raise CommandRefusedError(INVALID, f"targets: {len(data.targets)} are more than {_MOST_TARGETS}")
@@ -74,7 +74,7 @@ class Ask:
         )
 
     @classmethod
-    def again(cls, graph: ObjectKey, intent: Intent) -> Ask:
+    def again(cls, graph: ObjectKey, intent: Intent) -> ScaleRequest:
         """What an intent of a graph remembers."""
         return cls(
             graph=graph,

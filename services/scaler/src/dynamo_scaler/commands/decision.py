@@ -1,4 +1,4 @@
-"""What becomes of a request: safety says how far each component may go now, budgets whether all of it together fits. Pure."""
+"""The decision about a request: safety says how far each component may go now, budgets whether all of it together fits. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dynamo_scaler.budgets.intents import Intent, OpenIntent
 from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import Pool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, Settlement, settle
-from dynamo_scaler.safety.verdict import Situation, Verdict, judge
+from dynamo_scaler.safety.verdict import PoolVerdict, Situation, judge
 
 CEILING, FLOOR = "BudgetCeiling", "BudgetFloor"
 APPLIED, PAIRED, UNCHANGED = "Applied", "Paired", "Unchanged"
 
 
-class Outcome(StrEnum):
+class ScaleOutcome(StrEnum):
     """What becomes of a request."""
 
     APPLY = "apply"
@@ -33,14 +33,14 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """All that a decision looks at."""
+class DecisionInputs:
+    """The inputs of a decision."""
 
     pools: Mapping[PoolKey, Pool]
     #: Budgets that count a pool of the request, with all that they count.
     accounts: Sequence[Account]
     #: Fresh open intents of pools that these budgets count, without those of the request itself. There may be hundreds, and most
-    #: decisions breach no budget: they are looked for where one does.
+    #: decisions breach no budget: they are read where one does.
     intents: Callable[[], Sequence[OpenIntent]]
     situation: Callable[[Pool], Situation]
     now: float
@@ -50,61 +50,63 @@ class World:
 class Decision:
     """What is done, what is not, and why."""
 
-    outcome: Outcome
+    outcome: ScaleOutcome
     reason: str
     message: str
     #: Of the request's components, in its order.
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[PoolVerdict]
     #: Of others that the request was paired with.
-    partners: Sequence[Verdict] = ()
+    partners: Sequence[PoolVerdict] = ()
     #: Theirs.
     intents: Mapping[PoolKey, Intent] = field(default_factory=dict)
     figures: Sequence[BudgetFigures] = field(default=())
 
     @property
-    def changes(self) -> list[Verdict]:
+    def changes(self) -> list[PoolVerdict]:
         """What has to be written, those that shrink first."""
-        if self.outcome is not Outcome.APPLY:
+        if self.outcome is not ScaleOutcome.APPLY:
             return []
         every = [each for each in (*self.verdicts, *self.partners) if each.changes]
         return sorted(every, key=lambda each: each.allowed > each.pool.current)
 
 
-def decide(wanted: Mapping[PoolKey, int], world: World) -> Decision:
+def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> Decision:
     """What becomes of a request for so many replicas by pool."""
-    verdicts = [judge(world.pools[key], n, world.situation(world.pools[key]), world.now) for key, n in wanted.items()]
+    verdicts = [
+        judge(inputs.pools[key], n, inputs.situation(inputs.pools[key]), inputs.now) for key, n in desired.items()
+    ]
     changes = {each.pool.key: each.allowed for each in verdicts if each.changes}
-    settlement = settle(world.accounts, changes)
-    offered = [] if settlement.allowed else _offered(world, wanted)
+    settlement = settle(inputs.accounts, changes)
+    offered = [] if settlement.allowed else _offered(inputs, desired)
     partners = [Partner(each.key, verdict.allowed, each.intent.at) for each, verdict in offered]
     if partners:
-        settlement = settle(world.accounts, changes, partners)
+        settlement = settle(inputs.accounts, changes, partners)
     waiting = [each for each in verdicts if each.held]
 
-    def nothing_done(outcome: Outcome, reason: str, message: str) -> Decision:
+    def nothing_done(outcome: ScaleOutcome, reason: str, message: str) -> Decision:
         return Decision(outcome, reason, message, verdicts, figures=settlement.figures)
 
     if not settlement.allowed:
-        in_full = {each.pool.key: each.wanted for each in verdicts if each.wanted != each.pool.current}
-        if waiting and settle(world.accounts, in_full, partners).allowed:
+        in_full = {each.pool.key: each.desired for each in verdicts if each.desired != each.pool.current}
+        if waiting and settle(inputs.accounts, in_full, partners).allowed:
             # Half of it would breach a budget that the whole does not: it waits for its other half.
-            return nothing_done(Outcome.HOLD, waiting[0].reason, _held(waiting))
-        return nothing_done(Outcome.REFUSE, *_breach(settlement))
+            return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(waiting))
+        return nothing_done(ScaleOutcome.REFUSE, *_breach(settlement))
     if changes:
-        return _applied(world, verdicts, offered, settlement)
+        return _applied(inputs, verdicts, offered, settlement)
     if waiting:
-        return nothing_done(Outcome.HOLD, waiting[0].reason, _held(waiting))
+        return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(waiting))
     bound = [each for each in verdicts if each.reason]
     if bound:
-        return nothing_done(Outcome.REFUSE, bound[0].reason, _held(bound))
+        return nothing_done(ScaleOutcome.REFUSE, bound[0].reason, _held(bound))
     so = ", ".join(f"{each.pool.key.component} {each.pool.current}" for each in verdicts)
-    return nothing_done(Outcome.NOTHING, UNCHANGED, f"it is so already: {so}")
+    return nothing_done(ScaleOutcome.NOTHING, UNCHANGED, f"it is so already: {so}")
 
 
 def _applied(
-    world: World,
-    verdicts: Sequence[Verdict],
-    offered: Sequence[tuple[OpenIntent, Verdict]],
+    inputs: DecisionInputs,
+    verdicts: Sequence[PoolVerdict],
+    offered: Sequence[tuple[OpenIntent, PoolVerdict]],
     settlement: Settlement,
 ) -> Decision:
     paired = {each.key: (each.intent, verdict) for each, verdict in offered if each.key in settlement.partners}
@@ -112,9 +114,9 @@ def _applied(
     done = [_change(each) for each in verdicts if each.changes] + [_change(each, whole=True) for each in partners]
     rest = [_why(each) for each in verdicts if each.held or (each.reason and not each.changes)]
     return Decision(
-        Outcome.APPLY,
+        ScaleOutcome.APPLY,
         PAIRED if paired else APPLIED,
-        "; ".join([*done, *rest, *_advice(world, settlement.changes)]),
+        "; ".join([*done, *rest, *_advice(inputs, settlement.changes)]),
         verdicts,
         partners,
         {key: intent for key, (intent, _) in paired.items()},
@@ -122,15 +124,15 @@ def _applied(
     )
 
 
-def _offered(world: World, wanted: Mapping[PoolKey, int]) -> list[tuple[OpenIntent, Verdict]]:
+def _offered(inputs: DecisionInputs, desired: Mapping[PoolKey, int]) -> list[tuple[OpenIntent, PoolVerdict]]:
     """Intents of others that may be carried out as far as safety goes."""
-    found = []
-    for each in world.intents():
-        if each.key not in wanted:
-            verdict = judge(each.pool, each.intent.replicas, world.situation(each.pool), world.now)
+    offers = []
+    for each in inputs.intents():
+        if each.key not in desired:
+            verdict = judge(each.pool, each.intent.replicas, inputs.situation(each.pool), inputs.now)
             if verdict.changes:
-                found.append((each, verdict))
-    return found
+                offers.append((each, verdict))
+    return offers
 
 
 def _breach(settlement: Settlement) -> tuple[str, str]:
@@ -147,24 +149,24 @@ def _breach(settlement: Settlement) -> tuple[str, str]:
     )
 
 
-def _advice(world: World, changes: Mapping[PoolKey, int]) -> list[str]:
+def _advice(inputs: DecisionInputs, changes: Mapping[PoolKey, int]) -> list[str]:
     return [
         f"budget {each.budget.name} (advisory): {each.after(changes)} GPUs are out of its bounds"
-        for each in world.accounts
+        for each in inputs.accounts
         if each.budget.advisory and each.fit(changes) is not Fit.WITHIN
     ]
 
 
-def _held(waiting: Sequence[Verdict]) -> str:
+def _held(waiting: Sequence[PoolVerdict]) -> str:
     return "; ".join(map(_why, waiting))
 
 
-def _why(verdict: Verdict) -> str:
+def _why(verdict: PoolVerdict) -> str:
     pool = verdict.pool
-    stays = f"stays at {pool.current}" if not verdict.changes else f"not yet at {verdict.wanted}"
+    stays = f"stays at {pool.current}" if not verdict.changes else f"not yet at {verdict.desired}"
     return f"{pool.key.component} {stays}: {verdict.reason}: {verdict.message}"
 
 
-def _change(verdict: Verdict, *, whole: bool = False) -> str:
+def _change(verdict: PoolVerdict, *, whole: bool = False) -> str:
     key = verdict.pool.key
     return f"{key if whole else key.component} {verdict.pool.current} -> {verdict.allowed}"

@@ -16,9 +16,9 @@ from dynamo_shared.api.resources import (
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
 
-def autoscaler(adapter: KubeObject, wish: ComponentAutoscaling) -> KubeObject:
+def autoscaler(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeObject:
     """What is asked for, named as the adapter and owned by it."""
-    return _scaled_object(adapter, wish) if wish.triggers else _horizontal(adapter, wish)
+    return _scaled_object(adapter, settings) if settings.triggers else _horizontal(adapter, settings)
 
 
 def described(child: KubeObject) -> str:
@@ -29,31 +29,31 @@ def described(child: KubeObject) -> str:
     return f"{child['kind']} {child['metadata']['name']} between {least} and {most} replicas"
 
 
-def _horizontal(adapter: KubeObject, wish: ComponentAutoscaling) -> KubeObject:
+def _horizontal(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeObject:
     spec: KubeObject = {
         "scaleTargetRef": _target(adapter),
-        "minReplicas": wish.min_replicas,
-        "maxReplicas": wish.max_replicas,
-        "metrics": wish.metrics or [CPU],
+        "minReplicas": settings.min_replicas,
+        "maxReplicas": settings.max_replicas,
+        "metrics": settings.metrics or [CPU],
     }
-    if wish.behavior is not None:
-        spec["behavior"] = wish.behavior
+    if settings.behavior is not None:
+        spec["behavior"] = settings.behavior
     return _object(HORIZONTAL_POD_AUTOSCALERS, adapter, spec)
 
 
-def _scaled_object(adapter: KubeObject, wish: ComponentAutoscaling) -> KubeObject:
+def _scaled_object(adapter: KubeObject, settings: ComponentAutoscaling) -> KubeObject:
     optional = {
-        "pollingInterval": wish.polling_interval,
-        "cooldownPeriod": wish.cooldown_period,
-        "idleReplicaCount": wish.idle_replicas,
-        "fallback": wish.fallback,
-        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": wish.behavior}} if wish.behavior else None,
+        "pollingInterval": settings.polling_interval,
+        "cooldownPeriod": settings.cooldown_period,
+        "idleReplicaCount": settings.idle_replicas,
+        "fallback": settings.fallback,
+        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": settings.behavior}} if settings.behavior else None,
     }
     spec: KubeObject = {
         "scaleTargetRef": _target(adapter),
-        "minReplicaCount": wish.min_replicas,
-        "maxReplicaCount": wish.max_replicas,
-        "triggers": wish.triggers,
+        "minReplicaCount": settings.min_replicas,
+        "maxReplicaCount": settings.max_replicas,
+        "triggers": settings.triggers,
         **{name: value for name, value in optional.items() if value is not None},
     }
     return _object(SCALED_OBJECTS, adapter, spec)

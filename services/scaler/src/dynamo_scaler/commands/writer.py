@@ -1,4 +1,4 @@
-"""Writing what was decided to Kubernetes. The replicas, what remembers the command, and the intents go in one write."""
+"""Writes decisions to Kubernetes. The replicas, the record of the command and the intents go in one write."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dynamo_scaler.commands import records
 from dynamo_scaler.commands.records import Record
 
 Intents = Mapping[str, Intent | None]
-"""By component, what is to be remembered; None: nothing any more. Components left out stay as they are."""
+"""Intents to remember by component; None: remove it. Other components stay as they are."""
 
 
 class StaleError(Exception):
-    """What was decided from is not so any more: the cache has what is so now, and it is to be decided anew."""
+    """The inputs of the decision changed: the cache has the new state, and the request is decided again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,14 @@ class Writer:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is None:
             raise StaleError
-        notes = _notes(graph, writes, remembered)
-        if not writes and not notes:
+        annotations = _changed_annotations(graph, writes, remembered)
+        if not writes and not annotations:
             return
-        operations = [*_preconditions(graph, writes), *_annotations(graph, notes), *_replicas(graph, writes)]
+        operations = [
+            *_preconditions(graph, writes),
+            *_annotation_operations(graph, annotations),
+            *_replicas(graph, writes),
+        ]
         try:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, operations)
         except NotFound as error:
@@ -90,21 +94,21 @@ class Writer:
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
 
     async def read_again(self, resource: Resource, key: ObjectKey) -> KubeObject | None:
-        """The object as the API server has it now, which the cache then has, too; None where there is none."""
+        """The object as the API server has it now, also put into the cache; None where it is gone."""
         try:
-            found = await self.kube.get(resource, key)
+            obj = await self.kube.get(resource, key)
         except NotFound:
             old = self.cache.get(resource, key)
             if old is not None:
                 self.cache.remove(resource, key, old["metadata"]["uid"])
             return None
-        self.cache.put(resource, found)
-        return found
+        self.cache.put(resource, obj)
+        return obj
 
 
-def _notes(graph: KubeObject, writes: Sequence[Write], remembered: Intents) -> dict[str, str | None]:
-    """Annotations that shall be others; None: none."""
-    notes: dict[str, str | None] = {}
+def _changed_annotations(graph: KubeObject, writes: Sequence[Write], remembered: Intents) -> dict[str, str | None]:
+    """Annotations to change; None: remove it."""
+    annotations: dict[str, str | None] = {}
     if writes:
         kept = records.read(graph)
         components = {each["name"] for each in graph["spec"].get("components") or ()}
@@ -112,22 +116,28 @@ def _notes(graph: KubeObject, writes: Sequence[Write], remembered: Intents) -> d
         for write in writes:
             name = write.pool.key.component
             kept[name] = records.following(kept.get(name), write.record)
-        notes[LAST_SCALED] = records.written(kept)
+        annotations[LAST_SCALED] = records.written(kept)
     before = intents.read(graph)
     after = {**before, **{name: intent for name, intent in remembered.items() if intent is not None}}
     for name, intent in remembered.items():
         if intent is None:
             after.pop(name, None)
     if after != before:
-        notes[SCALING_INTENTS] = intents.written(after)
-    return notes
+        annotations[SCALING_INTENTS] = intents.written(after)
+    return annotations
 
 
 def _premises(graph: KubeObject) -> tuple[Any, ...]:
     """What a decision and its patch rely on; the status, which changes all the time, is not of it."""
     metadata = graph["metadata"]
-    notes = metadata.get("annotations") or {}
-    return metadata["uid"], metadata["generation"], notes.get(LAST_SCALED), notes.get(SCALING_INTENTS), bool(notes)
+    annotations = metadata.get("annotations") or {}
+    return (
+        metadata["uid"],
+        metadata["generation"],
+        annotations.get(LAST_SCALED),
+        annotations.get(SCALING_INTENTS),
+        bool(annotations),
+    )
 
 
 def _preconditions(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObject]:
@@ -138,16 +148,16 @@ def _preconditions(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObjec
     return tests
 
 
-def _annotations(graph: KubeObject, notes: Mapping[str, str | None]) -> list[KubeObject]:
-    if not notes:
+def _annotation_operations(graph: KubeObject, annotations: Mapping[str, str | None]) -> list[KubeObject]:
+    if not annotations:
         return []
     there = graph["metadata"].get("annotations")
     operations: list[KubeObject] = []
     if not there:
-        # Somebody may have annotated it meanwhile: then this fails, and is done anew.
+        # Another client may have annotated it meanwhile: then this fails, and is decided again.
         operations.append({"op": "test", "path": "/metadata/annotations", "value": None})
         operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    for name, text in notes.items():
+    for name, text in annotations.items():
         place = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
         if text is not None:
             operations.append({"op": "add", "path": place, "value": text})

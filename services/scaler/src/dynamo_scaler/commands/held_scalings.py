@@ -1,0 +1,170 @@
+"""Carries out held scalings when their hold ends, and reports those whose life time ends first."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+from dynamo_shared.aio import spread
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey, key_of
+from dynamo_shared.bus.commands import CommandRefusedError
+from dynamo_shared.kube.errors import KubeError
+
+from dynamo_scaler.budgets import intents
+from dynamo_scaler.budgets.intents import Intent
+from dynamo_scaler.budgets.pools import PoolKey
+from dynamo_scaler.commands.admission import AUTOSCALED, SUPERSEDED
+from dynamo_scaler.commands.decision import Decision, ScaleOutcome
+from dynamo_scaler.commands.reporting import REFUSED, DecisionReport
+from dynamo_scaler.commands.request import ScaleRequest
+from dynamo_scaler.commands.scaling import Scaling, report_of
+from dynamo_scaler.commands.targets import UNKNOWN
+from dynamo_scaler.commands.writer import StaleError
+from dynamo_scaler.safety.verdict import PoolVerdict
+
+EXPIRED = "Expired"
+#: How often intents are checked for what ends with time alone (a cooldown, a life time). Seconds.
+TICK = 1.0
+#: Changes come in groups: new pods, their status, the graph's. Seconds.
+SETTLE = 0.05
+#: While changes do not end, so much time passes between checks for each second that one takes.
+REST = 4.0
+
+log = structlog.get_logger("dynamo.scaler.commands")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldScalings:
+    """Checks intents when something changes, and at intervals."""
+
+    scaling: Scaling
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """Something changed that may end a hold."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Run until cancelled. Failures are retried."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK if self.scaling.view.with_intents() else None):
+                    await self._changed.wait()
+            self._changed.clear()
+            await asyncio.sleep(SETTLE)
+            started = time.monotonic()
+            try:
+                await self.check()
+                await asyncio.sleep(min(TICK, REST * (time.monotonic() - started)))
+            except KubeError as error:
+                log.warning("held scalings wait", error=str(error))
+                await asyncio.sleep(spread(TICK, least=1.0, most=3.0))
+
+    async def check(self) -> None:
+        """Carry out what may be, and forget what has ended. KubeError where the API server is away, or refused some of it."""
+        if self.scaling.view.settings.advisory:
+            return
+        trouble: KubeError | None = None
+        for graph in self.scaling.view.with_intents():
+            try:
+                await self._check_graph(graph)
+            except KubeError as error:
+                if not error.status:
+                    raise  # the API server does not answer, for any graph
+                # A graph that cannot be written must not hold up all others.
+                trouble = error
+            except Exception:
+                # Nor must one that cannot be understood.
+                log.exception("held scalings of a graph not checked", graph=str(key_of(graph)))
+            # A decision awaits nothing, and there may be hundreds to decide about.
+            await asyncio.sleep(0)
+        if trouble is not None:
+            raise trouble
+
+    async def _check_graph(self, graph: KubeObject) -> None:
+        for command, names in _by_command(intents.read(graph)).items():
+            async with self.scaling.lock:
+                with suppress(StaleError):
+                    # The next check handles what changed meanwhile.
+                    await self._check_command(key_of(graph), command, names)
+
+    async def _check_command(self, key: ObjectKey, command: str, names: Iterable[str]) -> None:
+        graph = self.scaling.view.graph(key)
+        if graph is None or not self.scaling.view.serves(key):
+            return
+        pools = {pool.key: pool for pool in self.scaling.view.pools(graph)}
+        held: dict[PoolKey, Intent] = {}
+        now, lifetime = self.scaling.now(), self.scaling.view.settings.intent_lifetime
+        for name, intent in intents.read(graph).items():
+            if name not in names or intent.command != command:
+                continue
+            pool = pools.get(PoolKey(*key, name))
+            if pool is None:
+                await self._forget(graph, name, intent, DecisionReport(UNKNOWN, f"{name}: the graph has it no more"))
+            elif not self.scaling.view.is_open(intent, pool):
+                message = f"{name}: another client set {pool.current} replicas meanwhile"
+                done = pool.current == intent.replicas
+                await self._forget(graph, name, intent, None if done else DecisionReport(SUPERSEDED, message))
+            elif not intent.is_fresh(now, lifetime):
+                message = (
+                    f"{name} stays at {pool.current}: not done within {lifetime:g} s: {intent.reason}: {intent.message}"
+                )
+                await self._forget(graph, name, intent, DecisionReport(EXPIRED, message) if intent.held else None)
+            elif scaler := self.scaling.view.autoscaler(pool):
+                await self._forget(
+                    graph, name, intent, DecisionReport(AUTOSCALED, f"{name} is scaled by {scaler} by now")
+                )
+            elif intent.held:
+                held[pool.key] = intent
+        if held:
+            await self._resume(graph, held)
+
+    async def _resume(self, graph: KubeObject, held: dict[PoolKey, Intent]) -> None:
+        request = ScaleRequest.again(key_of(graph), next(iter(held.values())))
+        try:
+            decision = self.scaling.decide({key: intent.replicas for key, intent in held.items()})
+            if decision.outcome is ScaleOutcome.APPLY:
+                await self.scaling.apply(request, decision)
+            elif decision.outcome is not ScaleOutcome.HOLD:
+                await self._end(graph, request, decision)
+        except CommandRefusedError as error:
+            for key, intent in held.items():
+                await self._forget(graph, key.component, intent, DecisionReport(error.reason, str(error)))
+
+    async def _end(self, graph: KubeObject, request: ScaleRequest, decision: Decision) -> None:
+        """It is done by now, or a budget refuses it: reports and remembers that, as for any command."""
+        await self.scaling.remember(self.scaling.after(request, decision))
+        if decision.outcome is ScaleOutcome.REFUSE:
+            self.scaling.reporter.report(REFUSED, graph, request, report_of(decision))
+
+    async def _forget(self, graph: KubeObject, name: str, intent: Intent, report: DecisionReport | None) -> None:
+        key = key_of(graph)
+        await self.scaling.remember({key: {name: None}})
+        if report is None or not intent.held:
+            return
+        current = self.scaling.view.graph(key)
+        if current is None:
+            self.scaling.reporter.report(REFUSED, graph, ScaleRequest.again(key, intent), report)
+            return
+        verdicts = [
+            PoolVerdict(pool, intent.replicas, intent.replicas, pool.current, report.reason)
+            for pool in self.scaling.view.pools(current)
+            if pool.key.component == name
+        ]
+        self.scaling.reporter.report(
+            REFUSED, current, ScaleRequest.again(key, intent), report._replace(verdicts=verdicts)
+        )
+
+
+def _by_command(remembered: dict[str, Intent]) -> dict[str, list[str]]:
+    """Components by the command that asked: what was asked for together is decided together."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, intent in remembered.items():
+        names[intent.command].append(name)
+    return names
