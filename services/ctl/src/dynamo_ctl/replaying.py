@@ -11,7 +11,7 @@ from typing import get_args
 import yaml
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.policies import PolicyName
-from dynamo_planner.core.profile import Profile, ProfileError
+from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay import traces
@@ -58,7 +58,7 @@ def run(wanted: Wanted, say: Callable[[str], None]) -> None:
     """Replay, print the table, and write the report; CtlError says what of the command line cannot be used."""
     config = _config(wanted.config, say)
     policies = [_policy(name) for name in wanted.policies]
-    profile = _profile(wanted.profiles)
+    profile = _profile(wanted.profiles, config)
     requests, seconds = _requests(wanted)
     graph = replace(
         Graph.of(config, startup=wanted.startup, max_kv_tokens=profile.max_kv_tokens),
@@ -117,9 +117,11 @@ def _policy(name: str) -> PolicyName:
     raise CtlError(f"--policy {name}: {' or '.join(get_args(PolicyName))} is wanted")
 
 
-def _profile(paths: tuple[Path, ...]) -> Profile:
+def _profile(paths: tuple[Path, ...], config: PlannerConfig) -> Profile:
+    # Engines have one GPU where the configuration does not say it, as the simulation takes them to.
+    gpus = EngineGpus(prefill=config.prefill_engine_num_gpu or 1, decode=config.decode_engine_num_gpu or 1)
     try:
-        return read_profile(paths).complete()
+        return read_profile(paths, gpus).complete()
     except ProfileError as error:
         raise CtlError(str(error)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamo_planner.core.profile import Profile, ProfileError, from_json, from_npz
+from dynamo_planner.core.profile import ANY_ENGINE, EngineGpus, Profile, ProfileError, from_json, from_npz
 
 FOLDER_FILES = (
     "selected_prefill_interpolation/raw_data.npz",
@@ -19,8 +19,11 @@ FOLDER_FILES = (
 READERS = {".npz": from_npz, ".json": from_json}
 
 
-def read_profile(paths: Iterable[Path]) -> Profile:
-    """One profile of all files and folders given. ProfileError says what is wrong with which; blocks while it reads."""
+def read_profile(paths: Iterable[Path], gpus: EngineGpus = ANY_ENGINE) -> Profile:
+    """One profile of all files and folders given. ProfileError says what is wrong with which; blocks while it reads.
+
+    `gpus` choose the engine in files that hold several.
+    """
     files = [file for path in paths for file in _files(path)]
     if not files:
         raise ProfileError("no profile given: files (.npz, .json), or a folder that a profiler wrote")
@@ -33,7 +36,7 @@ def read_profile(paths: Iterable[Path]) -> Profile:
             data = file.read_bytes()
         except OSError as error:
             raise ProfileError(f"{file}: {error.strerror or error}") from error
-        profile = profile.joined(reader(data, str(file)))
+        profile = profile.joined(reader(data, str(file), gpus))
     return profile
 
 

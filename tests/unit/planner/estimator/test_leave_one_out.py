@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.profile import Profile
 
 from tests.benchmarks.estimator import compare
@@ -23,3 +27,21 @@ def test_one_in_three_of_the_points_and_noise(measured: dict[str, Profile]) -> N
     assert result.prefill.interior < result.prefill_baseline.interior
     assert result.decode.interior < result.decode_baseline.interior
     assert np.isfinite(result.decode.worst)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize("bad", range(9))
+def test_one_bad_point_in_nine(measured: dict[str, Profile], bad: int, factor: float) -> None:
+    """Predictions of points between the nine stay close to what they are without the bad one (4 % on the mean)."""
+    profile = measured["h200-tp1"]
+    nine = list(profile.prefill[::2])
+    nine[bad] = replace(nine[bad], ttft=factor * nine[bad].ttft)
+    engine = EngineEstimator(Profile(prefill=tuple(nine), decode=profile.decode[:1]))
+    off = [abs(engine.prefill_ms(point.isl).value / point.ttft - 1) for point in profile.prefill[1::2]]
+    assert np.mean(off) < 0.075
+
+
+def test_clean_points_are_all_followed(measured: dict[str, Profile]) -> None:
+    for profile in measured.values():
+        engine = EngineEstimator(profile)
+        assert (engine.prefill.surface.outliers, engine.decode.surface.outliers) == (0, 0)

@@ -33,7 +33,7 @@ def test_more_of_either_never_takes_less(
     points: list[tuple[float, float, float]], at: tuple[float, float], more: tuple[float, float]
 ) -> None:
     a, b, ys = (np.array(column) for column in zip(*points, strict=True))
-    surface = fit([a, b], ys, knots=(8, 4), smoothness=(0.1, 0.1))
+    surface = fit([a, b], ys, knots=(8, 4), mix=(((0.1, 0.1), 1.0),))
     low, high = surface.at(*at).value, surface.at(at[0] + more[0], at[1] + more[1]).value
     assert 0 < low <= high * (1 + 1e-9)
 
@@ -48,7 +48,7 @@ def test_straight_data_is_met_within_and_beyond() -> None:
 
 def test_a_flat_end_still_rises_beyond() -> None:
     xs = np.array([1.0, 10, 100, 200, 400])
-    surface = fit([xs], np.array([5.0, 10, 50, 50, 50]), knots=(40,), smoothness=(0.01,))
+    surface = fit([xs], np.array([5.0, 10, 50, 50, 50]), knots=(40,), mix=(((0.01,), 1.0),))
     assert surface.at(4000).value > 5 * surface.at(400).value
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynamo_planner.core.profile import Profile, ProfileError, from_arrays, from_json, from_npz
+from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError, from_arrays, from_json, from_npz
 from dynamo_planner.profile_files import read_profile
 
 PREFILL = {"prefill_isl": [100, 1000, 4000], "prefill_ttft": [10.0, 30.0, 110.0]}
@@ -31,6 +31,34 @@ def test_npz_and_json_are_the_same_profile() -> None:
 
 def test_rows_of_one_line_are_columns() -> None:
     assert from_npz(npz(**{key: [value] for key, value in PREFILL.items()}), "p") == from_npz(npz(**PREFILL), "p")
+
+
+SEVERAL = {
+    "prefill_isl": [[100, 1000], [100, 1000], [100, 1000]],
+    "prefill_ttft": [[5.0, 15.0], [10.0, 30.0], [20.0, 60.0]],
+    "tp": [[8], [4], [2]],
+    "pp": [[1], [1], [1]],
+}
+
+
+def test_a_row_for_each_of_several_engines() -> None:
+    for gpus, ttft in ((8, 15), (4, 30), (2, 60)):
+        profile = from_npz(npz(**SEVERAL), "p", EngineGpus(prefill=gpus, decode=1))
+        assert [(point.isl, point.ttft) for point in profile.prefill] == [(100, ttft / 3), (1000, ttft)]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "change", "says"),
+    [
+        (None, {}, "p: holds engines of 8, 4, 2 GPUs; set prefill_engine_num_gpu to the graph's own"),
+        (16, {}, "p: holds engines of 8, 4, 2 GPUs, none of 16 as the graph's prefill engines have"),
+        (8, {"pp": [1, 1]}, "p: pp has 2 values, others of tp, pp, dp have 3"),
+    ],
+)
+def test_several_engines_of_which_none_is_the_graphs(gpus: int | None, change: dict[str, object], says: str) -> None:
+    with pytest.raises(ProfileError) as error:
+        from_arrays({**SEVERAL, **change}, "p", EngineGpus(prefill=gpus))
+    assert str(error.value) == says
 
 
 def test_the_mockers_keys_and_grid() -> None:

@@ -65,6 +65,23 @@ def test_a_plan_has_pools_gpus_policy_and_profile() -> None:
     assert plan != read_plan(graph(*DISAGG), config_map({"mode": "disagg", "policy": "reference"}), profile)
 
 
+def test_a_profile_of_several_engines_gives_the_graphs_own() -> None:
+    several = {
+        "prefill_isl": [[100, 1000]] * 3,
+        "prefill_ttft": [[5, 15], [10, 30], [20, 60]],
+        "tp": [[8], [4], [2]],
+    }
+    profile = {"metadata": {"name": "x"}, "data": {"prefill_raw_data.json": json.dumps(several)}}
+    by_pods = read_plan(graph(*DISAGG), config_map({"mode": "disagg"}), profile)
+    by_config = read_plan(graph(*DISAGG), config_map({"mode": "disagg", "prefill_engine_num_gpu": 8}), profile)
+    assert [[point.ttft for point in plan.profile.prefill] for plan in (by_pods, by_config) if plan.profile] == [
+        [20, 60],
+        [5, 15],
+    ]
+    with pytest.raises(NotPlannable, match="none of 3 as the graph's prefill engines have"):
+        read_plan(graph(*DISAGG), config_map({"mode": "disagg", "prefill_engine_num_gpu": 3}), profile)
+
+
 def test_yaml_is_read_as_well() -> None:
     plan = read_plan(
         graph(component("W", "worker")), config_map("mode: agg\npolicy: reference\n", "planner_config.yaml"), None

@@ -26,12 +26,16 @@ DECODE_CONTEXT = ("y_context_length", "decode_context_length")
 DECODE_TOKENS = ("decode_active_kv_tokens",)
 DECODE_ITL = ("z_itl", "decode_itl")
 MAX_KV = ("max_kv_tokens",)
+PARALLEL = ("tp", "pp", "dp")
+"""Sizes of an engine; their product is its GPUs."""
 
 KV_USAGE_LIMIT = 1.05
 """Some profiles count prompts that wait, so usage is a little above 1; a value such as 35 is percent, a mistake."""
 
 MOST_POINTS = 20_000
 """Profiles have some hundred points; a sweep of a whole grid has thousands."""
+MOST_SHOWN = 16
+"""Engines of a file that a message names."""
 _FILE = Limits(3 << 19, 250_000, 8)
 
 
@@ -67,6 +71,17 @@ class DecodePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineGpus:
+    """GPUs of the engines of a graph: which row counts in a file that holds several engines. None: not known."""
+
+    prefill: int | None = None
+    decode: int | None = None
+
+
+ANY_ENGINE = EngineGpus()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What was measured, in order of length; either part may be missing, and then it is empty."""
 
@@ -98,7 +113,7 @@ class Profile:
         return self
 
 
-def from_npz(data: bytes, source: str) -> Profile:
+def from_npz(data: bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
     """The profile in an NPZ file, prefill or decode or both; `source` names it in errors."""
     try:
         # Pickles would run code of whoever wrote the file; no profile needs them.
@@ -106,10 +121,10 @@ def from_npz(data: bytes, source: str) -> Profile:
             found = {key: arrays[key] for key in arrays.files if key in _KEYS}
     except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
         raise ProfileError(f"{source}: not an NPZ file of arrays: {error}") from error
-    return from_arrays(found, source)
+    return from_arrays(found, source, gpus)
 
 
-def from_json(text: str | bytes, source: str) -> Profile:
+def from_json(text: str | bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
     """The profile in a JSON object of lists, as prefill_raw_data.json and decode_raw_data.json are."""
     try:
         found = json_text.decode(text, _FILE)
@@ -117,12 +132,15 @@ def from_json(text: str | bytes, source: str) -> Profile:
         raise ProfileError(f"{source}: not JSON: {error}") from error
     if not isinstance(found, dict):
         raise ProfileError(f"{source}: a JSON {type(found).__name__}; a profile is an object of lists, as {_LISTS}")
-    return from_arrays(found, source)
+    return from_arrays(found, source, gpus)
 
 
-def from_arrays(arrays: Mapping[str, Any], source: str) -> Profile:
-    """The profile in arrays by name; ProfileError where they do not fit each other or make no sense."""
-    table = _Table(arrays, source)
+def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
+    """The profile in arrays by name; ProfileError where they do not fit each other or make no sense.
+
+    Arrays with a row for each of several engines (sizes in tp, pp and dp) give the engine that has as many GPUs as the graph's.
+    """
+    table = _Table(_one_engine(arrays, source, gpus), source)
     profile = Profile(source=source)
     if table.has(PREFILL_LENGTH) or table.has(PREFILL_TTFT):
         profile = profile.joined(_prefill(table))
@@ -133,6 +151,34 @@ def from_arrays(arrays: Mapping[str, Any], source: str) -> Profile:
             raise ProfileError(f"{source}: no point has a number for its latency")
         raise ProfileError(f"{source}: nothing of a profile in it; known arrays are {_LISTS}")
     return replace(profile, source=source)
+
+
+def _one_engine(arrays: Mapping[str, Any], source: str, gpus: EngineGpus) -> Mapping[str, Any]:
+    """The row of the graph's engine, where arrays have several."""
+    sizes = _Table(arrays, source)
+    columns = {key: sizes.raw((key,)).ravel() for key in PARALLEL if key in arrays}
+    rows = max((column.size for column in columns.values()), default=1)
+    if rows < 2:
+        return arrays
+    for key, column in columns.items():
+        if column.size != rows:
+            raise ProfileError(f"{source}: {key} has {column.size} values, others of {', '.join(PARALLEL)} have {rows}")
+    engines = np.prod(list(columns.values()), axis=0)
+    role = "prefill" if sizes.has(PREFILL_LENGTH) or sizes.has(PREFILL_TTFT) else "decode"
+    own = gpus.prefill if role == "prefill" else gpus.decode
+    there = ", ".join(f"{count:g}" for count in engines[:MOST_SHOWN])
+    if own is None:
+        raise ProfileError(f"{source}: holds engines of {there} GPUs; set {role}_engine_num_gpu to the graph's own")
+    if own not in engines:
+        raise ProfileError(f"{source}: holds engines of {there} GPUs, none of {own} as the graph's {role} engines have")
+    row = int(np.argmax(engines == own))
+    # What has one value for all engines stays as it is.
+    return {key: each[row] if _rows(each) == rows else each for key, each in arrays.items()}
+
+
+def _rows(array: Any) -> int:
+    """Length along the first axis; 0 of what has none."""
+    return len(array) if isinstance(array, list) or (isinstance(array, np.ndarray) and array.ndim > 0) else 0
 
 
 def _prefill(table: _Table) -> Profile:
@@ -251,6 +297,6 @@ def _by_context(points: tuple[DecodePoint, ...]) -> tuple[DecodePoint, ...]:
 
 
 _KEYS = frozenset(
-    (*PREFILL_LENGTH, *PREFILL_TTFT, *DECODE_USAGE, *DECODE_CONTEXT, *DECODE_TOKENS, *DECODE_ITL, *MAX_KV)
+    (*PREFILL_LENGTH, *PREFILL_TTFT, *DECODE_USAGE, *DECODE_CONTEXT, *DECODE_TOKENS, *DECODE_ITL, *MAX_KV, *PARALLEL)
 )
 _LISTS = "prefill_isl with prefill_ttft, or x_kv_usage with y_context_length, z_itl and max_kv_tokens"

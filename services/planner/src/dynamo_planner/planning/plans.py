@@ -19,7 +19,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
 from dynamo_planner.core.observing import Pool
-from dynamo_planner.core.profile import Profile, ProfileError, from_json
+from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError, from_json
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
@@ -78,7 +78,8 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
     _check_namespace(config, graph)
     try:
         pools = find_pools(graph, config.mode)
-        profile = _profile(profile_map)
+        gpus = {pool: gpus_of_worker(component) for pool, component in pools.items()}
+        profile = _profile(profile_map, _engines(config, gpus))
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error
     return Plan(
@@ -86,7 +87,7 @@ def read_plan(graph: KubeObject, config_map: KubeObject | None, profile_map: Kub
         uid=graph["metadata"]["uid"],
         config=config,
         components={pool: component["name"] for pool, component in pools.items()},
-        gpus={pool: gpus_of_worker(component) for pool, component in pools.items()},
+        gpus=gpus,
         profile=profile,
         warmup=_warmup(config, config_map),
     )
@@ -143,10 +144,16 @@ def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ..
         raise NotPlannable("InvalidPlannerConfig", f"{key}: {error}") from error
 
 
-def _profile(profile_map: KubeObject | None) -> Profile | None:
+def _engines(config: PlannerConfig, gpus: Mapping[Pool, int | None]) -> EngineGpus:
+    """GPUs of the graph's engines: as its PlannerConfig says, or as its pods do. One pool that does both has both."""
+    decode = config.decode_engine_num_gpu or gpus.get(Pool.DECODE)
+    return EngineGpus(prefill=config.prefill_engine_num_gpu or gpus.get(Pool.PREFILL, decode), decode=decode)
+
+
+def _profile(profile_map: KubeObject | None, engines: EngineGpus) -> Profile | None:
     data = (profile_map or {}).get("data") or {}
     found = Profile()
     for key in PROFILE_KEYS:
         if key in data:
-            found = found.joined(from_json(data[key].encode(), key))
+            found = found.joined(from_json(data[key].encode(), key, engines))
     return found if any(key in data for key in PROFILE_KEYS) else None

@@ -107,7 +107,7 @@ class LatencyModel:
             np.array([latency for _, latency in together]),
             knots=self._knots,
             floor=None if self._floor is None else self._floor * self.scale,
-            smoothness=self._profile.smoothness if points and cells and self._profile else None,
+            mix=self._profile.mix if points and cells and self._profile else None,
             weights=np.array([1.0] * len(points) + [TRUST] * len(samples)),
         )
         return replace(surface, points=len(together))

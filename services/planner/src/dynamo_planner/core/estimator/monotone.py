@@ -1,8 +1,9 @@
 """A latency as a sum of rising curves, one for each axis, through points that are noisy.
 
 More work never takes less time: each curve is made of ramps whose slopes are not negative, so no noise, no missing point and
-no extrapolation can break that. Slopes of neighbours are drawn together; how strongly, leaving points out decides. Errors
-count relative to the latency, since 2 ms are much of 5 and nothing of 300.
+no extrapolation can break that. Slopes of neighbours are drawn together. Fits of several strengths and a plane are mixed as
+they do best at points that were left out; a sum of rising curves rises, too. Errors count relative to the latency, since 2 ms
+are much of 5 and nothing of 300. A point that spoils its neighbours is left out.
 """
 
 from __future__ import annotations
@@ -10,20 +11,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
-import numpy.typing as npt
-from scipy.optimize import nnls
 
-Array = npt.NDArray[np.float64]
+from dynamo_planner.core.estimator.ramps import Array, Mix, Problem, knots_of, ramps
+from dynamo_planner.core.estimator.stacking import chosen
 
-SMOOTHNESS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-"""Weights of the drawing together that are tried, strongest first."""
-FOLDS = 8
-FEW = 6
-"""With fewer points than this, leaving some out tells nothing."""
-SMOOTH_IF_FEW = 0.3
 SHARE_OF_LOWEST = 0.1
 """Weights are read for one token, too: with nothing better known, work of no size takes this share of the least seen."""
 
@@ -66,10 +59,12 @@ class Surface:
 
     base: float
     axes: tuple[Axis, ...]
-    smoothness: tuple[float, ...]
+    mix: Mix
     error: float
     """mean relative error at points that were left out; NaN where there were too few to leave any out"""
     points: int = field(default=0)
+    outliers: int = 0
+    """points that it does not follow, since they spoil their neighbours"""
 
     def at(self, *xs: float) -> Estimate:
         """The latency at a place, and whether it was measured around there."""
@@ -86,24 +81,25 @@ def fit(
     *,
     knots: Sequence[int],
     floor: float | None = None,
-    smoothness: tuple[float, ...] | None = None,
+    mix: Mix | None = None,
     weights: Array | None = None,
 ) -> Surface:
     """The surface through points: a column for each axis, at most that many knots an axis.
 
-    `floor` is the least that work of no size takes (ms). `smoothness` as found before; None: found by leaving points out.
+    `floor` is the least that work of no size takes (ms). `mix` as found before; None: found by leaving points out.
     ValueError without points.
     """
     if not latency.size:
         raise ValueError("no points to fit")
     lowest = SHARE_OF_LOWEST * float(latency.min()) if floor is None else min(floor, float(latency.min()))
-    places = [_knots(column, most) for column, most in zip(columns, knots, strict=True)]
-    matrix = np.hstack([np.ones((latency.size, 1)), *(_ramps(c, k) for c, k in zip(columns, places, strict=True))])
-    problem = _Problem(matrix, latency, lowest, places, np.ones_like(latency) if weights is None else np.sqrt(weights))
-    error = float("nan")
-    if smoothness is None:
-        smoothness, error = problem.choose(_folds(columns))
-    found = problem.solve(smoothness)
+    places = [knots_of(column, most) for column, most in zip(columns, knots, strict=True)]
+    matrix = np.hstack([np.ones((latency.size, 1)), *(ramps(c, k) for c, k in zip(columns, places, strict=True))])
+    problem = Problem(matrix, latency, lowest, places, np.ones_like(latency) if weights is None else np.sqrt(weights))
+    if mix is None:
+        mix, error, kept = chosen(problem, columns)
+    else:
+        error, kept = float("nan"), np.ones(latency.size, dtype=np.bool_)
+    found = problem.mixed(mix, kept)
     axes, start = [], 1
     for column, place in zip(columns, places, strict=True):
         slopes = found[start : start + len(place) - 1]
@@ -112,73 +108,4 @@ def fit(
         # A curve that happens to end flat says nothing of what comes beyond: there it rises as it did on the whole.
         whole = float(heights[-1] / place[-1])
         axes.append(Axis(place.tolist(), heights.tolist(), max(float(slopes[-1]), whole), float(column.min())))
-    return Surface(float(found[0]) + lowest, tuple(axes), smoothness, error, int(latency.size))
-
-
-@dataclass(frozen=True)
-class _Problem:
-    matrix: Array
-    latency: Array
-    lowest: float
-    places: list[Array]
-    weights: Array
-
-    def solve(self, smoothness: tuple[float, ...], kept: npt.NDArray[np.bool_] | slice = slice(None)) -> Array:
-        scale = self.weights[kept] / self.latency[kept]
-        penalty = self._penalty(smoothness)
-        rows = np.vstack([self.matrix[kept] * scale[:, None], penalty])
-        target = np.concatenate([(self.latency[kept] - self.lowest) * scale, np.zeros(len(penalty))])
-        found: Array = nnls(rows, target, maxiter=50 * rows.shape[1])[0]
-        return found
-
-    def choose(self, folds: npt.NDArray[np.int_]) -> tuple[tuple[float, ...], float]:
-        if self.latency.size < FEW:
-            return (SMOOTH_IF_FEW,) * len(self.places), float("nan")
-        best, least = (SMOOTH_IF_FEW,) * len(self.places), np.inf
-        for smoothness in product(SMOOTHNESS, repeat=len(self.places)):
-            left_out = np.empty_like(self.latency)
-            for fold in range(FOLDS):
-                out = folds == fold
-                if out.any():
-                    left_out[out] = self.matrix[out] @ self.solve(smoothness, ~out) + self.lowest
-            error = float(np.abs(left_out / self.latency - 1).mean())
-            if error < least - 1e-4:  # the smoother one where they are alike
-                best, least = smoothness, error
-        return best, least
-
-    def _penalty(self, smoothness: tuple[float, ...]) -> Array:
-        """Rows that draw slopes of neighbours together, in units of the median latency over the whole axis."""
-        middle, start, rows = float(np.median(self.latency)), 1, []
-        for place, strength in zip(self.places, smoothness, strict=True):
-            count = len(place) - 1
-            row = np.zeros((max(count - 1, 0), self.matrix.shape[1]))
-            for i in range(count - 1):
-                row[i, start + i], row[i, start + i + 1] = -1.0, 1.0
-            rows.append(row * strength * float(place[-1] - place[0]) / middle)
-            start += count
-        return np.vstack(rows)
-
-
-def _knots(column: Array, most: int) -> Array:
-    """Places where slopes may change: 0, and points, evenly by their number."""
-    distinct = np.unique(column[column > 0])
-    if not distinct.size:
-        return np.array([0.0, 1.0])
-    if distinct.size > most:
-        distinct = np.unique(np.quantile(column[column > 0], np.linspace(0, 1, most)))[1:]
-    return np.concatenate([[0.0], distinct])
-
-
-def _ramps(column: Array, places: Array) -> Array:
-    """For each place, how much of each stretch between knots lies below it."""
-    low, high = places[:-1], places[1:]
-    ramps = np.clip(column[:, None] - low, 0, high - low)
-    ramps[:, -1] += np.maximum(column - high[-1], 0)
-    return ramps
-
-
-def _folds(columns: Sequence[Array]) -> npt.NDArray[np.int_]:
-    """Points in turn to folds, along the axes, so that no fold is a stretch of its own."""
-    folds = np.empty(columns[0].size, dtype=np.int_)
-    folds[np.lexsort([*columns][::-1])] = np.arange(columns[0].size) % FOLDS
-    return folds
+    return Surface(float(found[0]) + lowest, tuple(axes), mix, error, int(latency.size), int((~kept).sum()))
