@@ -64,7 +64,7 @@ test-runtime: $(STAMP) ## Have NVIDIA's Dynamo runtime, which some tests run aga
 page: $(STAMP) ## Build the page of dynadmin from services/dynadmin/page, with a Node of its own; its files are committed.
 	@$(BIN)/python -m tools.page build
 
-page-tools: $(STAMP)
+page-tools: $(STAMP) ## Have the Node and the packages that the page of dynadmin is built and tested with.
 	@$(BIN)/python -m tools.page obtain --optional
 
 test: programs test-runtime page-tools ## All tests, three files at a time: unit, contract, and integration against real etcd, NATS and kube-apiserver.
