@@ -65,4 +65,5 @@ async def test_a_v1alpha1_request_is_profiled_and_tells_so_in_its_words(
     assert (asked.spec.workload.isl, asked.spec.workload.osl) == (3000, 150)
     assert (asked.spec.sla.ttft, asked.spec.sla.itl) == (200, 20)
     assert stored["status"]["generatedDeployment"]["metadata"]["name"] == "qwen-dgd"
+    assert stored["status"]["deployment"] == {"state": "initializing", "name": "qwen-dgd", "namespace": namespace}
     assert stored["spec"].items() >= request["spec"].items()

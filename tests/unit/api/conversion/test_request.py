@@ -28,7 +28,7 @@ def alpha(config: Object | None = None, status: Object | None = None, **spec: An
 
 
 def beta(status: Object | None = None, **spec: Any) -> Object:
-    given = {"model": "m", "backend": "vllm", "autoApply": False, "image": "p", "searchStrategy": "rapid"}
+    given = {"model": "m", "backend": "vllm", "autoApply": False, "image": "p", "searchStrategy": "thorough"}
     obj: Object = {
         "apiVersion": BETA,
         "kind": "DynamoGraphDeploymentRequest",
@@ -40,7 +40,9 @@ def beta(status: Object | None = None, **spec: Any) -> Object:
 
 SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
     ("least", alpha(), beta()),
-    ("mocker", alpha(useMocker=True), beta(features={"mocker": {"enabled": True}})),
+    ("simulated", alpha({"sweep": {"useAiConfigurator": True}}), beta(searchStrategy="rapid")),
+    ("no engine to run", alpha(backend="auto"), beta(backend="auto", searchStrategy="rapid")),
+    ("mocker", alpha(useMocker=True), beta(features={"mocker": {"enabled": True}}, searchStrategy="rapid")),
     ("planner", alpha({"planner": {"a": 1}}), beta(features={"planner": {"a": 1}})),
     (
         "aims",
@@ -147,6 +149,7 @@ def test_what_only_v1alpha1_says_goes_into_the_one_annotation() -> None:
     made = convert(obj, BETA)
     assert made["spec"] == beta()["spec"]
     assert made["status"] == {"phase": "Ready"}
+    assert made["spec"]["searchStrategy"] == "thorough"
     assert list(made["metadata"]["annotations"]) == [PRESERVED_FIELDS]
     assert convert(made, ALPHA) == obj
 
@@ -194,3 +197,55 @@ def test_defaults_differ_between_versions() -> None:
     new = {**old, "apiVersion": BETA}
     assert convert(new, ALPHA)["spec"]["autoApply"] is True
     assert json.loads(convert(new, ALPHA)["metadata"]["annotations"][PRESERVED_FIELDS])["for"] == "v1beta1"
+
+
+def told(reason: str) -> list[Object]:
+    return [{"type": "DeploymentReady", "status": "False", "reason": reason}]
+
+
+GRAPH: Object = {"kind": "DynamoGraphDeployment", "spec": {"backendFramework": "sglang"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "deployment"),
+    [
+        ({}, "Initializing", None),
+        ({"phase": "Pending"}, "Initializing", None),
+        ({"phase": "Pending", "observedGeneration": 1}, "Pending", None),
+        ({"phase": "Profiling", "observedGeneration": 1}, "Profiling", None),
+        ({"phase": "Ready", "dgdName": "g"}, "Ready", {"state": "initializing", "name": "g"}),
+        ({"phase": "Deploying", "dgdName": "g"}, "Deploying", {"state": "initializing", "name": "g"}),
+        (
+            {"phase": "Deploying", "dgdName": "g", "conditions": told("DeploymentCreationFailed")},
+            "Deploying",
+            {"state": "initializing", "name": "g"},
+        ),
+        (
+            {"phase": "Deploying", "dgdName": "g", "conditions": told("DeploymentInProgress")},
+            "Deploying",
+            {"state": "pending", "name": "g", "created": True},
+        ),
+        ({"phase": "Deployed", "dgdName": "g"}, "Ready", {"state": "successful", "name": "g", "created": True}),
+        (
+            {"phase": "Failed", "dgdName": "g", "conditions": told("DeploymentRejected")},
+            "Failed",
+            {"state": "failed", "name": "g"},
+        ),
+        ({"phase": "Failed", "conditions": told("DeploymentDeleted")}, "DeploymentDeleted", None),
+    ],
+)
+def test_every_state_is_reached(status: Object, state: str, deployment: Object | None) -> None:
+    obj = beta(status)
+    obj["metadata"]["namespace"] = "ns"
+    old = convert(obj, ALPHA)
+    assert old["status"]["state"] == state
+    assert old["status"].get("deployment") == (deployment and {**deployment, "namespace": "ns"})
+    assert convert(old, BETA) == obj
+
+
+def test_the_engine_and_where_results_are_is_said() -> None:
+    rapid = convert(beta({"phase": "Ready", "profilingResults": {"selectedConfig": GRAPH}}), ALPHA)["status"]
+    assert (rapid["backend"], rapid["profilingResults"]) == ("sglang", "status.generatedDeployment")
+    measured = {"phase": "Ready", "profilingJobName": "profile-r", "profilingResults": {"selectedConfig": GRAPH}}
+    assert convert(beta(measured), ALPHA)["status"]["profilingResults"] == "configmap/dgdr-output-r"
+    assert convert(convert(beta(measured), ALPHA), BETA) == beta(measured)

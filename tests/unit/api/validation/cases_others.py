@@ -51,7 +51,11 @@ CASES = [
         errors=(
             "spec.profilingConfig.config.sla.optimizationType: 'cost' is not allowed; one of 'latency', 'throughput'",
         ),
-        warnings=_OF_PROFILING,
+        warnings=(
+            *_OF_PROFILING,
+            "spec.profilingConfig.config.sla.optimizationType: 'cost' is not allowed; one of 'latency', 'throughput'",
+            "spec.profilingConfig.config: nothing of hardware, sweep, engine and deployment counts until this is set right",
+        ),
     ),
     Case(
         "beta: a thorough search for no backend",
@@ -85,6 +89,66 @@ CASES = [
             "spec.searchStrategy: 'thorough' needs a backend to measure: set spec.backend to vllm, sglang or trtllm, or this to rapid",
         ),
     ),
+    Case(
+        "alpha: what the profiler does not read",
+        _old_request(
+            profilingConfig={
+                "profilerImage": "x",
+                "config": {
+                    "sweep": {"use_ai_configurator": True, "aicSystem": "h200_sxm", "webuiPort": 1},
+                    "sweap": {},
+                },
+                "outputPVC": "files",
+            }
+        ),
+        warnings=(
+            *_OF_PROFILING,
+            "spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the "
+            "ConfigMap dgdr-output-<name>: leave it out",
+            "spec.profilingConfig.config.sweep.use_ai_configurator: is an older name of useAiConfigurator",
+            "spec.profilingConfig.config.sweap: nobody reads this; did you mean sweep?",
+            "spec.profilingConfig.config.sweep.webuiPort: is ignored: there is no such page; dynadmin shows the results",
+            "spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out "
+            "sweep.useAiConfigurator, and name a backend, to measure them",
+        ),
+    ),
+    Case(
+        "alpha: a configuration that cannot be read",
+        _old_request(profilingConfig={"profilerImage": "x", "config": {"engine": {"backend": "tgi"}}}),
+        warnings=(
+            *_OF_PROFILING,
+            "spec.profilingConfig.config.engine.backend: 'tgi' is not allowed; one of 'vllm', 'sglang', 'trtllm'",
+            "spec.profilingConfig.config: nothing of hardware, sweep, engine and deployment counts until this is set right",
+        ),
+    ),
+    Case(
+        "beta: a Job that does not run",
+        _request(
+            BETA, overrides={"profilingJob": {"template": {"spec": {"tolerations": [], "nodeSelector": {"a": "b"}}}}}
+        ),
+        warnings=(
+            "spec.overrides.profilingJob.template.spec.nodeSelector: has no effect: engines are simulated, and no Job "
+            "runs; set searchStrategy to thorough to measure them",
+        ),
+    ),
+    Case(
+        "alpha: a graph in another namespace",
+        _old_request(deploymentOverrides={"namespace": "other"}),
+        (
+            "spec.deploymentOverrides.namespace: other is not the request's namespace: whoever may create requests here "
+            "could create graphs there; create the request in other",
+        ),
+        (
+            *_OF_PROFILING,
+            "spec.deploymentOverrides is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has overrides.dgd",
+        ),
+    ),
+    Case(
+        "alpha: hardware that is named",
+        _old_request(profilingConfig={"profilerImage": "x", "config": {"hardware": {"gpuType": "h200_sxm"}}}),
+        warnings=_OF_PROFILING,
+        facts=BLIND,
+    ),
     Case("beta: a thorough search", _request(BETA, searchStrategy="thorough", backend="vllm")),
     Case(
         "beta: hardware that cannot be found out",
@@ -108,7 +172,7 @@ CASES = [
         _old_request(),
         facts=BLIND,
         errors=(
-            "spec: this platform may not look at nodes, so GPUs cannot be found out, and v1alpha1 cannot name them: write apiVersion nvidia.com/v1beta1 with spec.hardware",
+            "spec: this platform may not look at nodes, so GPUs cannot be found out: set profilingConfig.config.hardware.gpuType and numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware",
         ),
         warnings=_OF_PROFILING,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,31 @@ EXPERTS = {
     "prefill": Engine(dp=8, moe_ep=8, batch_size=1, gpus=8),
     "decode": Engine(dp=16, moe_ep=16, batch_size=68, gpus=16),
 }
+
+
+def test_workers_may_have_an_image_of_their_own():
+    what = replace(parts(image="nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1"), workers_image="worker:2")
+    made = unmeasured(layout(**DENSE), what)[0]
+    images = [main(made, name)["image"] for name in ("Frontend", "prefill", "decode")]
+    assert images == ["nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1", "worker:2", "worker:2"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"components": [{"name": "decode", "podTemplate": {"spec": {"imagePullSecrets": [{"name": "mine"}]}}}]},
+        {"services": {"decode": {"extraPodSpec": {"imagePullSecrets": [{"name": "mine"}]}}}},
+    ],
+)
+def test_pull_secrets_of_an_override_reach_all_pods(spec: dict[str, Any]):
+    job = {"template": {"spec": {"imagePullSecrets": [{"name": "first"}]}}}
+    graph = made(layout(**DENSE), overrides={"dgd": {"spec": spec}, "profilingJob": job})
+    secrets = {
+        each["name"]: [one["name"] for one in each["podTemplate"]["spec"]["imagePullSecrets"]]
+        for each in graph.dgd["spec"]["components"]
+    }
+    # An override replaces the list of its own component.
+    assert secrets == {"Frontend": ["first", "mine"], "prefill": ["first", "mine"], "decode": ["mine"]}
 
 
 def test_vllm_disaggregated():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,6 +72,27 @@ def test_the_last_graph_counts_and_config_maps_come_along():
         {**CONFIG_MAP, "metadata": {"name": "planner-config-ab12", "namespace": "default"}},
     )
     assert result.pareto == (selected,)
+
+
+def test_metadata_and_the_workers_image_of_a_v1alpha1_request_are_the_graphs():
+    labels, notes = {"team": "chat"}, {"owner": "jane"}
+    asked = replace(
+        request(backend="sglang", overrides={"dgd": {"metadata": {"labels": labels, "annotations": notes}}}),
+        workers_image="worker:2",
+    )
+    made = read_output(asked, output(graph())).selected.dgd
+    assert (made["metadata"]["labels"], made["metadata"]["annotations"]) == (labels, notes)
+    images = {
+        each["name"]: each["podTemplate"]["spec"]["containers"][0]["image"] for each in made["spec"]["components"]
+    }
+    assert images == {"Frontend": "r.io/i:1", "prefill": "worker:2", "decode": "worker:2"}
+
+
+def test_pull_secrets_of_an_override_reach_all_pods():
+    services = {"decode": {"extraPodSpec": {"imagePullSecrets": [{"name": "mine"}]}}}
+    asked = request(backend="sglang", overrides={"dgd": {"spec": {"services": services}}})
+    made = read_output(asked, output(graph())).selected.dgd["spec"]["components"]
+    assert [each["podTemplate"]["spec"]["imagePullSecrets"] for each in made] == [[{"name": "mine"}]] * 3
 
 
 def test_the_request_names_the_graph():

@@ -15,6 +15,7 @@ from dynamo_planner.requests.hardware import (
     kinds,
     nodes_with_labels,
     planned_product,
+    stated,
 )
 from dynamo_shared.api.v1beta1.request import Hardware
 
@@ -206,3 +207,12 @@ def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
         {"metadata": {"name": "c"}, "spec": {"unschedulable": True}},
     ]
     assert [(each.name, each.gpus) for each in held_against(reported, nodes)] == [("a", 8), ("b", 16)]
+
+
+def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:
+    found = stated(Hardware(gpu_sku="h200_sxm", num_gpus_per_node=8))
+    assert (found.planned.total_gpus, found.planned.vram_mb, found.status.source) == (8, 143_771, "spec")
+    assert stated(Hardware(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16
+    for incomplete in (None, Hardware(gpu_sku="h200_sxm"), Hardware(num_gpus_per_node=8)):
+        with pytest.raises(HardwareUnknown, match="enableGpuDiscovery is false, so the request names its hardware"):
+            stated(incomplete)

@@ -10,6 +10,8 @@ from dynamo_planner.profiling.results import ProfilingFailed, ProfilingRequest, 
 from dynamo_planner.requests.thorough import Budget, Thorough
 from dynamo_planner.requests.thorough.job import profiling_job
 from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.request_parts import spec_of
 from dynamo_shared.api.resources import CONFIG_MAPS, ObjectKey, Resource
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 
@@ -59,7 +61,54 @@ def test_the_job_is_the_references_with_a_relay_of_ours() -> None:
     assert config_map["metadata"]["ownerReferences"][0]["uid"] == "u-1"
 
 
-def test_what_v1alpha1_names_is_mounted() -> None:
+def of_v1alpha1(**spec: Any) -> dict[str, Any]:
+    """The Job of a v1alpha1 request, through the conversion that stores it."""
+    obj = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"},
+        "spec": {"model": "Qwen/Qwen3-32B", "backend": "sglang", **spec},
+    }
+    stored = convert(obj, "nvidia.com/v1beta1")
+    request = ProfilingRequest(name="qwen", namespace="ns", spec=spec_of(stored))
+    return profiling_job(stored, request, image=request.spec.image or "", deadline=14_400)
+
+
+def test_what_v1alpha1_says_reaches_the_job() -> None:
+    profiling = {
+        "profilerImage": "profiler:1",
+        "configMapRef": {"name": "base", "key": "graph.yaml"},
+        "outputPVC": "results",
+        "resources": {"limits": {"cpu": "4"}},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "nodeSelector": {"pool": "gpu"},
+        "config": {
+            "sla": {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20},
+            "sweep": {"prefillInterpolationGranularity": 8, "decodeInterpolationGranularity": 3},
+            "hardware": {"gpuType": "h200_sxm", "numGpusPerNode": 8},
+        },
+    }
+    job = of_v1alpha1(profilingConfig=profiling, deploymentOverrides={"name": "mine"})
+    pod = job["spec"]["template"]["spec"]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["profiling-output"]["persistentVolumeClaim"] == {"claimName": "results"}
+    assert volumes["profiling-config"]["configMap"]["items"] == [{"key": "graph.yaml", "path": "disagg.yaml"}]
+    assert (pod["tolerations"], pod["nodeSelector"]) == (profiling["tolerations"], {"pool": "gpu"})
+    (profiler,) = pod["containers"]
+    assert (profiler["image"], profiler["resources"]) == ("profiler:1", {"limits": {"cpu": "4"}})
+    assert profiler["args"][4:] == [
+        "--prefill-interpolation-granularity",
+        "8",
+        "--decode-interpolation-granularity",
+        "3",
+    ]
+    told = json.loads(profiler["args"][1])
+    assert told["hardware"] == {"gpuSku": "h200_sxm", "numGpusPerNode": 8}
+    assert told["overrides"]["dgd"] == {"metadata": {"name": "mine"}}
+    assert (told["workload"]["isl"], told["sla"]["ttft"]) == (3000, 200)
+
+
+def test_what_the_go_operator_kept_is_mounted() -> None:
     job = made(
         {
             "nvidia.com/dgdr-config-map-ref": '{"name": "base", "key": "graph.yaml"}',

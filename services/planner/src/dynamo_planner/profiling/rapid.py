@@ -249,6 +249,7 @@ class RapidProfiler:
             version=self._version,
             model=run.model,
             product=run.request.gpu_product,
+            workers_image=run.request.workers_image,
         )
 
 

@@ -22,6 +22,8 @@ class ProfilingRequest:
     spec: DynamoGraphDeploymentRequestSpec
     gpu_product: str | None = None
     """label `nvidia.com/gpu.product` of the nodes that are planned for; where it is given, engines are kept to them"""
+    workers_image: str = ""
+    """image of workers; "": that of the request, or the platform's"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 
 from dynamo_planner.profiling.generation.linting import lint
 from dynamo_planner.profiling.generation.names import graph_name
+from dynamo_planner.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_planner.profiling.results import (
     Candidate,
     Note,
@@ -93,7 +94,10 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
     kept = _metadata(made, "labels", "annotations")
     name = graph_name(request.name, _wanted_name(request), names)
-    made["metadata"] = {**kept, "name": name, "namespace": request.namespace}
+    made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
+    for worker in workers if request.workers_image else ():
+        _main(worker).update({"image": request.workers_image} if _main(worker) else {})
+    made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
     lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
     sizes = {_role(each): _sizes(each) for each in workers}
     return Candidate(
@@ -111,6 +115,16 @@ def _wanted_name(request: ProfilingRequest) -> str | None:
     metadata = override.get("metadata") if override else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) and name else None
+
+
+def _with_overrides(metadata: KubeObject, request: ProfilingRequest) -> KubeObject:
+    """Labels and annotations with those of the request's override, which win: the profiler knows of specs alone."""
+    override = request.spec.overrides.dgd if request.spec.overrides else None
+    given = override.get("metadata") if override else None
+    if not isinstance(given, dict):
+        return metadata
+    kinds = [each for each in ("labels", "annotations") if isinstance(given.get(each), dict)]
+    return {**metadata, **{each: {**(metadata.get(each) or {}), **given[each]} for each in kinds}}
 
 
 def _role(component: KubeObject) -> str:

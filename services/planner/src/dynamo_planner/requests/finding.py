@@ -19,6 +19,7 @@ from dynamo_planner.requests.hardware import (
     is_complete,
     kinds,
     nodes_with_labels,
+    stated,
 )
 
 
@@ -31,8 +32,14 @@ class HardwareFinder:
     cap: int
     enabled: bool
 
-    async def find(self, asked: Hardware | None) -> Found:
-        """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times."""
+    async def find(self, asked: Hardware | None, *, discover: bool = True) -> Found:
+        """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times.
+
+        `discover` is what the request says: without it, it is complete by itself, and its GPUs are those of one node
+        where it does not say how many.
+        """
+        if not discover:
+            return stated(asked)
         if not self.enabled:
             return complete(asked, (), cap=self.cap, source=SPEC)
         found = kinds(nodes_with_labels(self.cache.list(NODES)))

@@ -187,6 +187,23 @@ def complete(hardware: Hardware | None, found: Sequence[GpuNodes], *, cap: int, 
     return Found(planned, HardwareStatus(planned=planned, found=[*matching, *others] or None, source=told))
 
 
+def stated(hardware: Hardware | None) -> Found:
+    """Hardware of a request that switches discovery off. HardwareUnknown where it does not say what it needs to."""
+    asked = hardware or Hardware()
+    if not asked.gpu_sku or not asked.num_gpus_per_node:
+        raise HardwareUnknown(
+            "spec.enableGpuDiscovery is false, so the request names its hardware: set "
+            "spec.profilingConfig.config.hardware.gpuType and numGpusPerNode, or leave enableGpuDiscovery out"
+        )
+    planned = asked.model_copy(
+        update={
+            "total_gpus": asked.total_gpus or asked.num_gpus_per_node,
+            "vram_mb": asked.vram_mb or VRAM_MIB.get(asked.gpu_sku),
+        }
+    )
+    return Found(planned, HardwareStatus(planned=planned, source=SPEC))
+
+
 def planned_product(status: KubeObject) -> str | None:
     """Label of the nodes that a request is planned for, of its `status.hardware`; None where no single one tells them apart.
 

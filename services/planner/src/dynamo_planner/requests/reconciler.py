@@ -12,6 +12,7 @@ from datetime import datetime
 
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.request_parts import parts_of, spec_of
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -123,7 +124,7 @@ class RequestReconciler:
             message = f"spec.modelCache.pvcName: there is no PersistentVolumeClaim {claim} in namespace {namespace}"
             return await self._refuse(obj, draft, message)
         try:
-            hardware = await self.hardware.find(spec.hardware)
+            hardware = await self.hardware.find(spec.hardware, discover=parts_of(obj).discovers_gpus)
         except HardwareUnknown as unknown:
             return await self._refuse(obj, draft, str(unknown))
         message = "the hardware to plan for is known"
@@ -194,6 +195,7 @@ class RequestReconciler:
             namespace=metadata["namespace"],
             spec=spec.model_copy(update={"hardware": hardware}),
             gpu_product=planned_product(draft.status.get("hardware") or {}),
+            workers_image=parts_of(obj).workers_image,
         )
 
     async def _found(
@@ -243,11 +245,6 @@ class RequestReconciler:
             report=lambda: self.reporter.changed(obj, status),
         )
         return Result(wait)
-
-
-def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
-    """The spec of a request that was validated."""
-    return DynamoGraphDeploymentRequestSpec.model_validate(obj.get("spec") or {})
 
 
 def is_told(obj: KubeObject, type_: str) -> bool:

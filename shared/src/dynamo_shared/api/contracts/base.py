@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, get_args
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import (
     AliasChoices,
@@ -49,6 +49,9 @@ class ContractModel(BaseModel):
         protected_namespaces=(),
     )
 
+    #: Fields that nothing reads, each with what does its work instead: using one earns a warning.
+    IGNORED: ClassVar[Mapping[str, str]] = {}
+
     def problems(self) -> Iterator[Problem]:
         """Rules between fields that this value breaks, each at the field to change."""
         return iter(())
@@ -77,6 +80,13 @@ class CamelContractModel(ContractModel):
             validation_alias=lambda name: AliasChoices(*dict.fromkeys((to_camel(name), name)))
         )
     )
+
+
+def unread(part: ContractModel) -> Iterator[Problem]:
+    """Fields of a value that were given, and that nothing reads."""
+    for name, instead in part.IGNORED.items():
+        if name in part.model_fields_set:
+            yield (name,), f"is ignored: {instead}"
 
 
 def names_of(name: str, field: FieldInfo) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dynamo_shared.api.contracts.base import ContractModel, Problem, model_of, names_of
+from dynamo_shared.api.contracts.base import ContractModel, Problem, model_of, names_of, unread
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
 from dynamo_shared.api.rules import Location
@@ -34,7 +34,8 @@ def warnings(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     except ValidationError:
         parsed = None
     if parsed is not None:
-        found += [problem for part in _parts(parsed, value, ()) for problem in _located(part, part[0].remarks())]
+        for part in _parts(parsed, value, ()):
+            found += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
     return [_error(at, problem) for problem in found]
 
 

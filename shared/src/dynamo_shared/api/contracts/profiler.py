@@ -6,8 +6,8 @@ Keys are camelCase since Dynamo 0.8.1 and were snake_case before; both are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
@@ -39,10 +39,14 @@ class Sla(CamelContractModel):
 class Hardware(CamelContractModel):
     """GPUs that engines may have."""
 
+    IGNORED: ClassVar[Mapping[str, str]] = {
+        "min_num_gpus_per_engine": "engines begin with as few GPUs as hold the model"
+    }
+
     min_num_gpus_per_engine: Maybe = 0
     """Fewest GPUs of an engine; 0: found by the size of the model."""
     max_num_gpus_per_engine: Maybe = 0
-    """Most GPUs of an engine; 0: found by the size of the model and the cluster."""
+    """Most GPUs of an engine; 0: found by the size of the model and the cluster. In v1beta1 hardware.totalGpus, twice that."""
     num_gpus_per_node: Maybe = 0
     """GPUs of a node; 0: discovered. In v1beta1 hardware.numGpusPerNode."""
     gpu_type: str | None = None
@@ -59,6 +63,14 @@ class Hardware(CamelContractModel):
 
 class Sweep(CamelContractModel):
     """How closely engines are looked at, and whether on GPUs or in simulation."""
+
+    IGNORED: ClassVar[Mapping[str, str]] = {
+        "aic_hf_id": "spec.model is simulated",
+        "aic_backend": "spec.backend is simulated",
+        "aic_backend_version": "the newest version with figures is simulated",
+        "pick_with_webui": "spec.autoApply: false leaves the choice to you, in dynadmin or by dynamoctl dgdr",
+        "webui_port": "there is no such page; dynadmin shows the results",
+    }
 
     prefill_interpolation_granularity: Count = 16
     """Points of the prefill curve."""
@@ -90,6 +102,12 @@ class Sweep(CamelContractModel):
 class Engine(CamelContractModel):
     """The engine that is profiled."""
 
+    IGNORED: ClassVar[Mapping[str, str]] = {
+        "config": "name the ConfigMap in spec.profilingConfig.configMapRef",
+        "max_context_length": "set it as an argument of the workers, in spec.overrides.dgd of v1beta1",
+        "is_moe_model": "the model's own configuration says so",
+    }
+
     backend: Literal["vllm", "sglang", "trtllm"] | None = None
     """Engine; unset: spec.backend of the request."""
     config: str | None = None
@@ -118,6 +136,12 @@ class ModelCache(CamelContractModel):
 class Deployment(CamelContractModel):
     """The graphs that the profiler deploys to measure them."""
 
+    IGNORED: ClassVar[Mapping[str, str]] = {
+        "namespace": "graphs are measured in the request's namespace",
+        "service_name": "requests are sent to the graph's frontend",
+        "model": "spec.model is served",
+    }
+
     namespace: str | None = None
     """Namespace to deploy to; the request's."""
     service_name: str | None = None
@@ -134,6 +158,8 @@ class Deployment(CamelContractModel):
 
 class ProfilerConfig(CamelContractModel):
     """Configuration of the profiler."""
+
+    IGNORED: ClassVar[Mapping[str, str]] = {"output_dir": "name a claim in spec.profilingConfig.outputPVC"}
 
     sla: Sla | None = None
     """Load and latency that the deployment is made for."""

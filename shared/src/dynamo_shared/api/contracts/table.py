@@ -26,7 +26,7 @@ _PLANNER = {
 _SIMULATED = {
     "sla": _SLA,
     "hardware": {"numGpusPerNode": 8},
-    "sweep": {"useAiConfigurator": True, "aicSystem": "h200_sxm", "aicHfId": "Qwen/Qwen3-32B"},
+    "sweep": {"useAiConfigurator": True, "aicSystem": "h200_sxm"},
     "deployment": {
         "modelCache": {"pvcName": "model-cache", "modelPathInPvc": "qwen3-32b", "pvcMountPath": "/opt/model-cache"}
     },
@@ -54,7 +54,7 @@ CONTRACTS: tuple[Contract, ...] = (
         ProfilerConfig,
         "In v1alpha1 DynamoGraphDeploymentRequests as spec.profilingConfig.config.",
         "Configuration of the profiler.",
-        ({"sla": _SLA}, _SIMULATED, {"sla": _SLA, "engine": {"isMoeModel": True}, "planner": _PLANNER}),
+        ({"sla": _SLA}, _SIMULATED, {"sla": _SLA, "engine": {"backend": "vllm"}, "planner": _PLANNER}),
     ),
     Contract(
         "deploymentOverrides",

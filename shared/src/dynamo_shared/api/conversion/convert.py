@@ -13,6 +13,7 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import component_deployment, envelope, graph, request, scaling_adapter
 from dynamo_shared.api.conversion.envelope import Kept
 from dynamo_shared.api.conversion.lens import carry
+from dynamo_shared.api.conversion.pod import filled
 
 Body = dict[str, Any]
 Converter = Callable[[Body, dict[str, Any], Kept, str], tuple[Body, Kept]]
@@ -76,8 +77,10 @@ def _adapter(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> 
     return made, Kept(left)
 
 
-def _request(body: Body, _metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
-    made, left = carry(request.TO_BETA if target == graph.BETA else request.TO_ALPHA, body, kept.fields)
+def _request(body: Body, metadata: dict[str, Any], kept: Kept, target: str) -> tuple[Body, Kept]:
+    namespace = filled(metadata.get("namespace"), str)
+    lens = request.lens_to_beta(namespace) if target == graph.BETA else request.lens_to_alpha(namespace)
+    made, left = carry(lens, body, kept.fields)
     return made, Kept(left)
 
 

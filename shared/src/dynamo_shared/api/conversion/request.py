@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from dynamo_shared.api.conversion.amounts import SIDES, as_text, claims_of
@@ -16,8 +17,10 @@ PROFILER = "profiler"
 MOUNT_PATH = "/opt/model-cache"
 LENGTHS = (("isl", 4000), ("osl", 1000))
 BACKENDS = frozenset({"auto", "vllm", "sglang", "trtllm"})
-#: v1beta1's default, which v1alpha1 has no field for.
-STRATEGY = "rapid"
+#: v1beta1's words for the two ways to profile. v1alpha1 runs the profiler's image on the cluster unless its sweep is
+#: told to simulate engines (useAiConfigurator), or there is no one engine to run.
+RAPID, THOROUGH = "rapid", "thorough"
+SIMULATES = ("useAiConfigurator", "use_ai_configurator")
 GOALS = frozenset({"latency", "throughput"})
 #: v1alpha1's name for a field of the model cache, and v1beta1's.
 _CACHE = (("pvcName", "pvcName"), ("modelPathInPvc", "pvcModelPath"), ("pvcMountPath", "pvcMountPath"))
@@ -35,14 +38,14 @@ def to_beta(body: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
-    """v1alpha1 request of a v1beta1 one. What is not understood is left out."""
+def to_alpha(body: dict[str, Any], *, namespace: str | None = None) -> dict[str, Any]:
+    """v1alpha1 request of a v1beta1 one, which is in a namespace. What is not understood is left out."""
     result: dict[str, Any] = {}
     spec = body.get("spec")
     if isinstance(spec, dict):
         result["spec"] = _spec_to_alpha(spec)
     if isinstance(body.get("status"), dict):
-        result["status"] = status_to_alpha(body["status"])
+        result["status"] = status_to_alpha(body["status"], namespace)
     return result
 
 
@@ -52,7 +55,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "backend": _backend(spec.get("backend")),
         "autoApply": spec.get("autoApply", False),
-        "searchStrategy": STRATEGY,
+        "searchStrategy": _strategy(spec, profiling, config),
     }
     if "model" in spec:
         result["model"] = spec["model"]
@@ -94,6 +97,9 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     if filled(features.get("planner"), dict):
         config["planner"] = features["planner"]
     profiling: dict[str, Any] = {"profilerImage": filled(spec.get("image"), str) or ""}
+    mocked = _object(features.get("mocker")).get("enabled") is True
+    if spec.get("searchStrategy", RAPID) != THOROUGH and _could_run(spec, profiling, mocked=mocked):
+        config["sweep"] = {SIMULATES[0]: True}
     if config:
         profiling["config"] = config
     job = _object(_object(spec.get("overrides")).get("profilingJob"))
@@ -108,7 +114,7 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     result = {
         "backend": _backend(spec.get("backend")),
         "autoApply": spec.get("autoApply", True),
-        "useMocker": _object(features.get("mocker")).get("enabled") is True,
+        "useMocker": mocked,
         "enableGpuDiscovery": True,
         "profilingConfig": profiling,
     }
@@ -123,6 +129,18 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _backend(value: Any) -> str:
     return value if isinstance(value, str) and value in BACKENDS else "auto"
+
+
+def _strategy(spec: dict[str, Any], profiling: dict[str, Any], config: dict[str, Any]) -> str:
+    sweep = _object(config.get("sweep"))
+    simulates = any(sweep.get(name) is True for name in SIMULATES)
+    runs = not simulates and _could_run(spec, profiling, mocked=spec.get("useMocker") is True)
+    return THOROUGH if runs else RAPID
+
+
+def _could_run(spec: dict[str, Any], profiling: dict[str, Any], *, mocked: bool) -> bool:
+    """Whether a request has all that profiling on the cluster takes: an image, one engine, and GPUs to use."""
+    return bool(filled(profiling.get("profilerImage"), str)) and _backend(spec.get("backend")) != "auto" and not mocked
 
 
 def _is_number(value: Any) -> bool:
@@ -169,5 +187,11 @@ def _resources(given: Any) -> dict[str, Any]:
     return {name: value for name, value in {**found, "claims": claims_of(given)}.items() if value}
 
 
-TO_BETA = Lens(to_beta, to_alpha, REQUEST_KEYS)
-TO_ALPHA = Lens(to_alpha, to_beta, REQUEST_KEYS)
+def lens_to_beta(namespace: str | None) -> Lens:
+    """From v1alpha1, of a request in a namespace."""
+    return Lens(to_beta, partial(to_alpha, namespace=namespace), REQUEST_KEYS)
+
+
+def lens_to_alpha(namespace: str | None) -> Lens:
+    """From v1beta1, of a request in a namespace."""
+    return Lens(partial(to_alpha, namespace=namespace), to_beta, REQUEST_KEYS)

@@ -20,6 +20,11 @@ _PHASES = {
     "Failed": "Failed",
 }
 _STATES = {"Pending": PENDING, "Profiling": "Profiling", "Deploying": "Deploying", "Failed": "Failed"}
+INITIALIZING, DELETED = "Initializing", "DeploymentDeleted"
+#: Condition of v1beta1 about the graph of a request, and its reasons that say more than the phase.
+GRAPH_CONDITION, CREATION_FAILED, REJECTED = "DeploymentReady", "DeploymentCreationFailed", "DeploymentRejected"
+#: Where the results of profiling are, in the words of v1alpha1: those of a Job in its ConfigMap, others in the status.
+JOB_PREFIX, OUTPUT_PREFIX, IN_STATUS = "profile-", "configmap/dgdr-output-", "status.generatedDeployment"
 
 
 def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
@@ -31,35 +36,76 @@ def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
     phase = _PHASES.get(state) if isinstance(state, str) else None
     if phase:
         made = state == READY and deployment.get("created") is True
-        result["phase"] = DEPLOYED if made else phase
+        lost = state == DELETED and _reason(status) == DELETED
+        result["phase"] = DEPLOYED if made else "Failed" if lost else phase
     if filled(deployment.get("name"), str):
         result["dgdName"] = deployment["name"]
     graph = status.get("generatedDeployment")
     if isinstance(graph, dict):
         result["profilingResults"] = {"selectedConfig": graph}
+    results = filled(status.get("profilingResults"), str) or ""
+    if results.startswith(OUTPUT_PREFIX):
+        result["profilingJobName"] = f"{JOB_PREFIX}{results.removeprefix(OUTPUT_PREFIX)}"
     return result
 
 
-def status_to_alpha(status: dict[str, Any]) -> dict[str, Any]:
-    """v1alpha1 status of a v1beta1 one; it always has a state."""
+def status_to_alpha(status: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
+    """v1alpha1 status of a v1beta1 one, of a request in a namespace; it always has a state."""
     result = _common(status)
     phase = status.get("phase")
-    if phase in (READY, DEPLOYED):
-        result["state"] = READY
-    else:
-        result["state"] = _STATES.get(phase, PENDING) if isinstance(phase, str) else PENDING
-    deployment: dict[str, Any] = {}
-    if filled(status.get("dgdName"), str):
-        deployment["name"] = status["dgdName"]
-    if phase == DEPLOYED:
-        deployment["created"] = True
+    result["state"] = _state(status, phase if isinstance(phase, str) else "")
+    deployment = _deployment(status, phase, namespace)
     if deployment:
-        result["deployment"] = {"state": "successful" if phase == DEPLOYED else "initializing", **deployment}
+        result["deployment"] = deployment
     results = status.get("profilingResults")
     graph = results.get("selectedConfig") if isinstance(results, dict) else None
+    job = filled(status.get("profilingJobName"), str) or ""
     if isinstance(graph, dict):
         result["generatedDeployment"] = graph
+        spec = graph.get("spec")
+        backend = filled(spec.get("backendFramework"), str) if isinstance(spec, dict) else None
+        if backend:
+            result["backend"] = backend
+            result["profilingResults"] = IN_STATUS
+    if job.startswith(JOB_PREFIX):
+        result["profilingResults"] = f"{OUTPUT_PREFIX}{job.removeprefix(JOB_PREFIX)}"
     return result
+
+
+def _state(status: dict[str, Any], phase: str) -> str:
+    if phase in (READY, DEPLOYED):
+        return READY
+    if phase == "Failed" and _reason(status) == DELETED:
+        return DELETED
+    if phase in ("", PENDING) and not status.get("observedGeneration"):
+        return INITIALIZING
+    return _STATES.get(phase, PENDING)
+
+
+def _deployment(status: dict[str, Any], phase: Any, namespace: str | None) -> dict[str, Any]:
+    """How the graph of a request is; nothing where there is none yet."""
+    name = filled(status.get("dgdName"), str)
+    reason = _reason(status)
+    created = phase == DEPLOYED or (phase == "Deploying" and reason not in ("", CREATION_FAILED))
+    if not name and not created:
+        return {}
+    if phase == DEPLOYED:
+        state = "successful"
+    elif phase == "Failed" and reason == REJECTED:
+        state = "failed"
+    else:
+        state = "pending" if created else "initializing"
+    found = {"state": state, "name": name, "namespace": namespace if name else None, "created": created or None}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _reason(status: dict[str, Any]) -> str:
+    """Reason of the condition about the graph; "" without one."""
+    entries = status.get("conditions")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("type") == GRAPH_CONDITION:
+            return filled(entry.get("reason"), str) or ""
+    return ""
 
 
 def _common(status: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,13 @@ from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MOD
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
 from dynamo_shared.api.validation.picker import PICKERS, PICKERS_OF_GRAPHS
 from dynamo_shared.api.validation.reading import mapping
-from dynamo_shared.api.validation.request import CHANGES_OF_REQUESTS, REQUESTS, REQUESTS_AT_CREATION
+from dynamo_shared.api.validation.request import (
+    ADVICE_FOR_REQUESTS,
+    CHANGES_OF_REQUESTS,
+    PLACES_OF_REQUESTS,
+    REQUESTS,
+    REQUESTS_AT_CREATION,
+)
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.view import Graph
 
@@ -39,13 +45,21 @@ REFUSING: tuple[Book, ...] = (
     CHANGES_ALONE,
     REQUESTS,
     REQUESTS_AT_CREATION,
+    PLACES_OF_REQUESTS,
     CHANGES_OF_REQUESTS,
     MODELS,
     CHANGES_OF_MODELS,
     CHECKPOINTS,
     CHANGES_OF_CHECKPOINTS,
 )
-WARNING: tuple[Book, ...] = (TOPOLOGY_WITHOUT_EFFECT, WORTH_KNOWING, ADVICE, ADVICE_ALONE, ADVICE_FOR_MODELS)
+WARNING: tuple[Book, ...] = (
+    TOPOLOGY_WITHOUT_EFFECT,
+    WORTH_KNOWING,
+    ADVICE,
+    ADVICE_ALONE,
+    ADVICE_FOR_REQUESTS,
+    ADVICE_FOR_MODELS,
+)
 
 _VIEWS = {ALPHA: alpha, BETA: beta}
 _Found = tuple[Iterator[FieldError], Iterator[FieldError]]
@@ -128,10 +142,11 @@ def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fact
         yield from REQUESTS.broken(version, spec, facts)
         if old is None:
             yield from REQUESTS_AT_CREATION.broken(version, spec, facts)
+            yield from PLACES_OF_REQUESTS.broken(version, obj, facts)
         else:
             yield from CHANGES_OF_REQUESTS.broken(version, obj, old, facts)
 
-    return errors(), iter(())
+    return errors(), ADVICE_FOR_REQUESTS.broken(version, mapping(obj.get("spec")), facts)
 
 
 def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:

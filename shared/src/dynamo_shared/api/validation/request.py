@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamo_shared.api.contracts import contract_errors
+from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.validation.book import ALPHA, BETA, REQUEST, Book, listed
@@ -13,6 +13,8 @@ from dynamo_shared.api.validation.reading import mapping, text
 
 REQUESTS = Book("Requests", (REQUEST,), "always")
 REQUESTS_AT_CREATION = Book("Requests", (REQUEST,), "when created", (ALPHA,))
+PLACES_OF_REQUESTS = Book("Requests", (REQUEST,), "when created", (ALPHA,))
+ADVICE_FOR_REQUESTS = Book("Requests", (REQUEST,), "always")
 CHANGES_OF_REQUESTS = Book("Requests", (REQUEST,), "when updated")
 
 BACKENDS = ("auto", "vllm", "sglang", "trtllm")
@@ -123,16 +125,77 @@ def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Fact
 
 
 _NO_HARDWARE_TO_NAME = (
-    "this platform may not look at nodes, so GPUs cannot be found out, and v1alpha1 cannot name them: "
-    "write apiVersion nvidia.com/v1beta1 with spec.hardware"
+    "this platform may not look at nodes, so GPUs cannot be found out: set profilingConfig.config.hardware.gpuType and "
+    "numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware"
 )
 
 
 @REQUESTS_AT_CREATION.rule(_NO_HARDWARE_TO_NAME)
-def hardware_can_be_named(_spec: dict[str, Any], facts: Facts) -> Violations:
-    """On such a platform a request is created in v1beta1: v1alpha1 has no field for hardware."""
-    if not facts.cluster_wide and not facts.gpu_discovery:
+def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -> Violations:
+    """On such a platform a v1alpha1 request names the hardware in the profiler's configuration."""
+    hardware = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("hardware"))
+    names = ("gpuType", "gpu_type", "numGpusPerNode", "num_gpus_per_node")
+    if not facts.cluster_wide and not facts.gpu_discovery and not any(hardware.get(name) for name in names):
         yield ("spec",), _NO_HARDWARE_TO_NAME
+
+
+_ELSEWHERE = (
+    "{namespace} is not the request's namespace: whoever may create requests here could create graphs there; create the "
+    "request in {namespace}"
+)
+
+
+@PLACES_OF_REQUESTS.rule(_ELSEWHERE, ours=True)
+def the_graph_is_beside_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
+    """A graph is created in the namespace of its request, and in no other one."""
+    namespace = mapping(obj.get("metadata")).get("namespace")
+    asked = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
+    if isinstance(asked, str) and asked and isinstance(namespace, str) and asked != namespace:
+        yield ("spec", "deploymentOverrides", "namespace"), _ELSEWHERE.format(namespace=asked)
+
+
+_PROFILER_CONFIG = "{problem}"  # in the words of the contract
+
+
+_UNREADABLE = "nothing of hardware, sweep, engine and deployment counts until this is set right"
+
+
+@ADVICE_FOR_REQUESTS.rule(_UNREADABLE, _PROFILER_CONFIG, versions=(ALPHA,), ours=True)
+def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """Of the profiler's configuration, what nothing reads, and what cannot be read."""
+    config = mapping(spec.get("profilingConfig")).get("config")
+    if not isinstance(config, dict):
+        return
+    wrong = contract_errors("profilingConfig.config", config)
+    for error in (*wrong, *contract_warnings("profilingConfig.config", config)):
+        yield ("spec", "profilingConfig", "config", *filter(None, error.path.split("."))), error.message
+    if wrong:
+        yield ("spec", "profilingConfig", "config"), _UNREADABLE
+
+
+_NO_JOB = "has no effect: engines are simulated, and no Job runs; {instead}"
+_OF_JOB = ("configMapRef", "outputPVC", "resources", "nodeSelector")
+
+
+@ADVICE_FOR_REQUESTS.rule(_NO_JOB, ours=True)
+def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Violations:
+    """A request that is simulated has no profiling Job, so that what only a Job uses has no effect."""
+    profiling = mapping(spec.get("profilingConfig"))
+    sweep = mapping(mapping(profiling.get("config")).get("sweep"))
+    simulated = any(sweep.get(name) is True for name in ("useAiConfigurator", "use_ai_configurator"))
+    if simulated or spec.get("useMocker") is True or (profiling and spec.get("backend") == "auto"):
+        for name in _OF_JOB:
+            if profiling.get(name):
+                message = _NO_JOB.format(
+                    instead="leave out sweep.useAiConfigurator, and name a backend, to measure them"
+                )
+                yield ("spec", "profilingConfig", name), message
+    pod = mapping(mapping(mapping(mapping(spec.get("overrides")).get("profilingJob")).get("template")).get("spec"))
+    if not profiling and spec.get("searchStrategy") != "thorough":
+        for name in pod:
+            if name not in ("tolerations", "imagePullSecrets"):
+                message = _NO_JOB.format(instead="set searchStrategy to thorough to measure them")
+                yield ("spec", "overrides", "profilingJob", "template", "spec", str(name)), message
 
 
 _FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it anew"

@@ -10,6 +10,7 @@ from dynamo_planner.profiling.generation.linting import lint
 from dynamo_planner.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_planner.profiling.generation.parts import Parts
 from dynamo_planner.profiling.generation.planning import config_maps_of, endpoints_kept
+from dynamo_planner.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_planner.profiling.picking import Choice
 from dynamo_planner.profiling.points import Layout
 from dynamo_planner.profiling.results import Candidate, Note
@@ -59,6 +60,7 @@ def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, .
     made = graph_of(layout, parts)
     override = parts.spec.overrides.dgd if parts.spec.overrides else None
     graph, notes = overridden(made, override)
+    graph = share_pull_secrets(graph, override)
     lint(graph, changed=bool(override))
     keeps_containers(made, graph)
     taken = layout.gpus if parts.mocked else gpus_of(graph)

@@ -32,7 +32,7 @@ def graph_of(layout: Layout, parts: Parts) -> KubeObject:
     image = runtime_image(
         layout.backend, parts.spec.image, repository=parts.settings.image_repository, version=parts.version
     )
-    workers = [_worker(layout, role, name, image, parts) for role in layout.engines]
+    workers = [_worker(layout, role, name, parts.workers_image or image, parts) for role in layout.engines]
     return {
         "apiVersion": "nvidia.com/v1beta1",
         "kind": "DynamoGraphDeployment",

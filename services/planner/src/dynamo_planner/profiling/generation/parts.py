@@ -31,6 +31,8 @@ class Parts:
     """what is known of it"""
     product: str | None = None
     """label nvidia.com/gpu.product of the nodes that are planned for, where they are known"""
+    workers_image: str = ""
+    """of workers, where it is not that of the request"""
     interpolation: KubeObject | None = None
     """`aic_interpolation` of a PlannerConfig, without its engines"""
     curves: Curves | None = None

@@ -9,9 +9,8 @@ from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, env, labels
 from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.request_parts import parts_of
 from dynamo_shared.api.resources import JOBS
-from dynamo_shared.api.untrusted import json_text
-from dynamo_shared.api.untrusted.limits import SETTINGS
 
 from dynamo_planner.profiling.results import ProfilingRequest
 from dynamo_planner.requests.deploying import owner_of
@@ -83,13 +82,20 @@ def _profiler(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObj
     cache = request.spec.model_cache
     if cache is not None and cache.pvc_name:
         mounts.append({"name": names.CACHE_VOLUME, "mountPath": cache.pvc_mount_path, "readOnly": True})
-    if _config_map(obj) is not None:
+    parts = parts_of(obj)
+    if parts.base_graph is not None:
         mounts.append({"name": names.CONFIG_VOLUME, "mountPath": "/config", "readOnly": True})
     return {
         "name": names.PROFILER,
         "image": image,
         "command": ["python", "-m", "dynamo.profiler"],
-        "args": ["--config", spec_for_profiler(request), "--output-dir", names.OUTPUT_PATH],
+        "args": [
+            "--config",
+            spec_for_profiler(request),
+            "--output-dir",
+            names.OUTPUT_PATH,
+            *parts.profiler_arguments,
+        ],
         "workingDir": "/workspace",
         "env": sorted(variables, key=lambda each: str(each["name"])),
         "volumeMounts": mounts,
@@ -133,27 +139,16 @@ def relay_source() -> str:
 
 
 def _volumes(obj: KubeObject, request: ProfilingRequest) -> list[KubeObject]:
-    claim = (obj["metadata"].get("annotations") or {}).get(keys.DGDR_OUTPUT_PVC)
-    output: KubeObject = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+    parts = parts_of(obj)
+    claim = {"persistentVolumeClaim": {"claimName": parts.output_claim}}
+    output: KubeObject = claim if parts.output_claim else {"emptyDir": {}}
     volumes: list[KubeObject] = [{"name": names.OUTPUT_VOLUME, **output}]
     cache = request.spec.model_cache
     if cache is not None and cache.pvc_name:
         source = {"claimName": cache.pvc_name, "readOnly": True}
         volumes.append({"name": names.CACHE_VOLUME, "persistentVolumeClaim": source})
-    if (config_map := _config_map(obj)) is not None:
-        name, key = config_map
+    if parts.base_graph is not None:
+        name, key = parts.base_graph
         items = [{"key": key, "path": "disagg.yaml"}]
         volumes.append({"name": names.CONFIG_VOLUME, "configMap": {"name": name, "items": items}})
     return volumes
-
-
-def _config_map(obj: KubeObject) -> tuple[str, str] | None:
-    """The ConfigMap with a base configuration that a v1alpha1 request named, and its key."""
-    text = (obj["metadata"].get("annotations") or {}).get(keys.DGDR_CONFIG_MAP_REF)
-    try:
-        reference = json_text.decode(text, SETTINGS) if text else None
-    except json_text.InvalidJson:
-        return None
-    if not isinstance(reference, dict) or not reference.get("name"):
-        return None
-    return str(reference["name"]), str(reference.get("key") or "disagg.yaml")

@@ -1,0 +1,157 @@
+"""What only v1alpha1 can say of a request: kept by conversion in an annotation, and acted on all the same.
+
+`spec_of` is the spec that a request has with it, in the words of v1beta1: whoever works on a request reads that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from dynamo_shared.api.contracts.profiler import ProfilerConfig
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
+
+ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1").api_version
+BASE_GRAPH_KEY = "disagg.yaml"
+#: A prefill and a decode engine, each of the largest size that a request allows.
+_ROLES = 2
+#: Annotations in which the Go operator kept fields of v1alpha1, and the fields.
+_KEPT_BY_GO = {
+    keys.DGDR_CONFIG_MAP_REF: ("profilingConfig", "configMapRef"),
+    keys.DGDR_OUTPUT_PVC: ("profilingConfig", "outputPVC"),
+    keys.DGDR_PROFILING_CONFIG: ("profilingConfig", "config"),
+    keys.DGDR_ENABLE_GPU_DISCOVERY: ("enableGpuDiscovery",),
+    keys.DGDR_DEPLOYMENT_OVERRIDES: ("deploymentOverrides",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestParts:
+    """What v1alpha1 says of a request beyond v1beta1."""
+
+    discovers_gpus: bool = True
+    base_graph: tuple[str, str] | None = None
+    """ConfigMap with a graph to start from, and the key in it."""
+    output_claim: str = ""
+    """PersistentVolumeClaim that keeps the profiler's files."""
+    workers_image: str = ""
+    """Image of the graph's workers; "": that of the request."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """name, labels and annotations of the graph."""
+    config: ProfilerConfig = field(default_factory=ProfilerConfig)
+    """Configuration of the profiler; empty where it cannot be read."""
+
+    @property
+    def profiler_arguments(self) -> tuple[str, ...]:
+        """Options of the profiler's command line."""
+        sweep, deployment = self.config.sweep, self.config.deployment
+        timeout = (deployment and deployment.deployment_timeout) or self.config.deployment_ready_timeout_s
+        given = {
+            "--prefill-interpolation-granularity": sweep and _set(sweep, "prefill_interpolation_granularity"),
+            "--decode-interpolation-granularity": sweep and _set(sweep, "decode_interpolation_granularity"),
+            "--deployment-timeout": timeout,
+        }
+        options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        return (*options, *(("--dry-run",) if sweep and sweep.dry_run else ()))
+
+
+def parts_of(obj: KubeObject) -> RequestParts:
+    """What a v1beta1 request was told as v1alpha1; nothing where it never was one, or said nothing more."""
+    annotations = obj["metadata"].get("annotations") or {}
+    spec: dict[str, Any] = {}
+    if keys.PRESERVED_FIELDS in annotations:
+        spec = _object(convert(obj, ALPHA).get("spec"))
+    for name, path in _KEPT_BY_GO.items():
+        if name in annotations:
+            spec = _filled_in(spec, path, _decoded(annotations[name]))
+    profiling, overrides = _object(spec.get("profilingConfig")), _object(spec.get("deploymentOverrides"))
+    config = _config(profiling.get("config"))
+    reference = _object(profiling.get("configMapRef"))
+    hardware = config.hardware
+    asked_in_config = hardware is not None and hardware.enable_gpu_discovery
+    return RequestParts(
+        discovers_gpus=spec.get("enableGpuDiscovery", True) is not False or asked_in_config,
+        base_graph=(_text(reference.get("name")), _text(reference.get("key")) or BASE_GRAPH_KEY)
+        if _text(reference.get("name"))
+        else None,
+        output_claim=_text(profiling.get("outputPVC")),
+        workers_image=_text(overrides.get("workersImage")) or (config.deployment and config.deployment.dgd_image) or "",
+        metadata={name: overrides[name] for name in ("name", "labels", "annotations") if overrides.get(name)},
+        config=config,
+    )
+
+
+def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
+    """The spec of a valid v1beta1 request, completed by what only v1alpha1 can say. Fields of v1beta1 win."""
+    body = obj.get("spec") or {}
+    parts = parts_of(obj)
+    if parts == RequestParts():
+        return DynamoGraphDeploymentRequestSpec.model_validate(body)
+    config, body = parts.config, dict(body)
+    if body.get("backend", "auto") in ("", "auto") and config.engine and config.engine.backend:
+        body["backend"] = config.engine.backend
+    if hardware := _hardware(config):
+        body["hardware"] = {**hardware, **{name: each for name, each in _object(body.get("hardware")).items() if each}}
+    if parts.metadata:
+        overrides = _object(body.get("overrides"))
+        graph = _object(overrides.get("dgd"))
+        metadata = {**parts.metadata, **_object(graph.get("metadata"))}
+        body["overrides"] = {**overrides, "dgd": {**graph, "metadata": metadata}}
+    return DynamoGraphDeploymentRequestSpec.model_validate(body)
+
+
+def _hardware(config: ProfilerConfig) -> dict[str, Any]:
+    hardware, sweep = config.hardware, config.sweep
+    most = hardware.max_num_gpus_per_engine if hardware else 0
+    found = {
+        "gpuSku": (hardware and hardware.gpu_type) or (sweep and sweep.aic_system),
+        "numGpusPerNode": hardware and hardware.num_gpus_per_node,
+        "totalGpus": _ROLES * most,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _set(model: Any, name: str) -> Any:
+    """A field where it was given; None where it has its default."""
+    return getattr(model, name) if name in model.model_fields_set else None
+
+
+def _config(value: Any) -> ProfilerConfig:
+    try:
+        return ProfilerConfig.model_validate(_object(value))
+    except ValidationError:
+        # Each write was warned of what is wrong; v1alpha1 takes any object, and nothing of it can be relied on.
+        return ProfilerConfig()
+
+
+def _filled_in(spec: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A spec with a value at a path, unless it has one there."""
+    first, *rest = path
+    if rest:
+        return {**spec, first: _filled_in(_object(spec.get(first)), tuple(rest), value)}
+    return spec if first in spec else {**spec, first: value}
+
+
+def _decoded(text: str) -> Any:
+    """JSON where it is JSON; the text itself otherwise, as the Go operator writes names."""
+    try:
+        return json_text.decode(text, SETTINGS)
+    except json_text.InvalidJson:
+        return text
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,215 @@
+"""The examples that the seeds print, applied as they stand by kubectl: the whole platform, and pods of KWOK."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_admission.app import AdmissionService
+from dynamo_ctl import webhooks
+from dynamo_ctl.localcluster import free_port
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.platform import install_definitions
+from dynamo_planner.profiling.results import ProfilingRequest, ProfilingResult
+from dynamo_planner.profiling.thorough import read_output
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    SERVICES,
+    ObjectKey,
+    key_of,
+)
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import running
+from dynamo_watcher.app import WatcherService
+
+from .platform import eventually, settings
+from .test_requests import Planner, Played
+from .test_requests_v1alpha1 import NODE
+
+EXAMPLES = Path(__file__).with_name("seed_examples")
+SEEDS = Path(__file__).resolve().parents[3] / "shared" / "seeds"
+
+
+def read(asked: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
+    """What the Job left, as the planner service reads it."""
+    return read_output(asked, data)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    kube: KubeClient
+    kubectl: Path
+    kubeconfig: Path
+
+    async def run(self, *arguments: str) -> tuple[str, str]:
+        """What kubectl prints, and what it prints as warnings; it must succeed."""
+        process = await asyncio.create_subprocess_exec(
+            str(self.kubectl),
+            "--kubeconfig",
+            str(self.kubeconfig),
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 0, err.decode()
+        return out.decode(), err.decode()
+
+    async def apply(self, example: str, namespace: str) -> str:
+        """Applies an example as it stands; the warnings."""
+        _, warnings = await self.run("apply", "-n", namespace, "-f", str(EXAMPLES / f"{example}.yaml"))
+        return warnings
+
+
+@pytest.fixture(scope="module")
+async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    """A control plane with a node of eight GPUs, and all services that the examples need, webhooks included."""
+    folder = tmp_path_factory.mktemp("seeds")
+    async with AsyncExitStack() as stack:
+        options = ControlPlaneOptions(kwok_nodes=1, prepare=install_definitions)
+        plane = await stack.enter_async_context(ControlPlane(options, programs))
+        nats = await stack.enter_async_context(NatsServer(await programs.obtain("nats-server"), folder / "nats"))
+        kube = await stack.enter_async_context(
+            await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests")
+        )
+        configured = webhooks.on_loopback(settings(plane.kubeconfig, nats.url), free_port())
+        await webhooks.make_namespace(kube, configured)
+        parts = [WatcherService(), PodBuilderService(), AdmissionService(), Planner(Played(), read)]
+        up = await stack.enter_async_context(running(parts, configured))
+        await up.ready()
+        yield Cluster(kube, await programs.obtain("kubectl"), plane.kubeconfig)
+
+
+@pytest.fixture
+async def place(cluster: Cluster, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    name = request.node.name.replace("_", "-")[:60].rstrip("-")
+    await cluster.kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    await cluster.kube.delete(NAMESPACES, ObjectKey("", name))
+
+
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds (../shared/seeds) are not here")
+def test_the_examples_are_those_that_are_printed() -> None:
+    printed = "\n".join(file.read_text() for file in SEEDS.glob("*.txt"))
+    for file in EXAMPLES.iterdir():
+        assert f"```yaml\n{file.read_text()}```" in printed, file.name
+
+
+async def test_the_simple_deployment_serves(cluster: Cluster, place: str) -> None:
+    warnings = await cluster.apply("simple-deployment", place)
+    assert "v1alpha1" in warnings
+
+    async def serves() -> KubeObject | None:
+        found = await cluster.kube.get(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), ObjectKey(place, "llama3-70b-agg"))
+        return found if found.get("status", {}).get("state") == "successful" else None
+
+    graph = await eventually(serves, "the example serves")
+    assert {name: each["readyReplicas"] for name, each in graph["status"]["services"].items()} == {
+        "Frontend": 1,
+        "VllmWorker": 1,
+    }
+    containers: dict[str, Any] = {}
+    for each in (await cluster.kube.list(DEPLOYMENTS, place)).items:
+        name = each["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component"]
+        containers[name] = each["spec"]["template"]["spec"]["containers"][0]
+    image = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.6.1"
+    assert {name: each["image"] for name, each in containers.items()} == {"Frontend": image, "VllmWorker": image}
+    assert containers["VllmWorker"]["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+    assert containers["VllmWorker"]["args"] == ["python3 -m dynamo.vllm --model Qwen/Qwen3-0.6B"]
+    assert any(
+        each["metadata"]["name"].endswith("frontend") for each in (await cluster.kube.list(SERVICES, place)).items
+    )
+    # The commands of the same page.
+    shown, _ = await cluster.run("get", "dgd", "-n", place)
+    assert "llama3-70b-agg" in shown
+    shown, _ = await cluster.run("get", "dcd", "-n", place)
+    assert len(shown.splitlines()) == 3
+    shown, _ = await cluster.run("describe", "dgd", "llama3-70b-agg", "-n", place)
+    assert "successful" in shown
+    shown, _ = await cluster.run("get", "dgd", "-o", "wide", "-n", place)
+    assert "llama3-70b-agg" in shown
+
+
+async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(cluster: Cluster, place: str) -> None:
+    await cluster.kube.create(NODES, NODE)
+    await cluster.apply("sla-driven-deployment", place)
+
+    async def job() -> KubeObject | None:
+        found = (await cluster.kube.list(JOBS, place)).items
+        return found[0] if found else None
+
+    profiling = await eventually(job, "the profiling Job is created")
+    (profiler,) = profiling["spec"]["template"]["spec"]["containers"]
+    assert profiler["image"] == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.6.1"
+    await _played_profiler(cluster.kube, place)
+
+    async def deployed() -> KubeObject | None:
+        found = await cluster.kube.get(
+            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
+        )
+        return found if (found.get("status", {}).get("deployment") or {}).get("state") == "successful" else None
+
+    status = (await eventually(deployed, "the graph that was found serves"))["status"]
+    assert (status["state"], status["backend"]) == ("Ready", "vllm")
+    assert status["deployment"] == {
+        "state": "successful",
+        "name": "auto-config-llm-dgd",
+        "namespace": place,
+        "created": True,
+    }
+    assert status["profilingResults"] == "configmap/dgdr-output-auto-config-llm"
+    shown, _ = await cluster.run("get", "dynamographdeploymentrequests.v1alpha1.nvidia.com", "-n", place)
+    headings, values = shown.splitlines()
+    assert headings.split() == ["NAME", "MODEL", "BACKEND", "STATE", "DGD-STATE", "AGE"]
+    assert values.split()[:5] == ["auto-config-llm", "Qwen/Qwen3-0.6B", "vllm", "Ready", "successful"]
+    await cluster.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(place, "auto-config-llm-dgd"))
+
+    async def deleted() -> bool:
+        found = await cluster.kube.get(
+            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
+        )
+        return bool(found["status"]["state"] == "DeploymentDeleted")
+
+    await eventually(deleted, "the loss of the graph is in the request's state")
+    await cluster.kube.delete(NODES, key_of(NODE | {"metadata": {**NODE["metadata"]}}))
+
+
+async def _played_profiler(kube: KubeClient, namespace: str) -> None:
+    """Writes what the profiler of a Job leaves: its ConfigMap, as the relay has it."""
+    request = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "auto-config-llm"))
+    graph = (EXAMPLES / "simple-deployment.yaml").read_text()
+    await kube.create(
+        CONFIG_MAPS,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": "dgdr-output-auto-config-llm",
+                "namespace": namespace,
+                "labels": {
+                    "dgdr.nvidia.com/name": "auto-config-llm",
+                    "dgdr.nvidia.com/namespace": namespace,
+                    "nvidia.com/managed-by": "dynamo-operator",
+                },
+                "annotations": {keys.REQUEST_UID: request["metadata"]["uid"]},
+            },
+            "data": {"profiler_status": "success", "phase": "Done", "final_config.yaml": graph},
+        },
+    )
