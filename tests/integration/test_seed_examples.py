@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -33,10 +34,9 @@ from dynamo_shared.api.resources import (
     NODES,
     SERVICES,
     ObjectKey,
-    key_of,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.runtime import running
+from dynamo_shared.runtime import Service, running
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, settings
@@ -91,7 +91,7 @@ async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) 
         )
         configured = webhooks.on_loopback(settings(plane.kubeconfig, nats.url), free_port())
         await webhooks.make_namespace(kube, configured)
-        parts = [WatcherService(), PodBuilderService(), AdmissionService(), Planner(Played(), read)]
+        parts: list[Service] = [WatcherService(), PodBuilderService(), AdmissionService(), Planner(Played(), read)]
         up = await stack.enter_async_context(running(parts, configured))
         await up.ready()
         yield Cluster(kube, await programs.obtain("kubectl"), plane.kubeconfig)
@@ -161,6 +161,8 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     await _played_profiler(cluster.kube, place)
 
     async def deployed() -> KubeObject | None:
+        seen = await cluster.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(place, "auto-config-llm"))
+        print(seen["status"], file=sys.stderr)
         found = await cluster.kube.get(
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
         )
@@ -188,7 +190,6 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
         return bool(found["status"]["state"] == "DeploymentDeleted")
 
     await eventually(deleted, "the loss of the graph is in the request's state")
-    await cluster.kube.delete(NODES, key_of(NODE | {"metadata": {**NODE["metadata"]}}))
 
 
 async def _played_profiler(kube: KubeClient, namespace: str) -> None:

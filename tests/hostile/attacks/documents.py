@@ -254,14 +254,14 @@ stored(
 _REQUEST_TEXTS: dict[str, dict[str, Any]] = {
     "annotations-deep": {
         "annotations": {
-            names.GENERATED_DGD_SPEC: texts.nested(100_000),
-            names.ADDITIONAL_RESOURCES: texts.nested(100_000),
+            names.DGDR_PROFILING_CONFIG: texts.nested(100_000),
+            names.DGDR_DEPLOYMENT_OVERRIDES: texts.nested(100_000),
         }
     },
     "annotations-bomb": {
         "annotations": {
-            names.GENERATED_DGD_SPEC: texts.alias_bomb(),
-            names.ADDITIONAL_RESOURCES: texts.alias_bomb(),
+            names.DGDR_PROFILING_CONFIG: texts.alias_bomb(),
+            names.DGDR_DEPLOYMENT_OVERRIDES: texts.alias_bomb(),
         }
     },
     "long-model": {"spec": {"model": "a/" + "b" * 200_000}},

@@ -1,7 +1,10 @@
 """The registries: one meaning a name, names that Kubernetes takes, and a page that lists them."""
 
 # No `from __future__ import annotations`: it would bind the name of a module under test.
+import ast
 import re
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -73,6 +76,50 @@ def test_a_pipe_in_a_cell_is_escaped() -> None:
     catalog = Catalog("Things", "Some.", "Thing", "Values")
     catalog.add("a", "This or that.", set_by="us", read_by="you", values="x|y")
     assert "x\\|y" in registry_page(catalog)
+
+
+ROOT = Path(__file__).parents[3]
+REGISTRY = ROOT / "shared" / "src" / "dynamo_shared" / "api" / "registry"
+
+
+@cache
+def used_names() -> frozenset[str]:
+    """Every name that a module of the platform reads, as an attribute or by itself; the registries do not count."""
+    found: set[str] = set()
+    for folder in (ROOT / "shared" / "src", *(ROOT / "services").glob("*/src")):
+        for file in folder.rglob("*.py"):
+            if REGISTRY not in file.parents:
+                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                    if isinstance(node, ast.Attribute):
+                        found.add(node.attr)
+                    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                        found.add(node.id)
+                    elif isinstance(node, ast.ImportFrom):
+                        found.update(each.name for each in node.names)
+                    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                        # Command lines and expressions of Kubernetes name variables within texts.
+                        found.update(re.findall(r"\b[A-Z][A-Z_]{6,}\b", node.value))
+    return frozenset(found)
+
+
+#: Read by the planner pods of the Dynamo runtime alone, which graphs may still have: promised as stable by release 0.1.0.
+READ_BY_PLANNER_PODS = {
+    "PROMETHEUS_TOKEN",
+    "PROMETHEUS_TOKEN_FILE",
+    "PROMETHEUS_SSL_VERIFY",
+    "PROMETHEUS_EXTRA_QUERY_PARAMS",
+    "PROMETHEUS_CA_BUNDLE",
+}
+
+
+@pytest.mark.parametrize(
+    "module", [labels, annotations, env, ports], ids=lambda module: module.__name__.rpartition(".")[2]
+)
+def test_every_name_is_used_by_the_platform(module: ModuleType) -> None:
+    """A name that no module reads is promised and does nothing: it goes, or gets its code."""
+    names = constants(module) if module is not ports else {name for name in vars(ports) if name.isupper()} - {"CATALOG"}
+    assert len(names) > 10
+    assert sorted(name for name in names if name not in used_names() | READ_BY_PLANNER_PODS) == []
 
 
 # What the formalization proposal lists: public names from the beginning.

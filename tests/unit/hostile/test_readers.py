@@ -78,7 +78,8 @@ def _pull_secret(content: str) -> Any:
 def _legacy(text: str) -> Any:
     part = component("Worker")
     part["podTemplate"]["spec"]["containers"][0]["env"] = [{"name": env.DYN_DEPLOYMENT_CONFIG, "value": text}]
-    return legacy_config.apply_legacy_config(graph("tenant", "graph", part)["spec"])
+    place = legacy_config.Place("tenant-graph", "http://graph-main.tenant.svc:8000")
+    return legacy_config.apply_legacy_config(graph("tenant", "graph", part)["spec"], place)
 
 
 def _worker_metadata(text: str) -> Any:

@@ -290,6 +290,29 @@ def test_workers_of_a_picker_are_labelled_for_its_pool() -> None:
     assert volume["configMap"] == {"name": "own", "items": [{"key": "k.yaml", "path": "epp-config-dynamo.yaml"}]}
 
 
+@pytest.mark.parametrize(
+    ("model", "value"),
+    [
+        ("Qwen/Qwen3-0.6B", "Qwen--Qwen3-0.6B"),
+        ("/models/llama 3", "models--llama-3"),
+        ("a" * 70, "a" * 63),
+        ("x" * 62 + "/y", "x" * 62),
+    ],
+)
+def test_pods_have_the_label_of_their_model(model: str, value: str) -> None:
+    worker = component("Worker", modelRef={"name": model})
+    template = deployment(worker)["spec"]["template"]["metadata"]
+    assert template["labels"]["nvidia.com/dynamo-base-model"] == value
+    assert template["annotations"]["nvidia.com/dynamo-base-model"] == model
+
+
+def test_pods_that_lack_the_label_are_not_replaced_for_it() -> None:
+    (dcd,) = component_deployments(graph(component("Worker", modelRef={"name": "m"}))).values()
+    kept = of_kind(component_children(dcd, unlabelled_model=True), "Deployment")[0]["spec"]["template"]["metadata"]
+    assert "nvidia.com/dynamo-base-model" not in kept["labels"]
+    assert "nvidia.com/dynamo-base-model-hash" in kept["labels"]
+
+
 def test_services_of_a_model_are_shared() -> None:
     children = workloads(graph(component(modelRef={"name": "Qwen/Qwen3-0.6B"})))["Worker"]
     assert names_of(children)[2] == "Service/dynamo-model-fb68f5a6"

@@ -43,7 +43,73 @@ def test_another_components_entry_counts_for_nothing() -> None:
     assert "replicas" not in component_deployments(obj)["Worker"]["spec"]
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"Worker": 3}'])
-def test_nonsense_is_refused(text: str) -> None:
-    with pytest.raises(render.RenderError, match=r"component Worker: .*DYN_DEPLOYMENT_CONFIG\]: is no JSON"):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is not valid JSON or YAML"),
+        ("a: [", "is not valid JSON or YAML"),
+        ("[1]", "is not an object"),
+        ("just text", "is not an object"),
+        ("a: 1\n---\nb: 2", "is not an object"),
+        ('{"Worker": 3}', "is not an object"),
+        ("routing: kv", "is not an object"),
+        ("routing: {mode: fastest}", "routing.mode is 'fastest', not one of kv, round-robin, random"),
+    ],
+)
+def test_nonsense_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(render.RenderError) as refused:
         component_deployments(graph(configured(text)))
+    assert "component Worker: " in str(refused.value)
+    assert problem in str(refused.value)
+
+
+PRINTED = """\
+namespace: string      # Dynamo namespace
+component: string      # Component name
+endpoints:             # Service discovery
+  - name: generate
+    address: tcp://10.0.0.7:9000
+routing:               # Router configuration
+  mode: kv             # kv, round-robin, random
+"""
+
+
+def value(obj: dict[str, Any]) -> dict[str, Any]:
+    text = next(each["value"] for each in main(obj)["env"] if each["name"] == CONFIG)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_yaml_says_what_a_component_is_and_we_write_what_it_is() -> None:
+    assert value(configured(PRINTED)) == {
+        "namespace": "ns-graph",
+        "component": "Worker",
+        "endpoints": [{"name": "generate", "address": "tcp://10.0.0.7:9000"}],
+        "routing": {"mode": "kv"},
+    }
+
+
+def test_a_frontends_endpoint_is_written_where_none_is_given() -> None:
+    assert value(configured("routing: {mode: random}", "Front", "frontend")) == {
+        "namespace": "ns-graph",
+        "component": "Front",
+        "endpoints": [{"name": "http", "address": "http://graph-front.ns.svc:8000"}],
+        "routing": {"mode": "random"},
+    }
+
+
+@pytest.mark.parametrize(("own", "mode"), [([], "kv"), ([{"name": "DYN_ROUTER_MODE", "value": "random"}], "random")])
+def test_routing_is_the_frontends_router_mode(own: list[dict[str, Any]], mode: str) -> None:
+    front = component("Front", "frontend", main={"env": own})
+    specs = component_deployments(graph(front, configured(PRINTED)))
+    env = specs["Front"]["spec"]["podTemplate"]["spec"]["containers"][0]["env"]
+    assert [each["value"] for each in env if each["name"] == "DYN_ROUTER_MODE"] == [mode]
+    worker = specs["Worker"]["spec"]["podTemplate"]["spec"]["containers"][0]["env"]
+    assert all(each["name"] != "DYN_ROUTER_MODE" for each in worker)
+
+
+def test_yaml_of_the_older_shape_counts_and_stays_as_it_is_written() -> None:
+    text = "Worker:\n  ServiceArgs:\n    workers: 3\n"
+    spec = component_deployments(graph(configured(text)))["Worker"]["spec"]
+    assert spec["replicas"] == 3
+    assert spec["podTemplate"]["spec"]["containers"][0]["env"] == [{"name": CONFIG, "value": text}]

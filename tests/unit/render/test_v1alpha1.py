@@ -93,6 +93,20 @@ def test_an_ingress() -> None:
     assert rule["http"]["paths"][0]["backend"] == {"service": {"name": "g-frontend", "port": {"number": 8000}}}
 
 
+def test_an_ingress_without_a_class_is_the_default_ones() -> None:
+    found = made(graph({"ingress": {"enabled": True, "host": "chat"}}))["Ingress/g-frontend"]
+    assert "ingressClassName" not in found["spec"]
+    assert found["spec"]["rules"][0]["host"] == "chat.local"
+    assert "Ingress/g-frontend" not in made(graph({"ingress": {"enabled": True}}))
+
+
+@pytest.mark.parametrize("grove", [False, True])
+def test_labels_of_a_pod_template_reach_the_service(grove: bool) -> None:
+    service = {"labels": {"team": "x"}, "extraPodMetadata": {"labels": {"tier": "front"}}}
+    found = made(graph(service), replace(CONFIG, grove=grove))["Service/g-frontend"]
+    assert {"team": "x", "tier": "front"}.items() <= found["metadata"]["labels"].items()
+
+
 def test_the_installation_may_expose_every_frontend() -> None:
     config = replace(CONFIG, ingress=render.IngressDefaults(class_name="nginx", host_suffix="example.com"))
     assert made(graph({}), config)["Ingress/g-frontend"]["spec"]["rules"][0]["host"] == "g.example.com"

@@ -204,7 +204,7 @@ def _head(resource: Resource, name: str, registration: Registration) -> KubeObje
 
 def _configuration(resource: Resource, registration: Registration, webhooks: list[KubeObject]) -> KubeObject:
     head = _head(resource, registration.name, registration)
-    head["metadata"]["labels"] = {"app.kubernetes.io/part-of": PART_OF, labels.APP_MANAGED_BY: NAME}
+    head["metadata"]["labels"] = {labels.APP_PART_OF: PART_OF, labels.APP_MANAGED_BY: NAME}
     return {**head, "webhooks": webhooks}
 
 

@@ -26,6 +26,25 @@ def legacy_types(components: Sequence[KubeObject], sets: Sequence[KubeObject]) -
     return {name: type_ for name, type_ in types.items() if type_}
 
 
+def unlabelled_model(workload: KubeObject | None) -> bool:
+    """Whether pods of a component that serves a model lack its label, as earlier releases and the reference create them."""
+    return _is_unlabelled(objects.labels(_template_of(workload or {})))
+
+
+def unlabelled_models(sets: Sequence[KubeObject]) -> frozenset[str]:
+    """The same of PodCliqueSets: components with such pods."""
+    return frozenset(
+        marks.get(labels.COMPONENT, "")
+        for each in sets
+        for clique in each.get("spec", {}).get("template", {}).get("cliques", ())
+        if _is_unlabelled(marks := clique.get("labels") or {})
+    )
+
+
+def _is_unlabelled(marks: Mapping[str, str]) -> bool:
+    return labels.BASE_MODEL_HASH in marks and labels.BASE_MODEL not in marks
+
+
 def _legacy_type(type_: str, marks: Mapping[str, str]) -> str:
     if type_ not in (ComponentType.PREFILL, ComponentType.DECODE):
         return ""

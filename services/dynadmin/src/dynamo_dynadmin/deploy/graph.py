@@ -12,6 +12,7 @@ from dynamo_shared.api.engines.options import flags
 from dynamo_shared.api.engines.storage import VOLUME, model_path
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.registry.labels import GPU_PRODUCT
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 FRONTEND = "Frontend"
 #: Component (name and type) of each role, as profiling names them.
 COMPONENTS = {Role.PREFILL: ("prefill", "prefill"), Role.DECODE: ("decode", "decode"), Role.AGG: ("worker", "worker")}
-#: Read by the frontend of the Dynamo runtime.
-ROUTER_MODE = "DYN_ROUTER_MODE"
 #: Batches of prompts are sized for prompts of this length where the workload names none. Tokens.
 TYPICAL_PROMPT = 4000
 
@@ -100,7 +99,7 @@ class _Writer:
         """The frontend, with the router's mode."""
         path, pod, container = self._component(FRONTEND, "frontend", "frontend")
         if router := self._intent.serving.router:
-            container["env"] = [{"name": ROUTER_MODE, "value": router.value}]
+            container["env"] = [{"name": DYN_ROUTER_MODE, "value": router.value}]
             self._draft.came_from(f"{path}.podTemplate.spec.containers[0].env[0]", "serving", "router")
         self._everywhere(path, pod)
 

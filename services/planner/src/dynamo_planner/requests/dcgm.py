@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import structlog
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.kube import KubeClient
@@ -27,8 +28,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from dynamo_planner.requests.hardware import GpuNode
 
 SELECTORS = ("app=nvidia-dcgm-exporter", "app=dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
-TEMPLATE_VARIABLE = "DCGM_METRICS_ENDPOINT_TEMPLATE"
-DEFAULT_TEMPLATE = "http://{POD_IP}:9400/metrics"
+TEMPLATE_VARIABLE = env.DCGM_METRICS_ENDPOINT_TEMPLATE
+DEFAULT_TEMPLATE = f"http://{{POD_IP}}:{ports.DCGM_EXPORTER.number}/metrics"
 #: How long what was found is believed. Seconds.
 FRESH = 60.0
 #: For one exporter. Seconds.

@@ -20,7 +20,7 @@ from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import Reporter
-from dynamo_pod_builder.legacy_types import legacy_type
+from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
@@ -114,6 +114,7 @@ class ComponentReconciler:
             render.ObservedComponent(
                 service_account=component_account(self.cache, namespace),
                 legacy_type=legacy_type(component, workload_of(self.cache, component)),
+                unlabelled_model=unlabelled_model(workload_of(self.cache, component)),
                 pull_secrets=secrets,
             ),
             catalogue(self.cache, namespace, [component.get("spec", {})]),

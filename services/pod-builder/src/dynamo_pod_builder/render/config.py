@@ -108,6 +108,8 @@ class ObservedGraph:
     cliques: tuple[str, ...] = ()
     #: Component types that its pods carry from of old, by component: `ObservedComponent.legacy_type`.
     legacy_types: Mapping[str, str] = field(default_factory=dict)
+    #: Components whose cliques lack the label of their model: `ObservedComponent.unlabelled_model`.
+    unlabelled_models: frozenset[str] = frozenset()
     #: What the pods of its components start from, by component.
     restores: Mapping[str, Restore] = field(default_factory=dict)
     #: Around it, for what Grove runs: as of components.
@@ -123,6 +125,8 @@ class ObservedComponent:
     service_account: str = DEFAULT_ACCOUNT
     #: `worker` where existing objects select prefill or decode pods by the type that they had as v1alpha1; "" otherwise.
     legacy_type: str = ""
+    #: Whether its pods lack the label of their model, which earlier releases did not set: it alone must not replace them.
+    unlabelled_model: bool = False
     #: The namespace's secrets of image registries.
     pull_secrets: PullSecrets = NO_PULL_SECRETS
     #: What its pods start from; None where they load the model themselves.

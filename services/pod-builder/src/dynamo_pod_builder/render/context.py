@@ -48,6 +48,8 @@ class PodContext:
     service_account: str
     pull_secrets: PullSecrets = NO_PULL_SECRETS
     restore: Restore | None = None
+    #: Whether its pods lack the label of their model, and are not replaced for that alone.
+    unlabelled_model: bool = False
     alpha: OfComponent = NOTHING
     placement: Placement = ALONE
 
@@ -101,6 +103,7 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
         service_account=observed.service_account,
         pull_secrets=observed.pull_secrets,
         restore=observed.restore,
+        unlabelled_model=observed.unlabelled_model,
         alpha=alpha,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
@@ -20,7 +20,7 @@ from dynamo_pod_builder.render.discovery import discovery_of
 from dynamo_pod_builder.render.errors import NotDeployable, RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.gateway import gateway_children
-from dynamo_pod_builder.render.legacy_config import apply_legacy_config
+from dynamo_pod_builder.render.legacy_config import Place, apply_legacy_config, with_routing
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import PICKER_RULES, PLANNER_RULES, discovery_access, shared_access
@@ -124,7 +124,7 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig, alpha: OfGraph) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
     marks = graph_annotations(graph, config)
-    return [_component_spec(component, graph, marks, alpha) for component in graph.spec.components]
+    return with_routing([_component_spec(component, graph, marks, alpha) for component in graph.spec.components])
 
 
 def _component_spec(
@@ -144,7 +144,11 @@ def _component_spec(
         spec["eppConfig"] = picker.complete(spec["eppConfig"])
     # Wrong rollout annotations are said here, before anything is written.
     strategy(component.name, _annotations(spec))
-    return apply_legacy_config(spec)
+    namespace, name = graph.metadata.namespace or DEFAULT_NAMESPACE, graph.metadata.name
+    service = names.service(names.component_deployment(name, component.name))
+    space = dynamo_namespace(namespace, name, shared=bool(spec.get("globalDynamoNamespace")))
+    place = Place(space, f"http://{service}.{namespace}.svc:{ports.HTTP.number}")
+    return apply_legacy_config(spec, place)
 
 
 def _component_deployment(

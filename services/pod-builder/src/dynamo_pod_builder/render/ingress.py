@@ -18,7 +18,10 @@ DEFAULT_SUFFIX = "local"
 
 
 def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
-    """Ingress or VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does."""
+    """Ingress or VirtualService of a component: as v1alpha1 says, or, of a graph's frontend, as the installation does.
+
+    An Ingress without a class is the cluster's default IngressClass's.
+    """
     defaults = context.config.ingress
     wish = context.alpha.ingress or _of_installation(context, defaults)
     if not wish.get("enabled") or not wish.get("host"):
@@ -32,7 +35,7 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
         return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
     class_name = wish.get("ingressControllerClassName") or defaults.class_name
     secret = (wish.get("tls") or {}).get("secretName") or defaults.tls_secret
-    return [_ingress(metadata, host, class_name, name, secret)] if class_name else []
+    return [_ingress(metadata, host, class_name, name, secret)]
 
 
 def _of_installation(context: PodContext, defaults: IngressDefaults) -> KubeObject:
@@ -50,9 +53,10 @@ def _host(wish: KubeObject, defaults: IngressDefaults) -> str:
 def _ingress(metadata: KubeObject, host: str, class_name: str, service: str, secret: str) -> KubeObject:
     backend = {"service": {"name": service, "port": {"number": ports.HTTP.number}}}
     spec: KubeObject = {
-        "ingressClassName": class_name,
         "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
     }
+    if class_name:
+        spec["ingressClassName"] = class_name
     if secret:
         spec["tls"] = [{"hosts": [host], "secretName": secret}]
     return {"apiVersion": INGRESSES.api_version, "kind": INGRESSES.kind, "metadata": metadata, "spec": spec}

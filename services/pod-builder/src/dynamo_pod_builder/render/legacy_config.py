@@ -1,29 +1,49 @@
-"""DYN_DEPLOYMENT_CONFIG: the JSON variable by which older graphs configure a component, still honoured.
+"""DYN_DEPLOYMENT_CONFIG: the variable by which older graphs configure a component, still honoured. JSON or YAML.
 
-It maps component names to settings: `port` of a frontend is ours to set, `ServiceArgs.workers` are replicas where the
-component names none, and `ServiceArgs.resources` (cpu, memory, gpu, custom) become requests and limits.
+Two shapes share it. The older one maps component names to settings: `port` of a frontend is ours to set,
+`ServiceArgs.workers` are replicas where the component names none, and `ServiceArgs.resources` (cpu, memory, gpu, custom)
+become requests and limits. The other one says what a component is: `namespace`, `component` and a frontend's `endpoints`
+are ours to set, and `routing.mode` becomes the router mode of frontends that name none. What is written is JSON, which
+is YAML, too.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from dynamo_shared.api.contracts.deployment_config import RoutingMode
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
+from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render.context import MAIN
+from dynamo_pod_builder.render.env import var
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.template import main_container
 
 _GPU = "nvidia.com/gpu"
 _PATH = f"podTemplate.spec.containers[{MAIN}].env[{env.DYN_DEPLOYMENT_CONFIG}]"
+_NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING = "namespace", "component", "endpoints", "routing"
+#: Keys that make a value one of the second shape; all others are names of components.
+_SHAPE = frozenset({_NAMESPACE, _COMPONENT, _ENDPOINTS, _ROUTING})
 
 
-def apply_legacy_config(spec: KubeObject) -> KubeObject:
+class Place(NamedTuple):
+    """What a component is, as its configuration says it."""
+
+    namespace: str
+    """Dynamo namespace."""
+    address: str
+    """URL under which its Service is called."""
+
+
+def apply_legacy_config(spec: KubeObject, place: Place) -> KubeObject:
     """A DCD spec with what its DYN_DEPLOYMENT_CONFIG says; the very spec where it has none."""
     template = spec.get("podTemplate") or {}
     main = main_container(template)
@@ -32,9 +52,12 @@ def apply_legacy_config(spec: KubeObject) -> KubeObject:
         return spec
     config = _parse(spec["name"], text)
     changed, container = dict(spec), dict(main)
+    written = _with_place(spec, config, place)
     if spec.get("type") == ComponentType.FRONTEND:
+        written = _with_port(spec["name"], written)
+    if written is not config or spec.get("type") == ComponentType.FRONTEND:
         container["env"] = [
-            {**variable, "value": _with_port(spec["name"], config)}
+            {**variable, "value": json.dumps(written, sort_keys=True, separators=(",", ":"))}
             if variable["name"] == env.DYN_DEPLOYMENT_CONFIG
             else variable
             for variable in main["env"]
@@ -50,39 +73,94 @@ def apply_legacy_config(spec: KubeObject) -> KubeObject:
             **resources,
             **{side: {**(resources.get(side) or {}), **amounts} for side in ("requests", "limits")},
         }
+    return _with_main(changed, main, container)
+
+
+def with_routing(specs: list[KubeObject]) -> list[KubeObject]:
+    """DCD specs of a graph, where frontends route as a configuration says, unless they say so themselves."""
+    mode = next(filter(None, map(_mode, specs)), "")
+    if not mode:
+        return specs
+    return [_routed(spec, mode) if spec.get("type") == ComponentType.FRONTEND else spec for spec in specs]
+
+
+def _routed(spec: KubeObject, mode: str) -> KubeObject:
+    main = main_container(spec.get("podTemplate") or {})
+    if main is None or any(each["name"] == env.DYN_ROUTER_MODE for each in main.get("env") or ()):
+        return spec
+    return _with_main(spec, main, {**main, "env": [*(main.get("env") or ()), var(env.DYN_ROUTER_MODE, mode)]})
+
+
+def _mode(spec: KubeObject) -> str:
+    main = main_container(spec.get("podTemplate") or {})
+    text = _value(main) if main is not None else ""
+    if not text:
+        return ""
+    routing = _parse(spec["name"], text).get(_ROUTING)
+    if routing is None:
+        return ""
+    mode = _object(spec["name"], routing).get("mode", RoutingMode.ROUND_ROBIN.value)
+    if mode not in list(RoutingMode):
+        allowed = ", ".join(RoutingMode)
+        raise RenderError(spec["name"], _PATH, f"routing.mode is {mode!r}, not one of {allowed}", "set one of them")
+    return str(mode)
+
+
+def _with_main(spec: KubeObject, main: KubeObject, container: KubeObject) -> KubeObject:
+    """A DCD spec with another main container."""
+    template = spec["podTemplate"]
     containers = [container if each is main else each for each in template["spec"]["containers"]]
-    changed["podTemplate"] = {**template, "spec": {**template["spec"], "containers": containers}}
-    return changed
+    return {**spec, "podTemplate": {**template, "spec": {**template["spec"], "containers": containers}}}
+
+
+def _with_place(spec: KubeObject, config: KubeObject, place: Place) -> KubeObject:
+    """A configuration of the second shape with what its component is; the very one where it is of the older shape."""
+    if not _SHAPE & config.keys():
+        return config
+    made = {**config, _NAMESPACE: place.namespace, _COMPONENT: spec["name"]}
+    if spec.get("type") == ComponentType.FRONTEND and not config.get(_ENDPOINTS):
+        made[_ENDPOINTS] = [{"name": ports.HTTP.name, "address": place.address}]
+    return made
 
 
 def _value(container: KubeObject) -> str:
-    variables = container.get("env") or ()
+    variables: Iterable[KubeObject] = container.get("env") or ()
     return next((each.get("value") or "" for each in variables if each["name"] == env.DYN_DEPLOYMENT_CONFIG), "")
 
 
 def _parse(component: str, text: str) -> KubeObject:
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            return _object(component, json_text.decode(text, SETTINGS))
+        except json_text.InvalidJson:
+            pass  # YAML may begin so, too.
     try:
-        return _object(component, json_text.decode(text, SETTINGS))
-    except json_text.InvalidJson as error:
-        raise RenderError(component, _PATH, f"is no JSON: {error}", "mend it or leave it out") from error
+        found = documents(text, SETTINGS)
+    except InvalidManifest as error:
+        raise RenderError(
+            component, _PATH, f"is not valid JSON or YAML: {error}", "correct it or leave it out"
+        ) from error
+    return _object(component, found[0] if len(found) == 1 else None)
 
 
 def _object(component: str, value: Any) -> KubeObject:
     if isinstance(value, dict):
         return value
     raise RenderError(
-        component, _PATH, "is no JSON object of component names and their settings", "mend it or leave it out"
+        component,
+        _PATH,
+        "is not an object: component names and their settings, or namespace, component, endpoints and routing",
+        "correct it or leave it out",
     )
 
 
-def _with_port(component: str, config: KubeObject) -> str:
+def _with_port(component: str, config: KubeObject) -> KubeObject:
     """The configuration with the port that probes and Services count on, in the frontend's entry."""
     wanted = (component, *(name for name in config if name.lower() == ComponentType.FRONTEND))
     entry = next((name for name in wanted if name in config), None)
     if entry is None:
-        return json.dumps(config, sort_keys=True, separators=(",", ":"))
-    changed = {**config, entry: {**_object(component, config[entry]), "port": ports.HTTP.number}}
-    return json.dumps(changed, sort_keys=True, separators=(",", ":"))
+        return config
+    return {**config, entry: {**_object(component, config[entry]), "port": ports.HTTP.number}}
 
 
 def _amounts(component: str, resources: Any) -> dict[str, str]:

@@ -36,6 +36,8 @@ def pod_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]:
     marks = {**object_labels(context, own), labels.SELECTOR: context.name, **context.discovery.labels}
     if context.type:
         marks[labels.COMPONENT_TYPE] = context.type
+    if context.spec.model_ref is not None and not context.unlabelled_model:
+        marks[labels.BASE_MODEL] = names.model_label(context.spec.model_ref.name)
     if context.template_annotations.get(ENABLE_METRICS) != "false":
         marks[labels.METRICS_ENABLED] = "true"
     return marks if context.restore is None else {**marks, **context.restore.labels}

@@ -20,6 +20,7 @@ _SHORTEST_SET = 8
 PLANNER_ACCOUNT = "planner-serviceaccount"
 EPP_ACCOUNT = "epp-serviceaccount"
 
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_.-]")
 _LABEL_EDGE = re.compile(r"[^A-Za-z0-9]+$")
 
 
@@ -27,6 +28,12 @@ def component_deployment(graph: str, component: str, worker_hash: str = "") -> s
     """Name of a component's DCD, Deployment and selector; only workers carry a hash."""
     name = f"{graph}-{component.lower()}"
     return f"{name}-{worker_hash}" if worker_hash else name
+
+
+def model_label(model: str) -> str:
+    """Name of a model as the value of a label: `Qwen/Qwen3-0.6B` is `Qwen--Qwen3-0.6B`, as in the cache of Hugging Face."""
+    value = _NOT_IN_LABELS.sub("-", model.replace("/", "--"))[:MAX_LABEL]
+    return value.strip("-_.")
 
 
 def service(component_deployment_name: str) -> str:

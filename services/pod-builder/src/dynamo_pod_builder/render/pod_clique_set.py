@@ -41,7 +41,12 @@ def children(
     contexts: list[PodContext] = []
     for each in components:
         name = each["spec"]["name"]
-        own = replace(around, restore=observed.restores.get(name), legacy_type=observed.legacy_types.get(name, ""))
+        own = replace(
+            around,
+            restore=observed.restores.get(name),
+            legacy_type=observed.legacy_types.get(name, ""),
+            unlabelled_model=name in observed.unlabelled_models,
+        )
         contexts.append(context_of(parse_component(each), config, own))
     rank = {name: number for number, name in enumerate(observed.cliques)}
     found = [_pod_clique_set(graph, contexts, config, rank, owner)]

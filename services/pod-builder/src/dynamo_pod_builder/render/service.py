@@ -34,7 +34,8 @@ def component_service(context: PodContext, own_labels: Mapping[str, str], owner:
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
     """Service of a component whose pods Grove makes."""
-    return _service(context, {**context.discovery.labels}, {}, owner, {})
+    own = {name: value for name, value in context.template_labels.items() if name != labels.COMPONENT_CLASS}
+    return _service(context, {**own, **context.discovery.labels}, {}, owner, {})
 
 
 def _service(

@@ -71,19 +71,19 @@ class ComponentSettings(ContractModel):
 
 
 class DeploymentConfig(ContractModel):
-    """Value of DYN_DEPLOYMENT_CONFIG, an object as JSON text. Keys besides these are names of components."""
+    """Value of DYN_DEPLOYMENT_CONFIG, an object as JSON or YAML text. Keys besides these are names of components."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, ComponentSettings] = Field(init=False)
 
     namespace: str | None = Field(default=None, min_length=1)
-    """Dynamo namespace of the component."""
+    """Dynamo namespace of the component. The control plane writes it."""
     component: str | None = Field(default=None, min_length=1)
-    """Name of the component."""
+    """Name of the component. The control plane writes it."""
     endpoints: list[Endpoint] = Field(default_factory=list)
-    """What of it others call."""
+    """What of it others call. The control plane writes a frontend's where none is given."""
     routing: Routing | None = None
-    """How requests reach it."""
+    """How requests reach it: the router mode of frontends that name none."""
 
     @property
     def components(self) -> dict[str, ComponentSettings]:

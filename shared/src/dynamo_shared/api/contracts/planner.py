@@ -17,6 +17,7 @@ from dynamo_shared.api.contracts.base import Problem, Whole
 from dynamo_shared.api.contracts.planner_extensions import PlannerExtensions
 from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 from dynamo_shared.api.model import Bool, Number
+from dynamo_shared.api.registry import ports
 
 Seconds = Annotated[Whole, Field(ge=1)]
 Milliseconds = Annotated[Number, Field(gt=0)]
@@ -203,7 +204,7 @@ class PlannerConfig(PlannerExtensions):
     """Folder of the reports."""
     report_filename: str | None = None
     """Name of the report; unset: made of the time."""
-    live_dashboard_port: Annotated[Whole, Field(ge=0, le=65535)] = 8080
+    live_dashboard_port: Annotated[Whole, Field(ge=0, le=65535)] = ports.PLANNER_DASHBOARD.number
     """Port of the live page; 0: none."""
 
     _thresholds: ClassVar[tuple[tuple[str, str, frozenset[Mode]], ...]] = (

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from dynamo_shared.api.contracts.base import ContractModel, Whole
 from dynamo_shared.api.model import Bool, Number
+from dynamo_shared.api.registry import ports
 
 
 class PluginGateway(ContractModel):
@@ -43,7 +44,7 @@ class PlannerExtensions(ContractModel):
     """min_endpoint of the prefill pool alone. Planners after 1.1."""
     decode_min_endpoint: Annotated[Whole | None, Field(ge=0)] = None
     """min_endpoint of the decode pool alone. Planners after 1.1."""
-    control_api_port: Annotated[Whole, Field(ge=0, le=65535)] = 9086
+    control_api_port: Annotated[Whole, Field(ge=0, le=65535)] = ports.PLANNER_CONTROL.number
     """Port on localhost that budgets and min_endpoint can be changed at. Planners after 1.1."""
     metric_pulling_prometheus_token: str | None = None
     """Bearer token for Prometheus; unset: PROMETHEUS_TOKEN. Better given as a file. Planners after 1.1."""

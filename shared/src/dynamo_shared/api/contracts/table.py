@@ -144,7 +144,7 @@ CONTRACTS: tuple[Contract, ...] = (
     Contract(
         "DYN_DEPLOYMENT_CONFIG",
         DeploymentConfig,
-        "Variable of main containers, written as JSON.",
+        "Variable of main containers, written as JSON or YAML.",
         "Configuration of a component of an older graph.",
         (
             {

@@ -135,17 +135,17 @@ RESTART_AT = _add(
 )
 CURRENT_WORKER_HASH = _add(
     "nvidia.com/current-worker-hash",
-    "Generation of workers that a graph runs, as the first generation of hashes counts it.",
-    set_by="pod-builder",
-    read_by="pod-builder",
+    "Generation of workers that a graph ran under the Go operator, as the first generation of hashes counts it.",
+    set_by="Go operator",
+    read_by="pod-builder (adoption)",
     values="8 hex digits, or `legacy`",
     where="DGDs",
 )
 CURRENT_WORKER_HASH_V2 = _add(
     "nvidia.com/current-worker-hash-v2",
-    "Generation of workers that a graph runs, over the generated worker components.",
-    set_by="pod-builder",
-    read_by="pod-builder",
+    "The same over the generated worker components; it counts before the other one.",
+    set_by="Go operator",
+    read_by="pod-builder (adoption)",
     values="8 hex digits",
     where="DGDs",
 )
@@ -167,34 +167,25 @@ PRESERVED_FIELDS = _add(
 )
 
 
-# Fields that the Go operator's conversion keeps; ours has one annotation for all kinds, and leaves these as they are.
+# Fields that the Go operator's conversion keeps, and that count where our one annotation says nothing. Its others stay as
+# they are, and are read by nothing here.
 def _kept_by_go(name: str, what: str, where: str) -> str:
     return _add(
         f"nvidia.com/{name}",
         f"{what}, which one API version cannot hold and the Go operator kept for the way back.",
         set_by="Go operator",
-        read_by="Go operator; left as they are here",
+        read_by="Go operator, planner",
         values="JSON",
         where=where,
         stability=Stability.COMPATIBILITY,
     )
 
 
-DGD_SPEC = _kept_by_go("dgd-spec", "Fields of a DGD's spec", "DGDs")
-DGD_STATUS = _kept_by_go("dgd-status", "Fields of a DGD's status", "DGDs")
-DCD_SPEC = _kept_by_go("dcd-spec", "Fields of a DCD's spec", "DCDs")
-DCD_STATUS = _kept_by_go("dcd-status", "Fields of a DCD's status", "DCDs")
-DGDR_SPEC = _kept_by_go("dgdr-spec", "Fields of a DGDR's spec", "DGDRs")
-DGDR_STATUS = _kept_by_go("dgdr-status", "Fields of a DGDR's status", "DGDRs")
 DGDR_CONFIG_MAP_REF = _kept_by_go("dgdr-config-map-ref", "spec.profilingConfig.configMapRef", "DGDRs")
 DGDR_OUTPUT_PVC = _kept_by_go("dgdr-output-pvc", "spec.profilingConfig.outputPVC", "DGDRs")
 DGDR_PROFILING_CONFIG = _kept_by_go("dgdr-profiling-config", "Keys of spec.profilingConfig.config", "DGDRs")
 DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enableGpuDiscovery", "DGDRs")
 DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides", "DGDRs")
-DGDR_STATUS_BACKEND = _kept_by_go("dgdr-status-backend", "status.backend", "DGDRs")
-DGDR_PROFILING_RESULTS = _kept_by_go("dgdr-profiling-results", "status.profilingResults", "DGDRs")
-DGDR_DEPLOYMENT_STATUS = _kept_by_go("dgdr-deployment-status", "status.deployment", "DGDRs")
-DGDR_PROFILING_JOB_NAME = _kept_by_go("dgdr-profiling-job-name", "status.profilingJobName", "DGDRs")
 SNAPSHOT_ARTIFACT_VERSION = _add(
     "nvidia.com/snapshot-artifact-version",
     "Version of a checkpoint's files; a new one makes the checkpoint anew.",
@@ -248,15 +239,6 @@ ROTATE_AUTHORITY = _add(
     values="anything",
     where="the Secret of `server.webhook.secretName`",
 )
-ADDITIONAL_RESOURCES = _add(
-    "dgdr.nvidia.com/additional-resources",
-    "Objects beside the graph that profiling gave, kept until the graph is made.",
-    set_by="planner",
-    read_by="planner",
-    values="YAML, at most 250000 bytes",
-    where="DGDRs",
-    stability=Stability.EVOLVING,
-)
 REQUEST_UID = _add(
     "dgdr.nvidia.com/uid",
     "The very request that an object was made for, which another one of the same name is not.",
@@ -264,15 +246,6 @@ REQUEST_UID = _add(
     read_by="planner",
     values="UID of the DynamoGraphDeploymentRequest",
     where="DGDs, ConfigMaps, Jobs",
-    stability=Stability.EVOLVING,
-)
-GENERATED_DGD_SPEC = _add(
-    "nvidia.com/generated-dgd-spec",
-    "The graph that profiling gave, kept until it is made.",
-    set_by="planner",
-    read_by="planner",
-    values="YAML of a DynamoGraphDeployment",
-    where="DGDRs",
     stability=Stability.EVOLVING,
 )
 PLANNER_CONFIG = _add(

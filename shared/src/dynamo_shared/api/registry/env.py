@@ -197,12 +197,22 @@ DYN_ENFORCE_DISAGG = _add(
 )
 DYN_DEPLOYMENT_CONFIG = _add(
     "DYN_DEPLOYMENT_CONFIG",
-    "Configuration of older graphs: its workers and resources are taken over, the frontend's port is rewritten.",
-    set_by="user",
+    "Configuration of older graphs: its workers, resources and routing are taken over; the frontend's port, namespace and "
+    "component are written.",
+    set_by="user, pod-builder",
     read_by="pod-builder, Dynamo runtime",
-    values="JSON, [described here](contracts.md#dyn_deployment_config)",
+    values="JSON or YAML, [described here](contracts.md#dyn_deployment_config)",
     where="main containers",
     stability=Stability.COMPATIBILITY,
+)
+
+DYN_ROUTER_MODE = _add(
+    "DYN_ROUTER_MODE",
+    "How a frontend chooses a worker; from DYN_DEPLOYMENT_CONFIG where it has routing.",
+    set_by="user, pod-builder, dynadmin",
+    read_by="frontend",
+    values="`kv`, `round-robin`, `random`",
+    where="frontends",
 )
 
 # Several nodes
@@ -385,15 +395,6 @@ HUGGING_FACE_HUB_TOKEN = _add(
     read_by="profiler",
     values="key HF_TOKEN of the Secret hf-token-secret",
     where="profiling jobs",
-    stability=Stability.EVOLVING,
-)
-DYN_BENCHMARK_MODE = _add(
-    "DYN_BENCHMARK_MODE",
-    "Lets a worker measure itself at its start, for the planner's models of engines.",
-    set_by="planner",
-    read_by="vLLM workers",
-    values="`prefill`, `decode`, `agg`",
-    where="workers of graphs that profiling gave",
     stability=Stability.EVOLVING,
 )
 PROMETHEUS_TOKEN = _add(

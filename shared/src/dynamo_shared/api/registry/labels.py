@@ -70,11 +70,11 @@ COMPONENT_CLASS = _add(
 )
 BASE_MODEL = _add(
     "nvidia.com/dynamo-base-model",
-    "Base model that a component serves (an annotation carries names which are no valid label value).",
+    "Base model that the pods of a component serve, for people to select by; an annotation has the name in full.",
     set_by="pod-builder",
-    read_by="model-discovery, kubectl users",
-    values="model name",
-    where="Services, pods",
+    read_by="kubectl users",
+    values="model name, with `--` for `/`, at most 63 characters: `Qwen--Qwen3-0.6B`",
+    where="pods",
 )
 BASE_MODEL_HASH = _add(
     "nvidia.com/dynamo-base-model-hash",
@@ -132,15 +132,6 @@ FAILOVER_ENGINE_GROUP_MEMBER = _add(
     values="`true`",
     where="pods",
     stability=Stability.EVOLVING,
-)
-LEGACY_INSTANCE_ID = _add(
-    "instance-id",
-    "Left by old operators on their LeaderWorkerSets and PodGroups, one a replica; found by it and removed.",
-    set_by="old operators",
-    read_by="pod-builder",
-    values="replica index",
-    where="LeaderWorkerSets, PodGroups",
-    stability=Stability.COMPATIBILITY,
 )
 ROLE = _add(
     "role",

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from dynamo_shared.api.registry import ports
 from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
 from dynamo_shared.runtime.settings.platform import Platform
 
@@ -20,7 +21,7 @@ class MetricsServer(Section):
     """Where /metrics is served."""
 
     bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
-    port: PortNumber = Field(8080, description="Port; 0 picks a free one.")
+    port: PortNumber = Field(ports.PLATFORM_METRICS.number, description="Port; 0 picks a free one.")
     secure: bool = Field(
         True, description="TLS where `certDir` is given; without it /metrics is plain HTTP. It holds no secret."
     )
@@ -31,7 +32,7 @@ class ProbeServer(Section):
     """Where /healthz and /readyz are served."""
 
     bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - asked by kubelet
-    port: PortNumber = Field(8081, description="Port; 0 picks a free one.")
+    port: PortNumber = Field(ports.PLATFORM_HEALTH.number, description="Port; 0 picks a free one.")
 
 
 class CertProvisionMode(StrEnum):
@@ -47,7 +48,7 @@ class WebhookServer(Section):
     """The admission and conversion webhooks."""
 
     host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
-    port: PortNumber = Field(9443, description="Port.")
+    port: PortNumber = Field(ports.PLATFORM_WEBHOOK.number, description="Port.")
     cert_dir: Path = Field(
         Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108 - the reference's
         description="Folder of tls.crt, tls.key and ca.crt, where they are given.",

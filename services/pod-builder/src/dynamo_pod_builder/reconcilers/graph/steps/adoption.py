@@ -19,6 +19,8 @@ from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
+    CURRENT_WORKER_HASH,
+    CURRENT_WORKER_HASH_V2,
     LAST_APPLIED_GENERATION,
     OPERATOR_ORIGIN_VERSION,
     PRESERVED_FIELDS,
@@ -29,7 +31,7 @@ from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import legacy_type
+from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.status.workload import WORKLOADS
@@ -47,21 +49,24 @@ def adopt(plan: Plan, observed: Observed) -> Plan:
     there = observed.components
     if not workers or any(objects.name(child) in there for child in workers.values()):
         return plan
-    for generation in _generations(list(there.values()), workers.keys()):
+    told = objects.annotations(observed.graph)
+    current = told.get(CURRENT_WORKER_HASH_V2) or told.get(CURRENT_WORKER_HASH, "")
+    for generation in _generations(list(there.values()), workers.keys(), current):
         named = {name: _as(child, generation[name]) for name, child in workers.items()}
         if all(_same(named[name], generation[name], observed) for name in workers):
             return plan.having([named[_component_of(child)] if _is_worker(child) else child for child in plan.desired])
     return plan
 
 
-def _generations(present: Sequence[KubeObject], components: Set[str]) -> list[dict[str, KubeObject]]:
-    """Generations that have exactly these components, by component, the newest first."""
+def _generations(present: Sequence[KubeObject], components: Set[str], current: str) -> list[dict[str, KubeObject]]:
+    """Generations that have exactly these components, by component: the current one by its hash, then the newest first."""
     found: dict[str, dict[str, KubeObject]] = {}
     for each in present:
         if _component_of(each) in components:
             found.setdefault(objects.labels(each).get(labels.WORKER_HASH, ""), {})[_component_of(each)] = each
-    complete = [generation for generation in found.values() if generation.keys() == components]
-    return sorted(complete, key=_created_at, reverse=True)
+    complete = {name: each for name, each in found.items() if each.keys() == components}
+    newest_first = sorted(complete, key=lambda name: _created_at(complete[name]), reverse=True)
+    return [complete[name] for name in sorted(newest_first, key=lambda name: name != current)]
 
 
 def _created_at(generation: Mapping[str, KubeObject]) -> str:
@@ -98,7 +103,9 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
         return True
     workload = observed.workloads.get(objects.name(there))
     around = render.ObservedComponent(
-        service_account=observed.service_account, legacy_type=legacy_type(desired, workload)
+        service_account=observed.service_account,
+        legacy_type=legacy_type(desired, workload),
+        unlabelled_model=unlabelled_model(workload),
     )
     ours = _workload(desired, observed.config, around)
     if ours is None:

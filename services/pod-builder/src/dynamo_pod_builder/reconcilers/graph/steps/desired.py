@@ -7,7 +7,7 @@ from dataclasses import replace
 from dynamo_shared.api.v1beta1 import parse_graph
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import legacy_types
+from dynamo_pod_builder.legacy_types import legacy_types, unlabelled_models
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
@@ -35,6 +35,7 @@ def _kept(observed: Observed, starts: Starts) -> render.ObservedGraph:
         kept,
         cliques=grove.order(sets),
         legacy_types=legacy_types(observed.graph["spec"].get("components", ()), sets),
+        unlabelled_models=unlabelled_models(sets),
         service_account=observed.service_account,
         pull_secrets=observed.pull_secrets,
     )
