@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
+from dynamo_ctl.localcluster import Programs
 from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.localcluster.servers import NatsOptions, NatsServer
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
     SERVICE_ACCOUNTS,
     SERVICES,
     ObjectKey,
@@ -19,11 +23,14 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.bus import NatsBus, ObjectCache, StateReader
 from dynamo_shared.kube import KubeClient
+from dynamo_watcher.app import WatcherService
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import looking_up, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from prometheus_client import CollectorRegistry
+
+from .platform import platform, settings
 
 READS = tuple(entry.resource for entry in WATCHED)
 
@@ -212,3 +219,25 @@ async def test_the_api_server_restarts(
         await bench.create("b")
         await bench.delete("a")
         await until(lambda: bench.names() == ["b"], within=60)
+
+
+async def test_the_owner_of_an_object_that_no_message_holds_reads_so(
+    control_plane: ControlPlane, kube: KubeClient, namespace: str, programs: Programs, tmp_path: Path
+) -> None:
+    options = NatsOptions(max_payload=64 << 10)
+    async with (
+        NatsServer(await programs.obtain("nats-server"), tmp_path / "small", options) as nats,
+        platform(settings(control_plane.kubeconfig, nats.url), [WatcherService()]),
+    ):
+        # Random, so that it stays as large when it is compressed.
+        large = {"metadata": {**graph(namespace, "large")["metadata"], "annotations": {"noise": token_hex(100_000)}}}
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "large") | large)
+        async with asyncio.timeout(60):
+            while not (found := [each for each in await kube.list(EVENTS, namespace) if about(each, "large")]):
+                await asyncio.sleep(0.2)
+    assert found[0]["reason"] == "ObjectTooLarge"
+    assert "make it smaller" in found[0]["note"]
+
+
+def about(event: dict[str, Any], name: str) -> bool:
+    return bool(event["type"] == "Warning" and event["regarding"]["name"] == name)

@@ -44,13 +44,13 @@ async def served(
 
 async def test_what_works_passes(authority):
     async with served(authority) as listener:
-        await self_test(listener, [authority.certificate.read_bytes()])
+        await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
 async def test_a_certificate_of_another_name_is_found(authority):
     async with served(authority, name="elsewhere.system.svc") as listener:
         with pytest.raises(SelfTestFailed, match=r"connecting as hooks\.system\.svc: .*is not valid for"):
-            await self_test(listener, [authority.certificate.read_bytes()])
+            await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
 async def test_an_authority_of_another_certificate_is_found(authority, tmp_path: Path):
@@ -58,25 +58,25 @@ async def test_an_authority_of_another_certificate_is_found(authority, tmp_path:
     async with served(authority) as listener:
         for bundles in ([other], [authority.certificate.read_bytes(), other], [b""]):
             with pytest.raises(SelfTestFailed, match="CERTIFICATE_VERIFY_FAILED"):
-                await self_test(listener, bundles)
+                await self_test(listener, bundles, {})
         with pytest.raises(SelfTestFailed, match="cannot be read"):
-            await self_test(listener, [b"junk"])
+            await self_test(listener, [b"junk"], {})
 
 
 async def test_nothing_registered_is_nothing_that_works(authority):
     async with served(authority) as listener:
         with pytest.raises(SelfTestFailed, match="nothing is registered"):
-            await self_test(listener, [])
+            await self_test(listener, [], {})
 
 
 async def test_a_wrong_path_is_found(authority):
     async with served(authority, web.Application()) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate answers 404"):
-            await self_test(listener, [authority.certificate.read_bytes()])
+            await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
 async def test_an_answer_that_is_always_yes_is_found(authority, monkeypatch):
     monkeypatch.setattr(selftest, "BAD", selftest.GOOD)
     async with served(authority) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate lets a bad graph in"):
-            await self_test(listener, [authority.certificate.read_bytes()])
+            await self_test(listener, [authority.certificate.read_bytes()], {})

@@ -13,6 +13,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler, Observed, planned
 from dynamo_pod_builder.render import CheckpointDefaults
 from dynamo_pod_builder.render.pull_secrets import NO_PULL_SECRETS
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import SERVICES, ObjectKey
@@ -114,6 +115,7 @@ class World:
             lambda: NOW,
             Secrets(),  # type: ignore[arg-type]
             PodEvents(None),  # type: ignore[arg-type]
+            Offload(above=0, at_once=1),
         )
 
     async def reconcile(self, of: KubeObject) -> Result:

@@ -25,6 +25,19 @@ def test_a_degraded_part_still_works_and_a_failed_one_does_not():
     }
 
 
+def test_one_part_is_asked_for_alone():
+    health = Health()
+    health.set("etcd", State.FAILED, "away")
+    health.ok("admission")
+    health.set("admission/facts", State.DEGRADED, "old")
+    assert not health.ready
+    assert health.ready_part("admission") is True
+    assert health.ready_part("etcd") is False
+    assert health.ready_part("watcher") is None
+    health.set("admission/facts", State.FAILED)
+    assert health.ready_part("admission") is False
+
+
 async def test_waiting_for_readiness():
     health = Health()
     health.expect("a")
@@ -48,6 +61,9 @@ async def test_endpoints_answer():
         async with session.get(f"http://127.0.0.1:{health_port}/readyz") as answer:
             assert answer.status == 503
             assert (await answer.json())["parts"]["a"]["message"] == "starting"
+        for part, status in (("a", 503), ("b", 404)):
+            async with session.get(f"http://127.0.0.1:{health_port}/readyz/{part}") as answer:
+                assert answer.status == status
         async with session.get(f"http://127.0.0.1:{health_port}/healthz") as answer:
             assert answer.status == 200
         health.ok("a")

@@ -64,6 +64,7 @@ def settings(tmp_path: Path) -> Settings:
             "DYNAMO_PLATFORM__NATS__SERVERS": "nats://127.0.0.1:1",
             "DYNAMO_SERVER__METRICS__PORT": "0",
             "DYNAMO_SERVER__METRICS__BIND_ADDRESS": "127.0.0.1",
+            "DYNAMO_SERVER__METRICS__SECURE": "false",
             "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
             "DYNAMO_SERVER__HEALTH_PROBE__BIND_ADDRESS": "127.0.0.1",
         },
@@ -118,16 +119,16 @@ async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp
         (folder / "tls.key").write_bytes(pair.key.read_bytes())
 
     install(authorities[0])
-    metrics = settings.server.metrics.model_copy(update={"cert_dir": folder})
+    metrics = settings.server.metrics.model_copy(update={"cert_dir": folder, "secure": True})
     server = settings.server.model_copy(update={"metrics": metrics})
     async with running([Recorder()], settings.model_copy(update={"server": server})) as platform:
         url = f"https://127.0.0.1:{platform.metrics_port}/metrics"
         clients = [ssl.create_default_context(cafile=str(authority.certificate)) for authority in authorities]
-        assert (await fetch(url, clients[0]))[0] == 200
+        assert (await fetch(url, clients[0]))[0] == 401, "a bearer token is needed, whoever signed the certificate"
         with pytest.raises(aiohttp.ClientError):
             await fetch(url, clients[1])
         install(authorities[1])
-        assert (await fetch(url, clients[1]))[0] == 200
+        assert (await fetch(url, clients[1]))[0] == 401
 
 
 async def test_it_runs_until_told_to_stop(settings: Settings) -> None:

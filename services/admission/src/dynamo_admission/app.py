@@ -21,6 +21,7 @@ from dynamo_shared.runtime import ServiceContext, State
 
 from dynamo_admission import facts, server
 from dynamo_admission.address import address_of
+from dynamo_admission.callers import Callers
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
@@ -64,6 +65,8 @@ class _Admission:
         self._metrics = metrics
         self._address = address_of(context.settings)
         self._registrar = Registrar(kube, metrics)
+        admission = context.settings.platform.admission
+        self._callers = Callers(required=admission.client_ca_file is not None, names=admission.client_names)
         self._writing = asyncio.Lock()
         #: Somebody should look at the registration: it was written, or that failed.
         self._look = asyncio.Event()
@@ -87,6 +90,7 @@ class _Admission:
             self._metrics,
             max_in_flight=settings.platform.admission.max_in_flight,
             find_adapters=self._find_adapters,
+            callers=self._callers,
         )
         tls = self._certificates.context
         async with server.listening(answering.app(), webhook.host, webhook.port, tls) as port:
@@ -157,7 +161,7 @@ class _Admission:
                 for bundle in dict.fromkeys(bundles):
                     await shake_hands(self._listener, trusting(bundle))
             else:
-                await self_test(self._listener, bundles)
+                await self_test(self._listener, bundles, self._callers.self_test)
                 self._metrics.tested("passed")
                 log.info("admission works", host=self._address.host, port=self._listener.port)
         except SelfTestFailed:

@@ -63,7 +63,8 @@ class AdmissionMetrics:
         )
         self._turned_away = Counter(
             "dynamo_admission_requests_turned_away",
-            "Requests without an answer to their question: busy (asked to come again), junk, size, slow, or error.",
+            "Requests without an answer to their question: busy (asked to come again), caller (without the client certificate "
+            "that is asked for), junk, size, slow, or error.",
             ["reason"],
             registry=registry,
         )

@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from dynamo_shared.api.rights import Place, Right
+from dynamo_shared.api.rights import SCRAPED, Place, Right
 
 from dynamo_admission.kinds import CONVERTED
 from dynamo_admission.registration import NAME
@@ -19,6 +19,7 @@ from dynamo_admission.registration import NAME
 CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "ClusterTopology", namespaced=False)
 
 RIGHTS = (
+    *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
     Right(LEASES, ("list",)),
     Right(CLUSTER_TOPOLOGIES, ("list",), place=Place.CLUSTER, unused="a kind of Grove that few clusters have"),

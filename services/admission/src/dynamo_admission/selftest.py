@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -47,8 +47,8 @@ class Listener:
     host: str = "127.0.0.1"
 
 
-async def self_test(listener: Listener, bundles: Iterable[bytes]) -> None:
-    """Ask with each of the registered bundles. Raises SelfTestFailed.
+async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mapping[str, str]) -> None:
+    """Ask with each of the registered bundles, with headers that say that it is us. Raises SelfTestFailed.
 
     An empty bundle means the system's authorities, as it does for the API server.
     """
@@ -60,7 +60,7 @@ async def self_test(listener: Listener, bundles: Iterable[bytes]) -> None:
         await shake_hands(listener, tls)
         connector = aiohttp.TCPConnector(ssl=tls)
         timeout = aiohttp.ClientTimeout(total=WITHIN)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
             for webhook in (Webhook.MUTATE, Webhook.VALIDATE):
                 accepted = await _ask(session, listener, path_of(webhook), _question(GOOD))
                 if not accepted.get("allowed"):

@@ -14,13 +14,14 @@ from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import structlog
 from aiohttp import web
+from dynamo_shared.aio import Offload
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.embedded import Checker
 
+from dynamo_admission.callers import Callers
 from dynamo_admission.kinds import resource_of
 from dynamo_admission.metrics import OTHER, AdmissionMetrics, Asked
 from dynamo_admission.registration import CONVERT_PATH, path_of
@@ -66,7 +67,6 @@ _TOO_DEEP = "nested too deeply to be checked; Kubernetes objects have some dozen
 log = structlog.get_logger("dynamo.admission")
 
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -88,13 +88,15 @@ class Server:
         *,
         max_in_flight: int,
         find_adapters: FindAdapters | None = None,
+        callers: Callers | None = None,
     ) -> None:
         self._state = state
         self._metrics = metrics
         self._find_adapters = find_adapters
         self._max_in_flight = max_in_flight
         self._in_flight = 0
-        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+        self._callers = callers or Callers()
+        self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
 
     def app(self) -> web.Application:
         """The application, to be served with TLS."""
@@ -130,6 +132,8 @@ class Server:
 
     def _handler(self, webhook: Webhook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
+            if refusal := self._callers.refusal(request):
+                return self._turn_away("caller", 403, refusal)
             return await self._admit(webhook, await self._body(request))
 
         return handle
@@ -156,13 +160,6 @@ class Server:
             self._metrics.denied(asked, verdict.refusal.reason)
         return _json(content)
 
-    async def _done(self, size: int, work: Callable[[], T]) -> T:
-        """The result of some work on a body of a size: at once, or in a thread where it may take long."""
-        if size <= LARGE_BODY:
-            return work()
-        async with self._large:
-            return await asyncio.to_thread(work)
-
     async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[Verdict, str]:
         """A verdict, and the word for it in metrics."""
         try:
@@ -172,7 +169,7 @@ class Server:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None
                 checker = self._state.checker
-                verdict = await self._done(size, lambda: review(question, webhook, world, checker, adapters))
+                verdict = await self._large.run(size, lambda: review(question, webhook, world, checker, adapters))
         except RecursionError:
             return Verdict(Status("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
         except Exception:
@@ -190,7 +187,7 @@ class Server:
             asked = read_conversion(body)
         except RecursionError:
             return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-        content = await self._done(len(body), lambda: self._converted(asked))
+        content = await self._large.run(len(body), lambda: self._converted(asked))
         self._metrics.conversion_took(time.perf_counter() - started)
         return _json(content)
 

@@ -120,7 +120,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             f"  admission {settings.platform.admission.url or settings.server.webhook.service_name or NO_ADMISSION}"
         )
         console.print(f"  health    http://{LOOPBACK}:{platform.health_port}/readyz")
-        console.print(f"  metrics   http://{LOOPBACK}:{platform.metrics_port}/metrics")
+        scheme = "https" if settings.server.metrics.secure else "http"
+        console.print(f"  metrics   {scheme}://{LOOPBACK}:{platform.metrics_port}/metrics")
         if local:
             console.print(f"  export KUBECONFIG={kubeconfig}", soft_wrap=True)
         console.print("  next      kubectl apply -f examples/vllm-agg.yaml; dynamoctl get -w; dynamoctl events -f")
@@ -137,8 +138,12 @@ def _on_this_machine(settings: Settings) -> Settings:
         return settings
     server = settings.server
     parts = {
-        name: part.model_copy(update={"bind_address": LOOPBACK, "port": _free_or_any(part.port)})
-        for name, part in (("metrics", server.metrics), ("health_probe", server.health_probe))
+        name: part.model_copy(update={"bind_address": LOOPBACK, "port": _free_or_any(part.port), **more})
+        # What listens on loopback is read by who may start this process.
+        for name, part, more in (
+            ("metrics", server.metrics, {"secure": False}),
+            ("health_probe", server.health_probe, {}),
+        )
     }
     return settings.model_copy(update={"server": server.model_copy(update=parts)})
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from dynamo_shared.api.rights import Place, Right
-
-from dynamo_dynadmin.identity.access import ACCESS_REVIEWS
-from dynamo_dynadmin.identity.tokens import TOKEN_REVIEWS
 
 _AUTHENTICATION = "authentication.k8s.io"
 _FOR_CALLERS = "audit logs of tests name the caller of an impersonated request"

@@ -99,10 +99,9 @@ class _Models(Controller[Task]):
         if old is None or (new is not None and new["metadata"]["uid"] == old["metadata"]["uid"]):
             return
         if resource == DYNAMO_MODELS:
-            if self.ownership.owns(key):
-                self._models.gone(old)
-            else:
-                self._models.forget(old)
+            # Every replica reports it: the owner may be stopped, and nothing tells of the model later. The stream keeps one
+            # message of an id. What its workers still owe is the owner's alone.
+            self._models.gone(old, owned=self.ownership.owns(key))
         elif resource == PODS:
             self._keeper.pod_gone(old["metadata"]["uid"])
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import DYNAMO_MODELS, EVENTS
-from dynamo_shared.api.rights import SERIES, STANDBY, Right
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right
 
 RIGHTS = (
     *STANDBY,
+    *SCRAPED,
     Right(DYNAMO_MODELS, ("patch",)),
     Right(DYNAMO_MODELS, ("patch",), "status"),
     Right(EVENTS, ("create",)),

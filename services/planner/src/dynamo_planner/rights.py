@@ -15,11 +15,12 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import RACE, READ, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, Right
 
 GIVEN = "given to profiling Jobs"
 RIGHTS = (
     *STANDBY,
+    *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),

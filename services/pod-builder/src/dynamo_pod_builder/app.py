@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING
 from dynamo_shared.api.objects import KubeObject
@@ -55,6 +56,9 @@ from dynamo_pod_builder.status.graph import INITIALIZING
 from dynamo_pod_builder.surroundings import PullSecretLists, is_component_account
 
 NAME = "pod-builder"
+#: What is larger is rendered in a thread, of which there are so many: a component of a graph has about 1 KB, and takes
+#: some milliseconds. Bytes.
+LARGE_OBJECT, LARGE_AT_ONCE = 16 << 10, 2
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
@@ -102,6 +106,7 @@ class _PodBuilder(Controller[Task]):
             kube, self.recorder, in_use=self._in_use, changed=self._look_at_namespace, clock=context.clock
         )
         config, reporter, pod_events = (lambda: self._config), self._reporter, PodEvents(kube)
+        large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
         checkpoint_reporter = CheckpointReporter(self.recorder, self.publisher)
         self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
             Concern.GRAPH: GraphReconciler(
@@ -110,9 +115,10 @@ class _PodBuilder(Controller[Task]):
                 GraphReport(statuses, reporter, pod_events),
                 applier,
                 reporter,
+                large,
             ).reconcile,
             Concern.COMPONENT: ComponentReconciler(
-                cache, applier, statuses, reporter, config, now, self._pull_secrets, pod_events
+                cache, applier, statuses, reporter, config, now, self._pull_secrets, pod_events, large
             ).reconcile,
             Concern.SCALING: ScalingReconciler(cache, applier).reconcile,
             Concern.CHECKPOINT: CheckpointReconciler(

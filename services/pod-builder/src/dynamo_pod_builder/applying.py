@@ -31,6 +31,7 @@ from dynamo_shared.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
+    ObjectKey,
     Resource,
 )
 from dynamo_shared.bus.cache import ObjectCache
@@ -110,7 +111,12 @@ class Applier:
             await self.delete(resource, observed)
             return self._remembered(resource, Change.UPDATED, await self._kube.create(resource, wanted))
         await claim_fields(self._kube, resource, key, of_predecessor=LAST_APPLIED_GENERATION)
-        result = await self._kube.apply(resource, wanted)
+        try:
+            result = await self._kube.apply(resource, objects.of_uid(wanted, uid))
+        except Conflict:
+            # Gone, or followed by another of its name, which is looked at before anything is written to it.
+            self._cache.remove(resource, key, uid)
+            return await self.ensure(desired, family)
         if coverage.missing(wanted, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
         if adopting:
@@ -135,6 +141,7 @@ class Applier:
         patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
         if not coverage.missing(patch, observed):
             return Ensured(Change.UNCHANGED, observed)
+        patch["metadata"]["resourceVersion"] = observed["metadata"]["resourceVersion"]
         result = await self._kube.merge_patch(resource, resources.key_of(desired), patch)
         return self._remembered(resource, Change.UPDATED, result)
 
@@ -174,17 +181,26 @@ class Applier:
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose full wish is no longer known."""
-        key, spec, metadata = resources.key_of(observed), {"replicas": replicas}, observed["metadata"]
-        # A third less work for the API server than a patch of the object, whose fields it would compare with their managers.
-        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": spec}
+        key = resources.key_of(observed)
         try:
-            scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
+            written = await self._scale(resource, key, observed, replicas)
         except Conflict:
-            # Seen by us as it was: what it is now is in the answer.
-            result = await self._kube.merge_patch(resource, key, {"spec": spec})
-        else:
-            result = _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
-        return self._remembered(resource, Change.UPDATED, result)
+            # Its status changes all the time: what is known of it is often a moment old.
+            now = await self._kube.get(resource, key)
+            if now["metadata"]["uid"] != observed["metadata"]["uid"]:
+                raise
+            written = await self._scale(resource, key, now, replicas)
+        return self._remembered(resource, Change.UPDATED, written)
+
+    async def _scale(self, resource: Resource, key: ObjectKey, observed: KubeObject, replicas: int) -> KubeObject:
+        """The object with its new number. Conflict where it is not as observed."""
+        # A third less work for the API server than a patch of the object, whose fields it would compare with their managers.
+        patch = {
+            "metadata": {"resourceVersion": observed["metadata"]["resourceVersion"]},
+            "spec": {"replicas": replicas},
+        }
+        scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
+        return _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
 
     def _remembered(self, resource: Resource, change: Change, obj: KubeObject) -> Ensured:
         self._cache.put(resource, obj)

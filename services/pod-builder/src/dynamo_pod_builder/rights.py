@@ -33,7 +33,7 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import RACE, READ, STANDBY, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, STANDBY, Right
 
 GIVEN = "given to pods of graphs"
 ALIKE = "children are written by the same lines, whatever their kind; tests do each with some"
@@ -55,6 +55,7 @@ CHILDREN = (
 
 RIGHTS = (
     *STANDBY,
+    *SCRAPED,
     *(Right(each, KEEP, unused=ALIKE) for each in CHILDREN),
     *(Right(each, ("patch",), "scale") for each in (DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)),
     Right(LEADER_WORKER_SETS, ("patch",), "scale", unused=ALIKE),

@@ -9,10 +9,11 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
 )
-from dynamo_shared.api.rights import SERIES, STANDBY, Right
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right
 
 RIGHTS = (
     *STANDBY,
+    *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get", "patch")),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("get", "patch")),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "status"),

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from dynamo_shared.aio import while_held
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NODES
 from dynamo_shared.bus import Health as BusHealth
+from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import ServiceContext, State
 
@@ -20,6 +22,8 @@ from dynamo_watcher.scope import ScopeLease
 
 NAME = "watcher"
 FIELD_MANAGER = "dynamo-watcher"
+#: The reason of the Event on an object that does not fit into a message.
+TOO_LARGE = "ObjectTooLarge"
 
 
 class WatcherService:
@@ -35,6 +39,7 @@ class WatcherService:
 class _Watcher:
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
+        self._kube = context.kube.acting_as(FIELD_MANAGER)
         self._leadership: Leadership = context.leadership(NAME)
         self._metrics = WatcherMetrics(context.metrics.registry)
         self._troubles: dict[str, str] = {}
@@ -67,7 +72,8 @@ class _Watcher:
                 for namespace in self._context.settings.served
             ]
             try:
-                await while_held(self._leadership, self._feed().run())
+                async with EventRecorder(self._kube, FIELD_MANAGER) as recorder:
+                    await while_held(self._leadership, self._feed(recorder).run())
             finally:
                 for each in holding:
                     each.cancel()
@@ -77,7 +83,7 @@ class _Watcher:
         settings = self._context.settings
         scope = settings.namespace.scope
         await ScopeLease(
-            self._context.kube.acting_as(FIELD_MANAGER),
+            self._kube,
             namespace=namespace,
             version=settings.platform.version,
             duration=scope.lease_duration,
@@ -86,18 +92,22 @@ class _Watcher:
             trouble=self._trouble,
         ).hold()
 
-    def _feed(self) -> Feed:
+    def _feed(self, recorder: EventRecorder) -> Feed:
         settings = self._context.settings
-        kube = self._context.kube.acting_as(FIELD_MANAGER)
+
+        def too_large(obj: KubeObject, message: str) -> None:
+            recorder.record(obj, type_="Warning", reason=TOO_LARGE, action="Publish", message=message)
+
         return Feed(
-            reflecting(kube),
+            reflecting(self._kube),
             self._context.bus,
             settings.platform.cluster_name,
             [each for each in WATCHED if each.resource != NODES or settings.gpu.discovery_enabled],
             self._metrics,
-            lookup=looking_up(kube),
+            lookup=looking_up(self._kube),
             namespaces=settings.served,
             trouble=self._trouble,
+            too_large=too_large,
         )
 
     def _trouble(self, resource: str, message: str) -> None:

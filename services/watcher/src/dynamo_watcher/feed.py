@@ -44,6 +44,7 @@ class Feed:
         lookup: Lookup | None = None,
         namespaces: Sequence[str] = (),
         trouble: Callable[[str, str], None] = lambda _resource, _message: None,
+        too_large: Callable[[KubeObject, str], None] = lambda _obj, _message: None,
     ) -> None:
         self._source = source
         self._cluster = cluster
@@ -55,6 +56,7 @@ class Feed:
         self._publisher = StatePublisher(
             bus, cluster, declares=streams.ALL, truth=self._truth if lookup is not None else None
         )
+        self._publisher.on_too_large(too_large)
         self._publisher.on_refused(lambda words: trouble("STATE", words))
         self._events = EventPublisher(bus, cluster)
         self._rounds = 0

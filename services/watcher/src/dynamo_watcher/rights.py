@@ -1,15 +1,16 @@
-"""What the watcher may do: list and watch what it publishes, and say which namespaces are looked after."""
+"""What the watcher may do: list and watch what it publishes, say what fits into no message, and which namespaces are served."""
 
 from __future__ import annotations
 
 from dynamo_shared.api import namespace_scope
-from dynamo_shared.api.resources import LEASES, NODES
-from dynamo_shared.api.rights import STANDBY, Place, Right
+from dynamo_shared.api.resources import EVENTS, LEASES, NODES
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Place, Right
 
 from dynamo_watcher.resources import WATCHED
 
 RIGHTS = (
     *STANDBY,
+    *SCRAPED,
     *(
         Right(
             watched.resource,
@@ -20,6 +21,8 @@ RIGHTS = (
         )
         for watched in WATCHED
     ),
+    Right(EVENTS, ("create",)),
+    Right(EVENTS, ("patch",), unused=SERIES),
     # A lease of this name has to be created by a patch of a name that does not exist yet: names do not hold for `create`.
     Right(LEASES, ("create",)),
     Right(LEASES, ("delete", "patch"), names=(namespace_scope.NAME,)),

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import structlog
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError
 
@@ -33,21 +34,35 @@ class ScopeLease:
 
     async def hold(self) -> None:
         """Hold it until cancelled, then give it up."""
+        held: KubeObject | None = None
         try:
             while True:
-                await self._renew()
+                held = await self._renew() or held
                 await asyncio.sleep(self.interval)
         finally:
-            with contextlib.suppress(KubeError, TimeoutError):
-                async with asyncio.timeout(RELEASE_WITHIN):
-                    await self.kube.delete(LEASES, ObjectKey(self.namespace, namespace_scope.NAME))
+            if held:
+                await self._release(held)
 
-    async def _renew(self) -> None:
+    async def _release(self, held: KubeObject) -> None:
+        """Take the lease away, unless another replica has renewed it since: then it is that one's."""
+        metadata = held["metadata"]
+        with contextlib.suppress(KubeError, TimeoutError):
+            async with asyncio.timeout(RELEASE_WITHIN):
+                await self.kube.delete(
+                    LEASES,
+                    ObjectKey(self.namespace, namespace_scope.NAME),
+                    uid=metadata["uid"],
+                    resource_version=metadata["resourceVersion"],
+                )
+
+    async def _renew(self) -> KubeObject | None:
+        """The lease as it was written; None where that failed."""
         wanted = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
         try:
-            await self.kube.apply(LEASES, wanted)
+            return await self.kube.apply(LEASES, wanted)
         except KubeError as error:
             log.warning("the namespace's lease is not renewed", namespace=self.namespace, error=str(error))
+            return None
             self.trouble(f"lease {namespace_scope.NAME}", str(error))
         else:
             self.trouble(f"lease {namespace_scope.NAME}", "")

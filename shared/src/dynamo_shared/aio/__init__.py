@@ -4,6 +4,7 @@ The lowest layer: it imports nothing of the project.
 """
 
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
+from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.supervision import FailureReporter, LogReporter, supervised
 from dynamo_shared.aio.together import Held, all_of, either, ended, while_held
 
@@ -12,6 +13,7 @@ __all__ = [
     "FailureReporter",
     "Held",
     "LogReporter",
+    "Offload",
     "Randomness",
     "all_of",
     "delay",

@@ -7,6 +7,8 @@ Use it as a module, `objects.labels(pod)`: the registries of label and annotatio
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import msgspec
+
 #: One Kubernetes object, or a part of one, as decoded JSON.
 KubeObject: TypeAlias = dict[str, Any]
 
@@ -80,3 +82,13 @@ def is_true(obj: KubeObject | None, type_: str) -> bool:
     """Whether an object's status has a condition of this type that is `True`."""
     found = condition(obj, type_)
     return found is not None and found["status"] == "True"
+
+
+def of_uid(desired: KubeObject, uid: str) -> KubeObject:
+    """`desired` for exactly one stored object: an apply to another one of its name, or to none, is a Conflict."""
+    return {**desired, "metadata": {**desired["metadata"], "uid": uid}}
+
+
+def size_of(obj: KubeObject) -> int:
+    """Bytes of an object as JSON: two milliseconds for the largest that the API server stores."""
+    return len(msgspec.json.encode(obj))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_shared.api.resources import LEASES, Resource
+from dynamo_shared.api.resources import ACCESS_REVIEWS, LEASES, TOKEN_REVIEWS, Resource
 
 READ = ("get", "list", "watch")
 
@@ -56,6 +56,14 @@ class Right:
 
 #: Of a service that stands by for its other replicas where there is no etcd.
 STANDBY = (Right(LEASES, ("create", "get", "update"), place=Place.OWN, unused="only without etcd"),)
+
+#: Of a service that asks the API server who may read its /metrics. A chart grants it where its metrics are secure.
+SECURE_METRICS = "secureMetrics"
+_SCRAPED = "only where server.metrics.secure is true"
+SCRAPED = tuple(
+    Right(review, ("create",), place=Place.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
+    for review in (TOKEN_REVIEWS, ACCESS_REVIEWS)
+)
 
 
 def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:

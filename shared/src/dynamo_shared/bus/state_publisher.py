@@ -44,6 +44,7 @@ from dynamo_shared.bus.errors import (
     BusClosedError,
     BusError,
     BusUnavailableError,
+    MessageTooLargeError,
     StreamNotFoundError,
     WrongSequenceError,
 )
@@ -53,6 +54,12 @@ from dynamo_shared.bus.state import Change
 from dynamo_shared.bus.state_ledger import Known, Ledger, last_messages, resource_of
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.bus.versions import Version, version_of
+
+TOO_LARGE = (
+    "the platform does not act on this version of the object: it is larger, compressed, than its message bus takes; "
+    "make it smaller, or ask who runs the platform to raise max_payload of its NATS server"
+)
+"""For the owner of an object, who sees neither the watcher's log nor its /readyz."""
 
 WINDOW = 256
 """Publishes on their way at once. Enough to keep the server busy; more only makes each wait longer."""
@@ -149,6 +156,7 @@ class StatePublisher:
         self._resources: dict[str, Resource] = {}
         self._refused: dict[str, str] = {}
         self._on_refused: Callable[[str], None] = lambda _: None
+        self._on_too_large: Callable[[KubeObject, str], None] = lambda _obj, _words: None
         self._markers: dict[str, _Marker] = {}
         self._baseline = 0
         """the stream's last sequence when all was read last, and our own publishes since"""
@@ -163,6 +171,10 @@ class StatePublisher:
     def on_refused(self, observer: Callable[[str], None]) -> None:
         """Calls back with which objects STATE does not take as they are, whenever that changes; empty where it takes all."""
         self._on_refused = observer
+
+    def on_too_large(self, observer: Callable[[KubeObject, str], None]) -> None:
+        """Calls back with each object that STATE does not take, and a sentence for its owner, at each attempt."""
+        self._on_too_large = observer
 
     def _refusals(self) -> str:
         if not self._refused:
@@ -525,6 +537,8 @@ class StatePublisher:
                 log.error("object refused by STATE", subject=outgoing.subject, error=str(error))
                 self._refused[outgoing.subject] = str(error)
                 self._on_refused(self._refusals())
+                if outgoing.obj is not None and isinstance(error, MessageTooLargeError):
+                    self._on_too_large(outgoing.obj, TOO_LARGE)
                 metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "refused").inc()
         for outgoing in again:
             # A newer version may be waiting; then that one is sent instead.

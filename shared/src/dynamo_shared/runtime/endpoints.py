@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.runtime.health import Health
+from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.tls import ServingTls, context_of_files
 
 log = structlog.get_logger("dynamo.runtime")
@@ -59,7 +61,7 @@ def server_tls(folder: Path) -> ssl.SSLContext:
 
 
 def health_app(health: Health) -> web.Application:
-    """/healthz says that the process lives, /readyz whether it works, and both tell of each part."""
+    """/healthz says that the process lives, /readyz whether it works, /readyz/PART whether one part does; all name the parts."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _json(health, 200)
@@ -67,15 +69,24 @@ def health_app(health: Health) -> web.Application:
     async def readyz(_: web.Request) -> web.Response:
         return _json(health, 200 if health.ready else 503)
 
+    async def part(request: web.Request) -> web.Response:
+        ready = health.ready_part(request.match_info["part"])
+        return _json(health, 404 if ready is None else 200 if ready else 503)
+
     app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/readyz/{part}", part)])
     return app
 
 
-def metrics_app(*registries: CollectorRegistry) -> web.Application:
-    """/metrics of all registries, in Prometheus' text format."""
+def metrics_app(*registries: CollectorRegistry, scrapers: Scrapers | None = None) -> web.Application:
+    """/metrics of all registries, in Prometheus' text format; for those whom `scrapers` lets in, else for all."""
 
-    async def metrics(_: web.Request) -> web.Response:
+    async def metrics(request: web.Request) -> web.Response:
+        if scrapers is not None:
+            verdict = await scrapers.verdict(request.headers.get("Authorization", ""))
+            if verdict is not GRANTED:
+                headers = {"WWW-Authenticate": "Bearer"} if verdict.status == HTTPStatus.UNAUTHORIZED else {}
+                return web.Response(status=verdict.status, text=f"{verdict.sentence}\n", headers=headers)
         body = b"".join(generate_latest(registry) for registry in registries)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -53,6 +53,14 @@ class Health:
         """Whether every part at least does its work."""
         return all(report.state is not State.FAILED for report in self._parts.values())
 
+    def ready_part(self, part: str) -> bool | None:
+        """Whether one part, with what is reported below its name (`part/...`), does its work; None where it is unknown.
+
+        A process of several services is ready when all are; whoever needs one of them alone asks for that.
+        """
+        found = [report for name, report in self._parts.items() if name == part or name.startswith(f"{part}/")]
+        return all(report.state is not State.FAILED for report in found) if found else None
+
     async def wait_ready(self) -> None:
         """Return as soon as every part does its work."""
         while not self.ready:

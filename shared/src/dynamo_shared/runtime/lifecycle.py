@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,12 +18,16 @@ from prometheus_client import REGISTRY
 
 from dynamo_shared.aio import Backoff, supervised
 from dynamo_shared.bus import Bus, MemoryBus
+from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import connections, endpoints
 from dynamo_shared.runtime.health import Health, State
 from dynamo_shared.runtime.leasing import Leasing, SingleReplica, leasing
 from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.scrapers import Scrapers
+from dynamo_shared.runtime.self_signed import self_signed_tls
 from dynamo_shared.runtime.service import Service, ServiceContext, needs_api_server_alone
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.settings.operator import MetricsServer
 from dynamo_shared.runtime.tracing import tracing
 
 #: Kubernetes kills after 30 s (the reference's grace period); ending in order must be over before. Seconds.
@@ -73,12 +77,8 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
         health_port = await stack.enter_async_context(
             endpoints.serving(endpoints.health_app(health), probe.bind_address, probe.port)
         )
-        figures = endpoints.metrics_app(metrics.registry, REGISTRY)
-        tls = endpoints.server_tls(scrape.cert_dir) if scrape.secure and scrape.cert_dir is not None else None
-        metrics_port = await stack.enter_async_context(
-            endpoints.serving(figures, scrape.bind_address, scrape.port, tls)
-        )
         kube = await stack.enter_async_context(connections.kubernetes(settings, metrics))
+        metrics_port = await stack.enter_async_context(_metrics(scrape, metrics, kube))
         if all(needs_api_server_alone(service) for service in services):
             bus, leases = cast("Bus", MemoryBus()), cast("Leasing", SingleReplica())
         else:
@@ -90,6 +90,17 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
             yield Running(context, health_port, metrics_port)
         finally:
             await _end(tasks)
+
+
+def _metrics(scrape: MetricsServer, metrics: Metrics, kube: KubeClient) -> AbstractAsyncContextManager[int]:
+    """Serve /metrics: with TLS for those whom the API server lets in, or plain for all. Yields the port."""
+    if not scrape.secure:
+        app = endpoints.metrics_app(metrics.registry, REGISTRY)
+        return endpoints.serving(app, scrape.bind_address, scrape.port)
+    tls = endpoints.server_tls(scrape.cert_dir) if scrape.cert_dir is not None else self_signed_tls()
+    scrapers = Scrapers(kube.acting_as("dynamo-metrics"))
+    app = endpoints.metrics_app(metrics.registry, REGISTRY, scrapers=scrapers)
+    return endpoints.serving(app, scrape.bind_address, scrape.port, tls)
 
 
 async def run_services(services: Sequence[Service], settings: Settings, *, stop: asyncio.Event | None = None) -> int:

@@ -21,18 +21,35 @@ _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 class ServingTls:
     """One context for a listening socket; `exchange` changes what it serves from the next handshake on.
 
-    `before_handshake` is called first in each handshake and may call `exchange`; it must be quick and not raise.
+    `before_handshake` is called first in each handshake and may call `exchange`; it must be quick and not raise. With
+    `client_authorities` (PEM) clients are asked for a certificate of theirs: one that these authorities did not sign ends
+    the handshake, and none at all does not. ssl.SSLError where they cannot be read.
     """
 
-    def __init__(self, current: ssl.SSLContext, before_handshake: Callable[[], None] = lambda: None) -> None:
-        self._current = current
+    def __init__(
+        self,
+        current: ssl.SSLContext,
+        before_handshake: Callable[[], None] = lambda: None,
+        *,
+        client_authorities: str = "",
+    ) -> None:
         self._before_handshake = before_handshake
+        self._client_authorities = client_authorities
         self.context = _bare()
         self.context.sni_callback = self._begin
+        # Whether a client is asked is the first context's to say, and whom to trust that of the handshake.
+        self._ask_clients(self.context)
+        self.exchange(current)
 
     def exchange(self, current: ssl.SSLContext) -> None:
         """Serve what this context holds. Connections that are open go on with what they began with."""
+        self._ask_clients(current)
         self._current = current
+
+    def _ask_clients(self, context: ssl.SSLContext) -> None:
+        if self._client_authorities:
+            context.load_verify_locations(cadata=self._client_authorities)
+            context.verify_mode = ssl.CERT_OPTIONAL
 
     def _begin(self, connection: ssl.SSLObject, _: str | None, __: ssl.SSLContext) -> None:
         # Called for clients that name no server, too (they connect to an IP address).

@@ -67,7 +67,7 @@ def mount(folder: Path, number: int, **files: bytes) -> None:
 
 
 def opened(folder: Path, clock: SetClock, inject_from: str = "") -> GivenCertificates:
-    return GivenCertificates(folder, NAMES[0], clock, TIMING, inject_from)
+    return GivenCertificates(folder, NAMES[0], clock, TIMING, inject_from=inject_from)
 
 
 def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: SetClock) -> None:

@@ -14,6 +14,7 @@ from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
@@ -94,6 +95,8 @@ class World:
             GraphReport(self.writer, reporter, PodEvents(None)),  # type: ignore[arg-type]
             self.applier,  # type: ignore[arg-type]
             reporter,
+            # Whatever has a size is planned in a thread.
+            Offload(above=0, at_once=1),
         )
 
     async def reconcile(self) -> Result:

@@ -25,7 +25,16 @@ class GivenCertificates:
     With `inject_from` (`namespace/certificate`) cert-manager's cainjector announces the authorities, and not we.
     """
 
-    def __init__(self, folder: Path, name: str, clock: Clock, timing: Timing, inject_from: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        clock: Clock,
+        timing: Timing,
+        *,
+        inject_from: str = "",
+        client_authorities: str = "",
+    ) -> None:
         self.inject_from = inject_from
         self._folder = folder
         self._name = pki.normal(name)
@@ -35,7 +44,7 @@ class GivenCertificates:
         self._trouble = ""
         first = self._read()
         self._shown = Shown(first, first.authorities, clock())
-        self._tls = ServingTls(context_of(pki.pem_of(*first.chain), first.key))
+        self._tls = ServingTls(context_of(pki.pem_of(*first.chain), first.key), client_authorities=client_authorities)
         log.info("certificate in service", **pki.described(first.chain[0]))
 
     @property

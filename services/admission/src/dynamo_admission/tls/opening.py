@@ -11,6 +11,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.settings.operator import CertProvisionMode
 
 from dynamo_admission.address import namespace_of
+from dynamo_admission.callers import client_authorities
 from dynamo_admission.tls.certificates import Certificates, Clock
 from dynamo_admission.tls.given import GivenCertificates
 from dynamo_admission.tls.own import OwnCertificates
@@ -26,13 +27,18 @@ async def open_certificates(
     Raises Unusable, with what to do, and in mode auto KubeError.
     """
     webhook, admission = settings.server.webhook, settings.platform.admission
+    clients = client_authorities(admission.client_ca_file)
     namespace = namespace_of(settings)
     timing = Timing.of(admission.ca_validity, admission.certificate_validity)
     if webhook.cert_provision_mode is CertProvisionMode.AUTO:
-        own = OwnCertificates(SecretStore(kube, ObjectKey(namespace, webhook.secret_name)), names, clock, timing)
+        own = OwnCertificates(
+            SecretStore(kube, ObjectKey(namespace, webhook.secret_name)), names, clock, timing, clients
+        )
         await own.refresh()
         return own
     inject_from = ""
     if webhook.cert_provision_mode is CertProvisionMode.CERT_MANAGER:
         inject_from = f"{namespace}/{admission.certificate or webhook.secret_name}"
-    return GivenCertificates(webhook.cert_dir, names[0], clock, timing, inject_from)
+    return GivenCertificates(
+        webhook.cert_dir, names[0], clock, timing, inject_from=inject_from, client_authorities=clients
+    )

@@ -29,11 +29,14 @@ class OwnCertificates:
 
     inject_from = ""
 
-    def __init__(self, store: Store, names: Sequence[str], clock: Clock, timing: Timing) -> None:
+    def __init__(
+        self, store: Store, names: Sequence[str], clock: Clock, timing: Timing, client_authorities: str = ""
+    ) -> None:
         self._store = store
         self._names = tuple(pki.normal(name) for name in names)
         self._clock = clock
         self._timing = timing
+        self._client_authorities = client_authorities
         self._state = State()
         self._announced = Announced(clock, timing)
         self._tls: ServingTls | None = None
@@ -99,7 +102,7 @@ class OwnCertificates:
             return
         current = context_of(pki.pem_of(*state.serving), state.serving_key)
         if self._tls is None:
-            self._tls = ServingTls(current)
+            self._tls = ServingTls(current, client_authorities=self._client_authorities)
         else:
             self._tls.exchange(current)
         log.info("certificate in service", **pki.described(state.serving[0]))

@@ -106,6 +106,12 @@ CONSTRAINTS: dict[str, Schema] = {
     "webhook.port": {**_PORT, "minimum": 1024},
     "metrics.podMonitor.labels": _LABELS,
     "metrics.podMonitor.interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m)$"},
+    "metrics.podMonitor.credentials": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"name": {"type": "string"}, "key": {"type": "string"}},
+        "dependentRequired": {"name": ["key"], "key": ["name"]},
+    },
     "metrics.rules.labels": _LABELS,
     "metrics.rules.runbookUrl": {"type": "string", "pattern": "^https?://"},
     "metrics.dashboards.labels": _LABELS,

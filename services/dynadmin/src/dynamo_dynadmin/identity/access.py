@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.reviews import review_access
 
 from dynamo_dynadmin.identity.who import Caller
 
-ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 _ENTRIES = 16384
 
 
@@ -98,10 +98,7 @@ class Access:
             "extra": {name: list(values) for name, values in identity.extra.items()},
             "resourceAttributes": {name: value for name, value in attributes.items() if value},
         }
-        review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "metadata": {}, "spec": spec}
-        status = (await self._kube.create(ACCESS_REVIEWS, review)).get("status") or {}
-        allowed = bool(status.get("allowed")) and not status.get("denied")
-        return Verdict(allowed, str(status.get("reason") or ""))
+        return Verdict(*await review_access(self._kube, spec))
 
 
 def _added(user: str, groups: tuple[str, ...]) -> list[str]:

@@ -6,20 +6,17 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
+from dynamo_shared.kube.reviews import plausible, review_token
 
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
 
-TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
 #: A token that was withdrawn counts for no longer than this. Seconds.
 REMEMBERED = 30.0
 _ENTRIES = 4096
-#: Longer ones are no tokens; headers of servers end somewhere near.
-LONGEST_TOKEN = 16384
 
 
 class Verifier(Protocol):
@@ -50,7 +47,7 @@ class Tokens:
 
     async def caller(self, token: str) -> Caller:
         """Whose token it is. Unidentified, Disallowed, and KubeError where the API server cannot be asked."""
-        if not token or len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+        if not plausible(token):
             raise Unidentified("this is not a bearer token")
         digest = hashlib.sha256(token.encode()).hexdigest()
         now = self._now()
@@ -74,11 +71,7 @@ class Tokens:
         return caller
 
     async def _reviewed(self, token: str) -> Caller:
-        spec: dict[str, Any] = {"token": token}
-        if self._audiences:
-            spec["audiences"] = list(self._audiences)
-        review = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "metadata": {}, "spec": spec}
-        status = (await self._kube.create(TOKEN_REVIEWS, review)).get("status") or {}
+        status = await review_token(self._kube, token, self._audiences)
         if not status.get("authenticated"):
             raise Unidentified("the cluster does not know this token, or it has expired; log in again")
         if self._audiences and not set(self._audiences) & set(status.get("audiences") or ()):

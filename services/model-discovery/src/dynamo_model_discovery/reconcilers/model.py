@@ -102,14 +102,12 @@ class ModelReconciler:
         model, record = remembered
         return await self._keep(model, found, adapter, record)
 
-    def gone(self, model: KubeObject) -> None:
-        """A model does not exist any more; what its workers still owe is done, or was left to the keeper."""
+    def gone(self, model: KubeObject, *, owned: bool) -> None:
+        """A model does not exist any more. What its workers still owe is done, or is left to the keeper of who owned it."""
         self.reporter.gone(model)
-        self.keeper.leave(model, self._to_unload(model))
-        self.forget(model)
-
-    def forget(self, model: KubeObject) -> None:
-        """A model does not exist any more, and is told of by another replica: this one may have looked after it before."""
+        if owned:
+            self.keeper.leave(model, self._to_unload(model))
+        # Of another's, too: this replica may have looked after it before.
         self.statuses.forget(DYNAMO_MODELS, model)
         self.reporter.forget(model)
         self._deleting.pop(model["metadata"]["uid"], None)

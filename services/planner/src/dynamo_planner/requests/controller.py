@@ -116,13 +116,15 @@ class Requests(Controller[Task]):
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """The work for a request ends with the request."""
+        del key
         if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is not None:
             self._saw(new)
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS and new is None and old is not None:
             self._profilings.stop(old["metadata"]["uid"])
             self._statuses.forget(resource, old)
-            if self.ownership.owns(key):
-                self._reporter.gone(old)
+            # Every replica reports it: the owner may be stopped, and nothing tells of the request later. The stream keeps
+            # one message of an id.
+            self._reporter.gone(old)
 
     def all_tasks(self) -> Iterable[Task]:
         """Every request."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, of_uid
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import Resource, key_of, of
 from dynamo_shared.kube import KubeClient
@@ -41,6 +41,4 @@ async def write(kube: KubeClient, desired: KubeObject, is_own: Callable[[KubeObj
     if not is_own(observed):
         raise NameTaken(resource, key.name)
     # The uid is a precondition: another object that took the name meanwhile stays as it is.
-    return await kube.apply(
-        resource, {**desired, "metadata": {**desired["metadata"], "uid": observed["metadata"]["uid"]}}
-    )
+    return await kube.apply(resource, of_uid(desired, observed["metadata"]["uid"]))

@@ -96,7 +96,8 @@ class CheckpointReconciler:
     async def _labelled(self, obj: KubeObject, digest: str) -> KubeObject:
         if objects.labels(obj).get(CHECKPOINT_ID) == digest:
             return obj
-        patch = {"metadata": {"labels": {CHECKPOINT_ID: digest}}}
+        version = obj["metadata"]["resourceVersion"]
+        patch = {"metadata": {"labels": {CHECKPOINT_ID: digest}, "resourceVersion": version}}
         written = await self.kube.merge_patch(DYNAMO_CHECKPOINTS, key_of(obj), patch)
         self.cache.put(DYNAMO_CHECKPOINTS, written)
         return written

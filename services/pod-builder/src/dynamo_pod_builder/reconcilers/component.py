@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
@@ -93,6 +95,7 @@ class ComponentReconciler:
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
     pod_events: PodEvents
+    large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one component. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -102,7 +105,8 @@ class ComponentReconciler:
         if objects.is_deleting(component):
             await self.applier.let_go(DYNAMO_COMPONENT_DEPLOYMENTS, component)
             return Result()
-        plan = planned(await self._observe(component))
+        observed = await self._observe(component)
+        plan = await self.large.run(size_of(component), partial(planned, observed))
         return await self._report(component, await self._carry_out(component, plan))
 
     async def _observe(self, component: KubeObject) -> Observed:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 from dynamo_shared.api import resources
 from dynamo_shared.api.contracts import ComponentAutoscaling
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, of_uid
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, Resource, key_of
 from dynamo_shared.bus import ObjectCache
@@ -96,7 +96,7 @@ class Autoscalers:
         if _hash_of(observed) == _hash_of(desired) and not coverage.missing(desired, observed):
             return
         await claim_fields(self.kube, resource, key)
-        self.cache.put(resource, await self.kube.apply(resource, desired))
+        self.cache.put(resource, await self.kube.apply(resource, of_uid(desired, observed["metadata"]["uid"])))
         self.reporter.autoscaled(adapter, "Updated", described(desired))
 
     def _present(self, adapter: KubeObject) -> Iterator[tuple[Resource, KubeObject]]:

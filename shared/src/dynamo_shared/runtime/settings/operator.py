@@ -23,9 +23,15 @@ class MetricsServer(Section):
     bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
     port: PortNumber = Field(ports.PLATFORM_METRICS.number, description="Port; 0 picks a free one.")
     secure: bool = Field(
-        True, description="TLS where `certDir` is given; without it /metrics is plain HTTP. It holds no secret."
+        True,
+        description="TLS, and only for bearer tokens whose user may `get` the path /metrics (TokenReview and "
+        "SubjectAccessReview). Otherwise plain HTTP for all; it holds no secret.",
     )
-    cert_dir: Path | None = Field(None, description="Folder of tls.crt and tls.key, read again when they change.")
+    cert_dir: Path | None = Field(
+        None,
+        description="Folder of tls.crt and tls.key, read again when they change; "
+        "without it a certificate of our own, signed by itself, is served.",
+    )
 
 
 class ProbeServer(Section):

@@ -113,6 +113,14 @@ class Admission(Section):
     operators: tuple[str, ...] = Field(
         (), description="Users who act as the platform, besides its own service account ($POD_SERVICE_ACCOUNT)."
     )
+    client_ca_file: Path | None = Field(
+        None,
+        description="Authorities (PEM) of the API server's client certificate: reviews without one are refused. Read at the "
+        "start. Unset: reviews are taken from all who reach the port. Conversion never asks for one.",
+    )
+    client_names: tuple[str, ...] = Field(
+        (), description="Common names that such a certificate may have; empty: all that the authorities signed."
+    )
     max_in_flight: int = Field(64, ge=1, le=1024, description="Requests at once; more are asked to come again.")
     refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are looked at.")
     check: Duration = Field(30.0, ge=0.05, description="How often the registration is looked at, and set right.")

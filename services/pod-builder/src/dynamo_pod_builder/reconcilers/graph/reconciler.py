@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
+from dynamo_shared.api.objects import size_of
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.runtime import Result
 
@@ -25,6 +28,7 @@ class GraphReconciler:
     report: GraphReport
     applier: Applier
     reporter: Reporter
+    large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one graph. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -37,6 +41,6 @@ class GraphReconciler:
         if is_new(graph):
             self.reporter.seen(graph)
         observed = await self.observer.observe(graph)
-        plan = planned(observed)
+        plan = await self.large.run(size_of(graph), partial(planned, observed))
         outcome = await self.executor.carry_out(plan, observed)
         return Result(requeue_after=await self.report.write(plan, outcome))

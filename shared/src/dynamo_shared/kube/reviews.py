@@ -1,0 +1,33 @@
+"""Questions to the API server about somebody else's request: whose token this is, and what that user may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynamo_shared.api.resources import ACCESS_REVIEWS, TOKEN_REVIEWS
+from dynamo_shared.kube.client import KubeClient
+
+#: Longer ones are not tokens; headers of servers end somewhere near.
+LONGEST_TOKEN = 16384
+
+
+def plausible(token: str) -> bool:
+    """Whether a text could be a bearer token: no question is asked about anything else."""
+    return bool(token) and len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
+
+
+async def review_token(kube: KubeClient, token: str, audiences: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Status of a TokenReview. Without audiences the token must be for the API server. KubeError."""
+    spec: dict[str, Any] = {"token": token}
+    if audiences:
+        spec["audiences"] = list(audiences)
+    review = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "metadata": {}, "spec": spec}
+    return (await kube.create(TOKEN_REVIEWS, review)).get("status") or {}
+
+
+async def review_access(kube: KubeClient, spec: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether a SubjectAccessReview's spec is allowed, and the API server's reason. KubeError."""
+    review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": ACCESS_REVIEWS.kind, "metadata": {}, "spec": dict(spec)}
+    status = (await kube.create(ACCESS_REVIEWS, review)).get("status") or {}
+    return bool(status.get("allowed")) and not status.get("denied"), str(status.get("reason") or "")

@@ -1,0 +1,116 @@
+"""Who may read /metrics: the API server says whose bearer token it is, and whether that user may `get` the path.
+
+As Kubernetes' own components do it (TokenReview, SubjectAccessReview of a non-resource URL). Answers are remembered for a
+bounded time and in a bounded number, few questions are asked at once, and few wait: who sends made-up tokens keeps others
+from reading metrics for a moment at worst, and costs the API server little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import structlog
+
+from dynamo_shared.kube import KubeClient, KubeError
+from dynamo_shared.kube.reviews import plausible, review_access, review_token
+
+#: How long an answer counts: a right that was taken back, or one that was given, shows after this. Seconds.
+ALLOWED_FOR = 60.0
+REFUSED_FOR = 10.0
+#: Answers that are remembered; the oldest goes first.
+ENTRIES = 1024
+#: Tokens that are asked about at once, and scrapers that wait for it.
+AT_ONCE = 2
+WAITING = 16
+#: For both questions. Seconds.
+ANSWERED_WITHIN = 5.0
+PATH = "/metrics"
+
+log = structlog.get_logger("dynamo.runtime")
+
+
+class Verdict(NamedTuple):
+    """An HTTP status, and a sentence for the caller where it is not 200."""
+
+    status: int
+    sentence: str = ""
+
+
+GRANTED = Verdict(200)
+_NO_TOKEN = Verdict(401, "a bearer token of this cluster is needed")
+_UNKNOWN = Verdict(401, "the API server does not know this token, or it has expired")
+_FORBIDDEN = Verdict(403, f"the user of this token may not get {PATH}: a ClusterRole with nonResourceURLs is needed")
+_UNANSWERED = Verdict(503, "the API server cannot be asked about this token now")
+_BUSY = Verdict(503, "too many unknown tokens are being asked about; come again")
+
+
+class Scrapers:
+    """Decides about requests of one process. `clock` is monotonic seconds."""
+
+    def __init__(self, kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[float, Verdict]] = OrderedDict()
+        self._asking = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+
+    async def verdict(self, authorization: str) -> Verdict:
+        """What the value of an Authorization header allows."""
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not plausible(token):
+            return _NO_TOKEN
+        digest = hashlib.sha256(token.encode()).digest()
+        if (known := self._remembered(digest)) is not None:
+            return known
+        if self._waiting >= WAITING:
+            return _BUSY
+        self._waiting += 1
+        try:
+            async with self._asking:
+                # Asked by another request of the same scraper meanwhile.
+                if (known := self._remembered(digest)) is not None:
+                    return known
+                return await self._ask(token, digest)
+        finally:
+            self._waiting -= 1
+
+    def _remembered(self, digest: bytes) -> Verdict | None:
+        until, verdict = self._known.get(digest, (0.0, _UNANSWERED))
+        return verdict if self._clock() < until else None
+
+    async def _ask(self, token: str, digest: bytes) -> Verdict:
+        try:
+            async with asyncio.timeout(ANSWERED_WITHIN):
+                verdict = await self._reviewed(token)
+        except (KubeError, TimeoutError) as error:
+            # Never the token: an error of the client names the request, and not its body.
+            log.warning("nobody can be let in to /metrics", error=str(error) or type(error).__name__)
+            return _UNANSWERED
+        self._known[digest] = (self._clock() + (ALLOWED_FOR if verdict is GRANTED else REFUSED_FOR), verdict)
+        self._known.move_to_end(digest)
+        if len(self._known) > ENTRIES:
+            self._known.popitem(last=False)
+        return verdict
+
+    async def _reviewed(self, token: str) -> Verdict:
+        status = await review_token(self._kube, token)
+        user: dict[str, Any] = status.get("user") or {}
+        if not status.get("authenticated") or not user.get("username"):
+            return _UNKNOWN
+        allowed, _ = await review_access(
+            self._kube,
+            {
+                "user": user["username"],
+                "uid": user.get("uid") or "",
+                "groups": user.get("groups") or [],
+                "extra": user.get("extra") or {},
+                "nonResourceAttributes": {"path": PATH, "verb": "get"},
+            },
+        )
+        return GRANTED if allowed else _FORBIDDEN

@@ -1,0 +1,133 @@
+"""/metrics with `secure: true`: TLS of our own, and only for whom the API server lets in. Probes stay plain."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from dynamo_ctl.localcluster import ControlPlane
+from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
+from dynamo_shared.api.rights import SCRAPED, rules
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.reviews import review_access
+from dynamo_shared.runtime import Running, ServiceContext, running, scrapers
+from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
+
+from .dynadmin import CLUSTER_ROLE_BINDINGS, account, cluster_wide
+from .platform import settings
+
+MAY_SCRAPE = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+PLATFORM = "metrics-platform"
+
+
+class Nothing:
+    """A service that only lives."""
+
+    name = "nothing"
+    api_server_alone = True
+
+    async def run(self, context: ServiceContext) -> None:
+        context.health.ok(self.name)
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Running]:
+    """A process with the default settings, whose user has the declared rights and no others."""
+    for resource, more in (
+        (CLUSTER_ROLES, {"rules": [*rules(SCRAPED), {"nonResourceURLs": ["/healthz"], "verbs": ["get"]}]}),
+        (
+            CLUSTER_ROLE_BINDINGS,
+            {
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": PLATFORM},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLATFORM}],
+            },
+        ),
+    ):
+        await kube.apply(
+            resource,
+            {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": PLATFORM}, **more},
+        )
+    await known(kube, PLATFORM, {"path": "/healthz", "verb": "get"})
+    configured = settings(control_plane.user_kubeconfig(PLATFORM), "nats://127.0.0.1:1", SERVER__METRICS__SECURE="true")
+    async with running([Nothing()], configured) as up:
+        await up.ready()
+        yield up
+
+
+async def known(kube: KubeClient, user: str, act: dict[str, str]) -> None:
+    """Return when the API server's RBAC knows a new right: it takes a moment."""
+    async with asyncio.timeout(20):
+        while not (await review_access(kube, {"user": user, "nonResourceAttributes": act}))[0]:
+            await asyncio.sleep(0.1)
+
+
+async def scrape(up: Running, token: str | None, scheme: str = "Bearer") -> tuple[int, str]:
+    """Status and text of the answer to a scraper that verifies no certificate."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    headers = {"Authorization": f"{scheme} {token}"} if token is not None else {}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"https://127.0.0.1:{up.metrics_port}/metrics", ssl=tls, headers=headers) as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+async def test_only_who_may_reads_metrics(platform: Running, kube: KubeClient, namespace: str) -> None:
+    stranger = await account(kube, namespace, "stranger")
+    scraper = await account(kube, namespace, "scraper")
+    await cluster_wide(kube, namespace, "scraper", MAY_SCRAPE)
+    await known(kube, f"system:serviceaccount:{namespace}:scraper", {"path": "/metrics", "verb": "get"})
+
+    assert (await scrape(platform, None))[0] == 401
+    assert (await scrape(platform, "made-up"))[0] == 401
+    assert (await scrape(platform, scraper, "Basic"))[0] == 401
+    status, text = await scrape(platform, stranger)
+    assert (status, "nonResourceURLs" in text) == (403, True)
+    found = await scrape(platform, scraper)
+    assert found[0] == 200
+    assert "dynamo_platform_kube_requests_total" in found[1]
+    assert scraper not in found[1]
+
+
+async def test_metrics_are_not_served_plain_and_probes_are(platform: Running) -> None:
+    async with aiohttp.ClientSession() as session:
+        for path in ("healthz", "readyz"):
+            async with session.get(f"http://127.0.0.1:{platform.health_port}/{path}") as answer:
+                assert answer.status == 200
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(f"http://127.0.0.1:{platform.metrics_port}/metrics")
+
+
+async def test_an_answer_counts_for_a_bounded_time(kube: KubeClient, namespace: str) -> None:
+    token = await account(kube, namespace, "scraper")
+    await cluster_wide(kube, namespace, "scraper", MAY_SCRAPE)
+    later = 0.0
+    asked = Scrapers(kube, lambda: time.monotonic() + later)
+    async with asyncio.timeout(20):
+        while (await asked.verdict(f"Bearer {token}")) is not GRANTED:
+            later += scrapers.REFUSED_FOR
+            await asyncio.sleep(0.1)
+    await kube.delete(CLUSTER_ROLE_BINDINGS, ObjectKey("", f"{namespace}-scraper"))
+    assert await asked.verdict(f"Bearer {token}") is GRANTED
+    async with asyncio.timeout(20):
+        while (verdict := await asked.verdict(f"Bearer {token}")) is GRANTED:
+            later += scrapers.ALLOWED_FOR
+            await asyncio.sleep(0.1)
+    assert verdict.status == 403
+
+
+async def test_a_flood_of_tokens_is_bounded(kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrapers, "ENTRIES", 8)
+    asked = Scrapers(kube)
+    verdicts = await asyncio.gather(*(asked.verdict(f"Bearer {secrets.token_hex(16)}") for _ in range(200)))
+    statuses = [verdict.status for verdict in verdicts]
+    assert set(statuses) == {401, 503}
+    assert statuses.count(401) == scrapers.WAITING, "the others were turned away before anything was asked"
+    assert len(asked._known) <= 8
