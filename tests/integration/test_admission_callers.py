@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ async def test_reviews_are_the_api_servers_alone(programs: Programs, tmp_path: P
                 await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", "bad", backendFramework="none"))
             assert await kube.list(DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"), "default")
 
-            bundle = await authorities(kube)
+            bundle = b64decode(await authorities(kube))
             review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u"}}
             for path in ("validate", "mutate"):
                 url = f"{up.url}/{path}"

@@ -8,29 +8,13 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import ssl
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from dynamo_admission.tls.certificates import Unusable
-
 #: What the self-test shows in place of a certificate, whose key only the API server has.
 SELF_TEST_HEADER = "X-Dynamo-Self-Test"
-
-
-def client_authorities(file: Path | None) -> str:
-    """The authorities (PEM) of client certificates; empty where none are asked for. Unusable."""
-    if file is None:
-        return ""
-    try:
-        pem = file.read_text("ascii")
-        ssl.create_default_context(cadata=pem)
-    except (OSError, ValueError) as error:
-        raise Unusable(f"platform.admission.clientCaFile {file} cannot be used: {error}") from error
-    return pem
 
 
 class Callers:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
@@ -11,8 +13,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.settings.operator import CertProvisionMode
 
 from dynamo_admission.address import namespace_of
-from dynamo_admission.callers import client_authorities
-from dynamo_admission.tls.certificates import Certificates, Clock
+from dynamo_admission.tls.certificates import Certificates, Clock, Unusable
 from dynamo_admission.tls.given import GivenCertificates
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
@@ -42,3 +43,15 @@ async def open_certificates(
     return GivenCertificates(
         webhook.cert_dir, names[0], clock, timing, inject_from=inject_from, client_authorities=clients
     )
+
+
+def client_authorities(file: Path | None) -> str:
+    """The authorities (PEM) of client certificates; empty where none are asked for. Unusable."""
+    if file is None:
+        return ""
+    try:
+        pem = file.read_text("ascii")
+        ssl.create_default_context(cadata=pem)
+    except (OSError, ValueError) as error:
+        raise Unusable(f"platform.admission.clientCaFile {file} cannot be used: {error}") from error
+    return pem
