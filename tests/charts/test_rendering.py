@@ -13,7 +13,7 @@ from dynamo_ctl import settings
 from dynamo_ctl.bootstrap.specification import load
 from dynamo_ctl.charts.rights import of_service
 from dynamo_ctl.services import SERVICES
-from dynamo_shared.api.rights import Place, rules
+from dynamo_shared.api.rights import SECURE_METRICS, Place, rules
 
 from tests.charts import helm
 
@@ -121,9 +121,25 @@ def test_roles_are_the_rights_of_the_services() -> None:
         o["metadata"]["name"].rpartition("platform-")[2]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")
     }
     for service in cluster.keys() & SERVICES.keys():
-        held = [right for right in of_service(service) if right.place is not Place.OWN]
+        held = [each for each in of_service(service) if each.place is not Place.OWN and each.part != SECURE_METRICS]
         granted = {_flat(rule) for rule in cluster[service]}
         assert frozenset().union(*granted) == frozenset().union(*map(_flat, rules(held)))
+
+
+def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
+    objects = helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml")
+    roles = {o["metadata"]["name"]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")}
+    reader = next(rules for name, rules in roles.items() if name.endswith("metrics-reader"))
+    assert reader == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    services = [rules for name, rules in roles.items() if name.rpartition("platform-")[2] in SERVICES]
+    assert services
+    assert all("tokenreviews" in {each for rule in rules for each in rule["resources"]} for rules in services)
+    monitors = {o["metadata"]["name"]: o["spec"] for o in helm.of_kind(objects, "PodMonitor")}
+    endpoint = monitors["dynamo-platform-watcher"]["podMetricsEndpoints"][0]
+    assert (endpoint["scheme"], endpoint["authorization"]) == (
+        "https",
+        {"credentials": {"name": "scraper", "key": "token"}},
+    )
 
 
 def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:
