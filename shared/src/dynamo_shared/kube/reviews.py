@@ -1,4 +1,4 @@
-"""Questions to the API server about somebody else's request: whose token this is, and what that user may do."""
+"""Questions to the API server about another user's request: whose token this is, and what that user may do."""
 
 from __future__ import annotations
 
