@@ -18,7 +18,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 
 CLEAN = (
+    "services/model-discovery",
     "services/scaler",
+    "services/watcher",
     "shared/src/dynamo_shared/bus",
     "shared/src/dynamo_shared/kube",
     "shared/src/dynamo_shared/leases",
@@ -51,7 +53,8 @@ GLOSSARY = {
 
 # What the field itself calls so.
 ALLOWED = re.compile(
-    r"not[ -]found|no message found|404 Found|in[ -]flight|of course|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark",
+    r"(?:not|services|endpoints)[ -]found|no message found|404 Found|in[ -]flight|of course"
+    r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark",
     re.IGNORECASE,
 )
 

@@ -141,5 +141,5 @@ async def test_bodies_that_are_packed_are_not_unpacked(api: HttpWorkerApi):
 
     server = await asyncio.start_server(bomb, "127.0.0.1", 0)
     async with server:
-        with pytest.raises(LoraError, match="the answer is no list of adapters"):
+        with pytest.raises(LoraError, match="the answer is not a list of adapters"):
             await api.listing(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")

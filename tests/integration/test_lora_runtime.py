@@ -10,10 +10,10 @@ from dynamo_ctl.localcluster import free_port
 from dynamo_ctl.localcluster.probe import LocalHttp
 from dynamo_ctl.localcluster.process import ManagedProcess
 from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import HttpWorkerApi
-from dynamo_model_discovery.lora.settling import settle
-from dynamo_model_discovery.lora.standing import Standing
+from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 
@@ -55,18 +55,18 @@ async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: Htt
     process, url = await start(dynamo_runtime, tmp_path, enabled=True)
     try:
         standings = [
-            Standing(ObjectKey("prod", "m"), Worker("pod", "uid", url), Adapter(name, "s3://bucket/a"))
+            AdapterState(ObjectKey("prod", "m"), Worker("pod", "uid", url), Adapter(name, "s3://bucket/a"))
             for name in NAMES
         ]
-        for standing in standings:
-            await settle(api, standing, lambda: 0.0)
-            assert standing.loaded
+        for state in standings:
+            await settle(api, state, lambda: 0.0)
+            assert state.loaded
         listing = await api.listing(url)
         assert (listing.names, listing.path) == (frozenset(NAMES), "/v1/loras")
-        for standing in standings:
-            standing.wish(standing.worker, None, ())
-            await settle(api, standing, lambda: 0.0)
-            assert standing.settled
+        for state in standings:
+            state.set_desired(state.worker, None, ())
+            await settle(api, state, lambda: 0.0)
+            assert state.settled
         assert (await api.listing(url)).names == frozenset()
         assert not await api.unload(url, "/v1/loras", "support")
         with pytest.raises(LoraError, match="HTTP 500: LoRA not found at s3://missing/a"):

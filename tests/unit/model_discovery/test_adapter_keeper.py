@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
 from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper
-from dynamo_model_discovery.lora.standing import Standing
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import WorkQueue
@@ -67,20 +67,20 @@ class World:
         if url in self.broken:
             raise LoraError("HTTP 500: no")
 
-    def loaded(self, standing: Standing) -> None:
-        self._tell("loaded", standing)
+    def loaded(self, state: AdapterState) -> None:
+        self._tell("loaded", state)
 
-    def failed(self, standing: Standing) -> None:
-        self._tell("failed", standing)
+    def failed(self, state: AdapterState) -> None:
+        self._tell("failed", state)
 
-    def unloaded(self, standing: Standing) -> None:
-        self._tell("unloaded", standing)
+    def unloaded(self, state: AdapterState) -> None:
+        self._tell("unloaded", state)
 
-    def given_up(self, model: dict[str, Any], standing: Standing) -> None:
-        self._tell("given up", standing)
+    def given_up(self, model: dict[str, Any], state: AdapterState) -> None:
+        self._tell("given up", state)
 
-    def _tell(self, what: str, standing: Standing) -> None:
-        self.told.append((what, standing.worker.pod))
+    def _tell(self, what: str, state: AdapterState) -> None:
+        self.told.append((what, state.worker.pod))
         self.news.set()
 
     async def until(self, what: str, count: int) -> None:
@@ -124,10 +124,10 @@ async def test_a_worker_that_hangs_holds_nobody_up():
     all_ = workers(40)
     world.hanging = {worker.url for worker in all_[:2]}
     async with keeping(world) as keeper:
-        standings = keeper.want(KEY, "m1", all_, ADAPTER, ())
+        states = keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 38)
-    assert sum(standing.loaded for standing in standings.values()) == 38
-    assert len(standings) == 40
+    assert sum(state.loaded for state in states.values()) == 38
+    assert len(states) == 40
 
 
 async def test_workers_that_failed_hold_only_a_part_of_the_hands():
@@ -136,10 +136,10 @@ async def test_workers_that_failed_hold_only_a_part_of_the_hands():
     bad, good = all_[:8], all_[8:]
     world.broken = {worker.url for worker in bad}
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", bad, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", bad, ADAPTER, ())
         await world.until("failed", 8)
         world.hanging, world.broken = world.broken, set()
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 4)
     assert {pod for what, pod in world.told if what == "loaded"} == {worker.pod for worker in good}
 
@@ -148,24 +148,24 @@ async def test_a_failure_is_told_once_and_tried_until_it_is_over():
     world, (worker,) = World(), workers(1)
     world.broken = {worker.url}
     async with keeping(world) as keeper:
-        standing = keeper.want(KEY, "m1", [worker], ADAPTER, ())[worker.uid]
+        state = keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())[worker.uid]
         async with asyncio.timeout(5):
-            while standing.failures < 3:
+            while state.failures < 3:
                 await asyncio.sleep(0.01)
         assert world.told == [("failed", "pod-0")]
         world.broken.clear()
         await world.until("loaded", 1)
-    assert not standing.failure
+    assert not state.failure
 
 
 async def test_the_same_wish_again_asks_nobody():
     world, all_ = World(), workers(3)
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)
         asked = len(world.calls)
         for _ in range(10):
-            keeper.want(KEY, "m1", all_, ADAPTER, ())
+            keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
             await asyncio.sleep(0)
         assert len(world.calls) == asked == 9
 
@@ -174,13 +174,13 @@ async def test_adapters_on_one_worker_are_looked_for_in_one_answer():
     world, (worker,) = World(), workers(1)
     async with keeping(world, probe_interval=0.2) as keeper:
         for number in range(20):
-            keeper.want(KEY, f"m{number}", [worker], Adapter(f"a{number}", "s3://1"), ())
+            keeper.set_desired(KEY, f"m{number}", [worker], Adapter(f"a{number}", "s3://1"), ())
         async with asyncio.timeout(5):
             while len(world.loras.get(worker.url, ())) < 20:
                 await asyncio.sleep(0.01)
         before, world.now = world.count("GET"), 0.05
         async with asyncio.timeout(5):
-            while sum(standing.last_heard >= 0.05 for standing in keeper.standings()) < 20:
+            while sum(state.last_heard >= 0.05 for state in keeper.states()) < 20:
                 await asyncio.sleep(0.01)
         assert world.count("GET") - before < 10
         assert world.count("POST") == 20
@@ -189,28 +189,28 @@ async def test_adapters_on_one_worker_are_looked_for_in_one_answer():
 async def test_workers_that_are_gone_are_forgotten():
     world, all_ = World(), workers(3)
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)
-        assert set(keeper.want(KEY, "m1", all_[1:], ADAPTER, ())) == {"uid-1", "uid-2"}
+        assert set(keeper.set_desired(KEY, "m1", all_[1:], ADAPTER, ())) == {"uid-1", "uid-2"}
         keeper.prune("m1", all_[2:])
-        assert [standing.worker.pod for standing in keeper.standings()] == ["pod-2"]
+        assert [state.worker.pod for state in keeper.states()] == ["pod-2"]
         keeper.drop("m1")
-        assert not list(keeper.standings())
+        assert not list(keeper.states())
 
 
 async def test_what_another_replica_has_is_not_asked_for():
     world, all_ = World(), workers(3)
     world.hanging = {all_[0].url}
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 2)
         world.allowed = False
         keeper.disown()
         await asyncio.sleep(0)
-        assert not list(keeper.standings())
+        assert not list(keeper.states())
         asked = len(world.calls)
         world.hanging.clear()
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await asyncio.sleep(0.05)
         assert len(world.calls) == asked
 
@@ -220,14 +220,14 @@ async def test_what_is_given_away_is_not_under_way_any_more():
     world.hanging = {worker.url for worker in all_}
     other = ObjectKey("prod", "other")
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
-        keeper.want(other, "m2", all_[:1], Adapter("b", "s3://1"), ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(other, "m2", all_[:1], Adapter("b", "s3://1"), ())
         async with asyncio.timeout(5):
             while len(world.calls) < 3:
                 await asyncio.sleep(0)
             world.hanging.clear()
             await keeper.release(lambda key: key == KEY)
-        assert {standing.model for standing in keeper.standings()} == {other}
+        assert {state.model for state in keeper.states()} == {other}
         await world.until("loaded", 1)
     assert world.loras == {all_[0].url: {"b"}}
 
@@ -235,48 +235,48 @@ async def test_what_is_given_away_is_not_under_way_any_more():
 async def test_what_is_owed_is_done_when_it_can_be():
     world, all_ = World(), workers(2)
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 2)
         world.broken = {all_[0].url}
-        keeper.want(KEY, "m1", all_, None, ("a",))
+        keeper.set_desired(KEY, "m1", all_, None, ("a",))
         await world.until("unloaded", 1)
         await world.until("failed", 1)
         assert [each.worker.pod for each in keeper.leave(model(), ("a",))] == ["pod-0"]
         world.broken.clear()
         await world.until("unloaded", 2)
         await asyncio.sleep(0)
-        assert not list(keeper.standings())
+        assert not list(keeper.states())
     assert not any(world.loras.values())
 
 
 async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
     world, (worker,) = World(), workers(1)
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
         await world.until("loaded", 1)
         world.broken = {worker.url}
         assert keeper.leave(model(), ("a",))
         keeper.pod_gone(worker.uid)
-        assert not list(keeper.standings())
+        assert not list(keeper.states())
 
 
 async def test_what_is_owed_for_too_long_is_given_up_and_said():
     world, (worker,) = World(), workers(1)
     async with keeping(world, unload_later=100.0) as keeper:
-        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
         await world.until("loaded", 1)
         world.broken = {worker.url}
         keeper.leave(model(), ("a",))
         await world.until("failed", 1)
         world.now = 100.0
         await world.until("given up", 1)
-        assert not list(keeper.standings())
+        assert not list(keeper.states())
 
 
 async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
     world, (worker,) = World(), workers(1)
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
         await world.until("loaded", 1)
         world.broken = {worker.url}
         keeper.leave(model(), ("a",))
@@ -284,7 +284,7 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
         world.told.clear()
         world.calls.clear()
         world.broken.clear()
-        keeper.want(ObjectKey("prod", "n"), "m2", [worker], Adapter("a", "s3://2"), ())
+        keeper.set_desired(ObjectKey("prod", "n"), "m2", [worker], Adapter("a", "s3://2"), ())
         await world.until("loaded", 1)
         assert world.loras[worker.url] == {"a"}
         # Unloaded before it was loaded, by whoever came first, and not after.
@@ -296,11 +296,11 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
 async def test_a_container_that_was_started_again_is_asked_again():
     world, (worker,) = World(), workers(1)
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", [worker], ADAPTER, ())
+        keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())
         await world.until("loaded", 1)
         world.loras.clear()
         world.told.clear()
-        keeper.want(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
+        keeper.set_desired(KEY, "m1", [replace(worker, incarnation="main:1")], ADAPTER, ())
         await world.until("loaded", 1)
     assert world.loras[worker.url] == {"a"}
 
@@ -310,13 +310,13 @@ async def test_of_what_a_worker_lists_no_more_is_kept_than_an_honest_one_has() -
     world.loras[all_[0].url] = {f"n-{number}" for number in range(LISTED_NAMES + 1)}
     world.loras[all_[1].url] = {"n" * (LISTED_CHARACTERS + 1)}
     async with keeping(world) as keeper:
-        keeper.want(KEY, "m1", all_, ADAPTER, ())
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)
         assert list(keeper._listings) == ["uid-2"]
         # One a worker, however often its containers are started again.
         for restarts in range(1, 4):
             world.told.clear()
-            keeper.want(KEY, "m1", [replace(each, incarnation=f"main:{restarts}") for each in all_], ADAPTER, ())
+            keeper.set_desired(KEY, "m1", [replace(each, incarnation=f"main:{restarts}") for each in all_], ADAPTER, ())
             await world.until("loaded", 3)
         assert {uid: kept[0] for uid, kept in keeper._listings.items()} == {"uid-2": "main:3"}
         keeper.pod_gone("uid-2")

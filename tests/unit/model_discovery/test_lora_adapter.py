@@ -8,8 +8,8 @@ import pytest
 from dynamo_model_discovery.lora.adapter import (
     REMEMBERED,
     Adapter,
+    AdapterRecord,
     InvalidAdapter,
-    Record,
     adapter_of,
     advanced,
     is_lora,
@@ -78,14 +78,14 @@ def test_a_damaged_memory_is_none(text: str):
 @pytest.mark.parametrize(
     "record",
     [
-        Record("..", "s"),
-        Record("", "s"),
-        Record("a", "s", ("b", "x\r\ny")),
-        Record("a" * 3000, "s"),
-        Record("a", "s", tuple(str(number) for number in range(17))),
+        AdapterRecord("..", "s"),
+        AdapterRecord("", "s"),
+        AdapterRecord("a", "s", ("b", "x\r\ny")),
+        AdapterRecord("a" * 3000, "s"),
+        AdapterRecord("a", "s", tuple(str(number) for number in range(17))),
     ],
 )
-def test_a_memory_that_we_never_wrote_is_none(record: Record):
+def test_a_memory_that_we_never_wrote_is_none(record: AdapterRecord):
     """What is remembered is unloaded, so whoever may annotate a model would choose what workers are asked."""
     assert record_of({"metadata": {"annotations": {ANNOTATION: written(record)}}}) is None
 
@@ -96,7 +96,7 @@ def test_earlier_names_are_kept_until_they_are_unloaded_everywhere():
     second = advanced(first, Adapter("a", "s3://2"))
     assert (second.names, second.previous) == (("a",), ("a",))
     assert advanced(second, Adapter("b", "s3://2")).names == ("b", "a")
-    record = Record("x", "0")
+    record = AdapterRecord("x", "0")
     for number in range(100):
         record = advanced(record, Adapter(f"n{number}", "s3://1"))
     assert len(record.previous) == REMEMBERED

@@ -7,57 +7,57 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.models.status import (
-    Verdict,
+    Readiness,
     adapter_verdict,
     base_verdict,
     status_of,
     unloading_verdict,
 )
-from dynamo_model_discovery.models.workers import Found, Worker
+from dynamo_model_discovery.models.workers import Worker, WorkerSet
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MODEL: dict[str, Any] = {"metadata": {"name": "m", "namespace": "prod", "generation": 4}, "spec": {}}
 
 
-def found(ready: int, *absent: tuple[str, str]) -> Found:
+def worker_set(ready: int, *absent: tuple[str, str]) -> WorkerSet:
     made = tuple(Worker(f"pod-{number}", f"uid-{number}", f"http://10.0.0.{number}:9090") for number in range(ready))
-    return Found(made, ("dynamo-model-1",), absent)
+    return WorkerSet(made, ("dynamo-model-1",), absent)
 
 
 def test_base_models_are_served_where_their_workers_are_ready():
-    verdict = base_verdict(found(2), "base")
-    assert verdict == Verdict(True, "EndpointsDiscovered", "2 workers serve 'base'")
-    assert base_verdict(found(1), "base").message == "1 worker serves 'base'"
+    verdict = base_verdict(worker_set(2), "base")
+    assert verdict == Readiness(True, "EndpointsDiscovered", "2 workers serve 'base'")
+    assert base_verdict(worker_set(1), "base").message == "1 worker serves 'base'"
 
 
 @pytest.mark.parametrize(
     ("there", "message"),
     [
-        (found(0, ("x", "it is not ready")), "no worker serves 'base'; not among them: x (it is not ready)"),
+        (worker_set(0, ("x", "it is not ready")), "no worker serves 'base'; not among them: x (it is not ready)"),
         (
-            found(0),
+            worker_set(0),
             "no worker serves 'base': no pod of this namespace belongs to a component with modelRef.name 'base'",
         ),
     ],
 )
-def test_nobody_serves(there: Found, message: str):
+def test_nobody_serves(there: WorkerSet, message: str):
     for verdict in (base_verdict(there, "base"), adapter_verdict(there, "base", (), {})):
-        assert verdict == Verdict(False, "NoEndpoints", message)
+        assert verdict == Readiness(False, "NoEndpoints", message)
 
 
 def test_adapters_are_served_where_all_workers_have_them():
-    there = found(2)
+    there = worker_set(2)
     assert adapter_verdict(there, "base", there.ready, {}).reason == "AllEndpointsReady"
     verdict = adapter_verdict(there, "base", there.ready[:1], {"pod-1": "HTTP 500: no"})
     assert verdict.reason == "NotReady"
     assert verdict.message == "1 of 2 workers have the adapter loaded; 1 failing: pod-1: HTTP 500: no"
-    assert adapter_verdict(found(1), "base", (), {}).message == "0 of 1 worker has the adapter loaded"
+    assert adapter_verdict(worker_set(1), "base", (), {}).message == "0 of 1 worker has the adapter loaded"
 
 
 def test_messages_stay_short_whatever_fails():
     failures = {f"pod-{number:04}": "HTTP 500: no" for number in range(1000)}
     absent = tuple((f"x-{number}", "it is not ready") for number in range(500))
-    message = adapter_verdict(found(1000, *absent), "base", (), failures).message
+    message = adapter_verdict(worker_set(1000, *absent), "base", (), failures).message
     assert "1000 failing: pod-0000: HTTP 500: no; " in message
     assert message.endswith("and 995 more; not among them: 500 pods (it is not ready)")
     assert len(message) < 400
@@ -67,7 +67,7 @@ def test_messages_stay_short_whatever_fails():
 
 
 def test_the_status():
-    there = found(2)
+    there = worker_set(2)
     verdict = adapter_verdict(there, "base", there.ready[:1], {})
     assert status_of(MODEL, there, verdict, there.ready[:1], NOW) == {
         "endpoints": [
@@ -98,15 +98,19 @@ def test_the_status():
 
 
 def test_times_stay_while_nothing_turns():
-    first = status_of(MODEL, found(1), base_verdict(found(1), "b"), found(1).ready, NOW)
+    first = status_of(MODEL, worker_set(1), base_verdict(worker_set(1), "b"), worker_set(1).ready, NOW)
     again = status_of(
-        {**MODEL, "status": first}, found(2), base_verdict(found(2), "b"), found(2).ready, datetime.now(UTC)
+        {**MODEL, "status": first},
+        worker_set(2),
+        base_verdict(worker_set(2), "b"),
+        worker_set(2).ready,
+        datetime.now(UTC),
     )
     assert [each["lastTransitionTime"] for each in again["conditions"]] == ["2026-01-02T03:04:05Z"] * 2
 
 
 def test_no_endpoints_and_no_services():
-    status = status_of(MODEL, Found(), base_verdict(Found(), "b"), (), NOW)
+    status = status_of(MODEL, WorkerSet(), base_verdict(WorkerSet(), "b"), (), NOW)
     assert (status["readyEndpoints"], status["totalEndpoints"]) == (0, 0)
     assert status["endpoints"] == []
     assert status["conditions"][1]["reason"] == "NoServicesFound"

@@ -6,10 +6,10 @@ import itertools
 import random
 
 import msgspec
-from dynamo_model_discovery.workers.assembling import FILE, KUBERNETES, Found, Observation, assemble
-from dynamo_model_discovery.workers.holding import Unseen, settle
+from dynamo_model_discovery.workers.assembly import FILE, KUBERNETES, Observation, SourcedRecord, assemble
 from dynamo_model_discovery.workers.places import Place, by_address, host_of, place_of
 from dynamo_model_discovery.workers.records import parse
+from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_shared.api.resources import ObjectKey
 
 from tests.unit.model_discovery.worker_building import card, instance, keyed, pod, worker, workers
@@ -69,7 +69,7 @@ def test_what_two_sources_have_is_one_worker_as_kubernetes_knows_it():
     record = parse(key, value)
     assert record is not None
     place = place_of(pod("decode-0", "10.0.0.7"))
-    found = [Found("etcd", record), Found(KUBERNETES, record, place)]
+    found = [SourcedRecord("etcd", record), SourcedRecord(KUBERNETES, record, place)]
     for order in (found, found[::-1]):
         observed = assemble(order, {"10.0.0.7": place})
         assert [(each.source, each.pod) for each in observed.workers.values()] == [(KUBERNETES, "decode-0")]
@@ -79,7 +79,7 @@ def test_the_same_id_in_two_namespaces_is_two_workers():
     """Ids in Kubernetes are hashes of pods' names."""
     record = parse(*instance(7))
     assert record is not None
-    observed = assemble([Found(KUBERNETES, record, Place(each, "decode-0")) for each in ("a", "b")], {})
+    observed = assemble([SourcedRecord(KUBERNETES, record, Place(each, "decode-0")) for each in ("a", "b")], {})
     assert set(observed.workers) == {ObjectKey("a", "dyn/backend/7"), ObjectKey("b", "dyn/backend/7")}
 
 
@@ -103,23 +103,23 @@ def test_what_cannot_be_seen_stays_as_it_was():
     etcd, file = worker("d/c/1"), msgspec.structs.replace(worker("d/c/2"), source=FILE)
     published = keyed([etcd, file])
     nothing = Observation({})
-    assert settle(published, nothing, Unseen()) == {}
-    assert settle(published, nothing, Unseen(sources=frozenset({"etcd"}))) == keyed([etcd])
+    assert settle(published, nothing, Unobserved()) == {}
+    assert settle(published, nothing, Unobserved(sources=frozenset({"etcd"}))) == keyed([etcd])
 
 
 def test_a_ready_pod_whose_data_is_null_for_a_moment_stays():
     one = msgspec.structs.replace(worker("d/c/1"), source=KUBERNETES, pod="p")
     published = keyed([one])
-    assert settle(published, Observation({}), Unseen(pods=frozenset({("team", "p")}))) == published
-    assert settle(published, Observation({}), Unseen(pods=frozenset({("other", "p")}))) == {}
+    assert settle(published, Observation({}), Unobserved(pods=frozenset({("team", "p")}))) == published
+    assert settle(published, Observation({}), Unobserved(pods=frozenset({("other", "p")}))) == {}
 
 
 def test_a_damaged_record_changes_nothing_that_is_known_and_hides_nothing_that_is_not():
     key, value = instance(7)
     whole = workers({key: value})
     damaged = workers({key: b"{"})
-    assert settle(whole.workers, damaged, Unseen()) == whole.workers
-    assert settle({}, damaged, Unseen()) == damaged.workers
+    assert settle(whole.workers, damaged, Unobserved()) == whole.workers
+    assert settle({}, damaged, Unobserved()) == damaged.workers
 
 
 def test_a_worker_stays_where_it_was_found_although_its_pod_is_gone_or_another_has_its_address():
@@ -127,14 +127,14 @@ def test_a_worker_stays_where_it_was_found_although_its_pod_is_gone_or_another_h
     before = workers(records, by_address([pod("decode-0", "10.0.0.7", dynamo_component_type="decode")])).workers
     assert [each.role for each in before.values()] == ["decode"]
     for places in ({}, by_address([pod("stranger", "10.0.0.7", namespace="elsewhere")])):
-        assert settle(before, workers(records, places), Unseen()) == before
+        assert settle(before, workers(records, places), Unobserved()) == before
 
 
 def test_a_worker_whose_pod_is_known_late_moves_there():
     records = dict([instance(7), card(7)])
     before = workers(records).workers
     after = workers(records, by_address([pod("decode-0", "10.0.0.7")]))
-    assert set(settle(before, after, Unseen())) == {ObjectKey("team", "dyn/backend/7")}
+    assert set(settle(before, after, Unobserved())) == {ObjectKey("team", "dyn/backend/7")}
 
 
 def test_a_model_at_two_endpoints_of_a_process_is_one_model_and_the_first_endpoints_card_counts():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_model_discovery.workers.assembling import assemble
-from dynamo_model_discovery.workers.comparing import Step, View, changes
-from dynamo_model_discovery.workers.holding import Unseen, settle
-from dynamo_model_discovery.workers.serving import served
+from dynamo_model_discovery.workers.assembly import assemble
+from dynamo_model_discovery.workers.differences import Step, View, changes
+from dynamo_model_discovery.workers.retention import Unobserved, settle
+from dynamo_model_discovery.workers.served_models import served
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import WORKERS
@@ -26,8 +26,8 @@ RECORDS = st.one_of(
         worker_type=st.sampled_from(TYPES), needs=st.sampled_from([[], [["prefill"]], [["decode"]]]),
     ),
 )  # fmt: skip
-PUT, DELETE, REREAD, LOOK, RESTART = "put", "delete", "reread", "look", "restart"
-NEWS = st.lists(st.tuples(st.sampled_from([PUT, PUT, PUT, DELETE, REREAD, LOOK, RESTART]), RECORDS), max_size=40)
+PUT, DELETE, REREAD, POLL, RESTART = "put", "delete", "reread", "poll", "restart"
+NEWS = st.lists(st.tuples(st.sampled_from([PUT, PUT, PUT, DELETE, REREAD, POLL, RESTART]), RECORDS), max_size=40)
 
 
 class Subscriber:
@@ -43,10 +43,10 @@ class Subscriber:
             if step.event == "left":
                 del self.workers[step.key]
             else:
-                self.workers[step.key] = step.told
+                self.workers[step.key] = step.event_data
         elif step.event:
             assert (step.key in self.models) == (step.event == "gone")
-            assert step.told.available == (step.event == "available")  # type: ignore[union-attr]
+            assert step.event_data.available == (step.event == "available")  # type: ignore[union-attr]
             self.models ^= {step.key}
 
 
@@ -71,9 +71,9 @@ class Discovery:
         gone: dict[str, bytes | None] = dict.fromkeys(self.heard.keys() - self.etcd.keys())
         self.hear(gone | self.etcd)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         published = {key: entry.data for key, entry in self.view.workers.items()}
-        seen = settle(published, assemble(self.table.found(), {}), Unseen())
+        seen = settle(published, assemble(self.table.records(), {}), Unobserved())
         for step in changes(self.view, seen, self.stamp):
             self.subscriber.take(step)
             self.view.apply(step)
@@ -99,9 +99,9 @@ def test_any_order_of_news_converges_and_events_fold_to_the_set(news, unheard):
             if heard:
                 discovery.hear({key: None})
         else:
-            {REREAD: discovery.reread, LOOK: discovery.look, RESTART: discovery.restart}[what]()
+            {REREAD: discovery.reread, POLL: discovery.poll, RESTART: discovery.restart}[what]()
     discovery.reread()
-    discovery.look()
+    discovery.poll()
     expected = workers(discovery.etcd).workers
     assert {key: entry.data for key, entry in discovery.view.workers.items()} == expected
     assert discovery.subscriber.workers == expected
@@ -116,13 +116,13 @@ def test_a_restart_tells_nothing(news):
     for _, (key, value) in news:
         discovery.etcd[key] = value
     discovery.reread()
-    discovery.look()
+    discovery.poll()
     published = {key: entry.data for key, entry in discovery.view.workers.items()}
     # Before etcd has been read there is nothing to see, and nobody has left.
-    unread = settle(published, assemble((), {}), Unseen(sources=frozenset({"etcd"})))
+    unread = settle(published, assemble((), {}), Unobserved(sources=frozenset({"etcd"})))
     assert changes(discovery.view, unread, discovery.stamp) == []
     discovery.restart()
-    seen = settle(published, assemble(discovery.table.found(), {}), Unseen())
+    seen = settle(published, assemble(discovery.table.records(), {}), Unobserved())
     assert changes(discovery.view, seen, discovery.stamp) == []
 
 

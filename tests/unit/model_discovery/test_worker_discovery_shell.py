@@ -209,13 +209,13 @@ async def test_one_replica_tells_and_another_takes_over_without_a_word(cluster: 
     first, second = Leader(), Leader(elected=False)
     async with cluster.serving(first), cluster.serving(second) as health:
         await told(cluster, ["- dyn/backend/7 joined"])
-        assert health.report()["parts"][NAME]["message"] == "standing by"  # type: ignore[index]
+        assert health.report()["parts"][NAME]["message"] == "state by"  # type: ignore[index]
         first.elected.clear()
         first.lost.set()
         second.elected.set()
         cluster.write(instance(8))
         await told(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])
-        await until(lambda: health.report()["parts"][NAME]["message"] != "standing by")  # type: ignore[index]
+        await until(lambda: health.report()["parts"][NAME]["message"] != "state by")  # type: ignore[index]
 
 
 async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from dynamo_model_discovery.workers.assembling import assemble
+from dynamo_model_discovery.workers.assembly import assemble
 from dynamo_model_discovery.workers.sources.files import LIFETIME, FileSource
 
 from tests.unit.model_discovery.worker_building import card, instance
@@ -37,8 +37,8 @@ class Deployment:
         os.utime(path, (self.now, self.now))
 
     async def workers(self) -> list[str]:
-        await self.source.look()
-        return sorted(worker.name for worker in assemble(self.source.found(), {}).workers.values())
+        await self.source.poll()
+        return sorted(worker.name for worker in assemble(self.source.records(), {}).workers.values())
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_model_discovery.workers.serving import served
+from dynamo_model_discovery.workers.served_models import served
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import ModelCard
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from dynamo_model_discovery.workers.comparing import changes
+from dynamo_model_discovery.workers.differences import changes
 from dynamo_model_discovery.workers.publication import Clock, Publication
 from dynamo_shared.bus import MemoryBus, ObjectCache, StateReader, streams, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ModelCard, model_of, worker_of
@@ -39,9 +39,9 @@ async def settled(publication: Publication) -> None:
         await publication.mark()
 
 
-async def tell(publication: Publication, *there) -> list[str]:
+async def publish(publication: Publication, *there) -> list[str]:
     steps = changes(publication.view, keyed(there), publication.stamp)
-    await publication.tell(steps)
+    await publication.publish(steps)
     await settled(publication)
     return [step.event for step in steps]
 
@@ -79,8 +79,8 @@ async def late_joiner(bus: MemoryBus) -> AsyncIterator[ObjectCache]:
 async def test_a_late_joiner_reads_all_workers_and_models():
     bus = MemoryBus()
     async with publishing(bus) as publication:
-        await tell(publication, ONE, TWO)
-        await tell(publication, ONE)
+        await publish(publication, ONE, TWO)
+        await publish(publication, ONE)
         async with late_joiner(bus) as cache:
             assert [worker_of(obj) for obj in cache.list(WORKERS)] == [ONE]
             assert worker_of(cache.list(WORKERS)[0]).models[0].max_kv_tokens == 64
@@ -91,19 +91,19 @@ async def test_a_late_joiner_reads_all_workers_and_models():
 async def test_a_restart_tells_nothing_and_goes_on_where_it_was():
     bus = MemoryBus()
     async with publishing(bus) as publication:
-        assert await tell(publication, ONE, TWO) == ["joined", "joined", "available"]
+        assert await publish(publication, ONE, TWO) == ["joined", "joined", "available"]
         before = publication.view
     told = await events(bus)
     async with publishing(bus) as publication:
         assert publication.view == before
-        assert await tell(publication, ONE, TWO) == []
+        assert await publish(publication, ONE, TWO) == []
         assert await events(bus) == told
         # What happened meanwhile is told, under the uid that it joined with.
-        assert await tell(publication, TWO) == ["left", ""]
+        assert await publish(publication, TWO) == ["left", ""]
     assert await events(bus) == sorted([*told, "worker d/c/1 left"])
     async with publishing(bus) as publication:
-        assert await tell(publication) == ["left", "gone"]
-        assert await tell(publication, ONE) == ["joined", "available"]
+        assert await publish(publication) == ["left", "gone"]
+        assert await publish(publication, ONE) == ["joined", "available"]
         async with late_joiner(bus) as cache:
             assert [worker_of(obj) for obj in cache.list(WORKERS)] == [ONE]
 
@@ -114,7 +114,7 @@ async def test_an_event_leaves_before_state_remembers_it():
     publication = Publication(bus, "local")
     await bus.declare(*streams.ALL)
     # STATE is not published to: its task does not run.
-    await publication.tell(changes(publication.view, keyed([ONE]), publication.stamp))
+    await publication.publish(changes(publication.view, keyed([ONE]), publication.stamp))
     assert await events(bus) == ["model d/org/m.1 available", "worker d/c/1 joined"]
     async with publishing(bus) as after:
         assert after.view.workers == {}
@@ -123,21 +123,21 @@ async def test_an_event_leaves_before_state_remembers_it():
 async def test_a_bus_that_is_away_loses_nothing():
     bus = MemoryBus()
     async with publishing(bus) as publication:
-        await tell(publication, ONE)
+        await publish(publication, ONE)
         bus.disconnect()
-        telling = asyncio.create_task(tell(publication, TWO))
+        publishing_task = asyncio.create_task(publish(publication, TWO))
         await asyncio.sleep(0.05)
-        assert not telling.done()
+        assert not publishing_task.done()
         bus.reconnect()
         async with asyncio.timeout(10):
-            assert await telling == ["left", "joined"]
+            assert await publishing_task == ["left", "joined"]
         assert "worker d/c/2 joined" in await events(bus)
 
 
 async def test_a_lost_stream_is_filled_again_and_nothing_is_told():
     bus = MemoryBus()
     async with publishing(bus) as publication:
-        await tell(publication, ONE, TWO)
+        await publish(publication, ONE, TWO)
         bus.lose_data()
         await publication.state.audit()
         assert publication.state.lost.is_set()
@@ -154,15 +154,15 @@ async def test_what_cannot_be_read_in_state_stops_nothing():
     await bus.publish("dynamo.state.v1.local.workers%2Ediscovery%2Edynamo.team.foreign", b"{")
     async with publishing(bus) as publication:
         assert publication.view.workers == {}
-        assert await tell(publication, ONE) == ["joined", "available"]
+        assert await publish(publication, ONE) == ["joined", "available"]
 
 
 async def test_a_clock_that_was_put_back_makes_no_version_older_than_what_state_has():
     bus = MemoryBus()
     async with publishing(bus) as publication:
-        await tell(publication, ONE)
+        await publish(publication, ONE)
     async with publishing(bus, now=lambda: 0.0) as publication:
-        await tell(publication, worker("d/c/1", CARD, pod="p"))
+        await publish(publication, worker("d/c/1", CARD, pod="p"))
         async with late_joiner(bus) as cache:
             assert [worker_of(obj).pod for obj in cache.list(WORKERS)] == ["p"]
 
@@ -170,7 +170,7 @@ async def test_a_clock_that_was_put_back_makes_no_version_older_than_what_state_
 @pytest.mark.parametrize("moment", [1000.0, 0.0])
 def test_versions_rise_with_time_and_never_fall(moment):
     clock = Clock(lambda: moment)
-    clock.seen(500_000)
+    clock.observed(500_000)
     versions = [clock.version() for _ in range(3)]
     assert versions == sorted(set(versions))
     assert versions[0] > 500_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from dynamo_model_discovery.workers.records import CardRecord, EndpointRecord, Identity, UnreadableError, parse
+from dynamo_model_discovery.workers.records import CardRecord, EndpointIdentity, EndpointRecord, UnreadableError, parse
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,7 +151,7 @@ def test_texts_that_are_made_to_hurt_are_none():
     assert found is not None
     assert (found.worker_type, found.model_type) == ("", "")
     deep = json.dumps({"card_json": '{"x": ' + "[" * 5000}).encode()
-    assert parse("v1/mdc/d/c/e/1", deep) == CardRecord(Identity("d", "c", "e", 1), None)
+    assert parse("v1/mdc/d/c/e/1", deep) == CardRecord(EndpointIdentity("d", "c", "e", 1), None)
 
 
 def test_an_adapter_is_known_by_its_key_and_is_of_the_only_model():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dynamo_model_discovery.workers.assembling import ETCD, assemble
+from dynamo_model_discovery.workers.assembly import ETCD, assemble
 from dynamo_model_discovery.workers.places import Place
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
@@ -27,7 +27,7 @@ def workers(records: Mapping[str, bytes], places: Mapping[str, Place] | None = N
     """What records in one source mean."""
     table = RecordTable(source)
     table.take(records)
-    return assemble(table.found(), places or {})
+    return assemble(table.records(), places or {})
 
 
 def instance(

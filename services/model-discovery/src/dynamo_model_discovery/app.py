@@ -13,25 +13,25 @@ from dynamo_shared.runtime.controller import Controller, Counts, Part, now
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_model_discovery import routing
-from dynamo_model_discovery.events import Reporter
+from dynamo_model_discovery.events import ModelReporter
 from dynamo_model_discovery.lora.api import HttpWorkerApi
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, lane
 from dynamo_model_discovery.metrics import AdapterMetrics
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
 from dynamo_model_discovery.reconcilers.model import ModelReconciler
-from dynamo_model_discovery.routing import Concern, Task
+from dynamo_model_discovery.routing import DiscoveryConcern, DiscoveryTask
 from dynamo_model_discovery.workers.discovery import WorkerDiscovery
 
 NAME = "model-discovery"
 READS: tuple[Resource, ...] = (DYNAMO_MODELS, ENDPOINT_SLICES, PODS)
-#: While many workers load an adapter, how often the model is looked at to tell how far that is. Seconds.
+#: While many workers load an adapter: seconds between reconciles that report progress.
 PROGRESS = 0.2
 #: How often adapters are counted for the metric. Seconds.
 COUNT_INTERVAL = 5.0
 
 
 class ModelDiscoveryService:
-    """Finds the endpoints of models, loads LoRA adapters, and tells who serves what."""
+    """Finds the endpoints of models, loads LoRA adapters, and publishes which worker serves which model."""
 
     name = NAME
 
@@ -55,7 +55,7 @@ class ModelDiscoveryService:
             metrics.close()
 
 
-class _Models(Controller[Task]):
+class _Models(Controller[DiscoveryTask]):
     """DynamoModels."""
 
     def __init__(self, context: ServiceContext, api: HttpWorkerApi, metrics: AdapterMetrics) -> None:
@@ -63,14 +63,14 @@ class _Models(Controller[Task]):
         routing.index(self.cache)
         settings = context.settings.platform.model_discovery
         self._metrics = metrics
-        reporter = Reporter(self.recorder, self.publisher, lambda key: self.cache.get(DYNAMO_MODELS, key))
+        reporter = ModelReporter(self.recorder, self.publisher, lambda key: self.cache.get(DYNAMO_MODELS, key))
         self._keeper = AdapterKeeper(
             api,
             settings,
             (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
             reporter,
             may=lambda key: self.ownership.owns(key) and not self.is_held(key.namespace),
-            changed=lambda key: self.enqueue(Task(Concern.MODEL, key), PROGRESS),
+            changed=lambda key: self.enqueue(DiscoveryTask(DiscoveryConcern.MODEL, key), PROGRESS),
             clock=context.clock,
         )
         statuses = StatusWriter(self.kube, self.cache, context.clock)
@@ -82,16 +82,16 @@ class _Models(Controller[Task]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
+    ) -> Iterable[DiscoveryTask]:
         """Models whose workers, or whose rivals, changed."""
         return routing.tasks_for(self.cache, resource, key, old, new)
 
-    def all_tasks(self) -> Iterable[Task]:
+    def all_tasks(self) -> Iterable[DiscoveryTask]:
         """Every model."""
-        return [Task(Concern.MODEL, key_of(model)) for model in self.cache.list(DYNAMO_MODELS)]
+        return [DiscoveryTask(DiscoveryConcern.MODEL, key_of(model)) for model in self.cache.list(DYNAMO_MODELS)]
 
-    async def reconcile(self, task: Task) -> Result:
-        """Look at one model."""
+    async def reconcile(self, task: DiscoveryTask) -> Result:
+        """Reconcile one model."""
         return await self._models.reconcile(task.key)
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
@@ -111,14 +111,14 @@ class _Models(Controller[Task]):
 
     def counts(self) -> Counts:
         """Models by whether they are served."""
-        return {Concern.MODEL: self.count_by(DYNAMO_MODELS, _readiness)}
+        return {DiscoveryConcern.MODEL: self.count_by(DYNAMO_MODELS, _readiness)}
 
     async def _count_adapters(self) -> None:
         while True:
-            self._metrics.counted(self._keeper.standings())
+            self._metrics.counted(self._keeper.states())
             await asyncio.sleep(COUNT_INTERVAL)
 
 
 def _readiness(model: KubeObject) -> str:
-    found = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
-    return "ready" if found is not None and found["status"] == "True" else "not_ready"
+    endpoints = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
+    return "ready" if endpoints is not None and endpoints["status"] == "True" else "not_ready"

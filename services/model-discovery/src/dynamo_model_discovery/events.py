@@ -14,12 +14,12 @@ from dynamo_shared.bus.specifications.discovery import DYNAMO_MODEL, AdapterData
 from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
-from dynamo_model_discovery.lora.standing import Standing
-from dynamo_model_discovery.models.status import ENDPOINTS_READY, NAMED, Verdict
+from dynamo_model_discovery.lora.adapter_state import AdapterState
+from dynamo_model_discovery.models.status import ENDPOINTS_READY, NAMED, Readiness
 
 
-class Reporter:
-    """Tells people (Kubernetes Events) and programs (NATS) how a model is served. Reasons are the reference's."""
+class ModelReporter:
+    """Reports to users (Kubernetes Events) and programs (NATS) how a model is served. Reasons are the reference's."""
 
     def __init__(
         self, recorder: EventRecorder, publisher: EventPublisher, model: Callable[[ObjectKey], KubeObject | None]
@@ -27,10 +27,10 @@ class Reporter:
         self._recorder = recorder
         self._publisher = publisher
         self._model = model
-        #: By uid: what failing workers said when it was told last.
-        self._told: dict[str, frozenset[str]] = {}
+        #: By uid: errors of failing workers in the last report.
+        self._reported: dict[str, frozenset[str]] = {}
 
-    def changed(self, model: KubeObject, status: KubeObject, verdict: Verdict) -> None:
+    def changed(self, model: KubeObject, status: KubeObject, verdict: Readiness) -> None:
         """A model's status is about to be written."""
         self._failing(model, verdict)
         before = find(model.get("status", {}).get("conditions") or (), ENDPOINTS_READY)
@@ -50,24 +50,24 @@ class Reporter:
 
     def gone(self, model: KubeObject) -> None:
         """A model was deleted."""
-        data = model_data(model, model.get("status", {}), Verdict(False, "Deleted", ""))
+        data = model_data(model, model.get("status", {}), Readiness(False, "Deleted", ""))
         self._publisher.publish(kind=DYNAMO_MODEL, obj=model, event="deleted", data=data)
 
     def forget(self, model: KubeObject) -> None:
         """A model does not exist any more."""
-        self._told.pop(model["metadata"]["uid"], None)
+        self._reported.pop(model["metadata"]["uid"], None)
 
-    def loaded(self, standing: Standing) -> None:
+    def loaded(self, state: AdapterState) -> None:
         """A worker has the adapter."""
-        self._adapter("loaded", standing)
+        self._adapter("loaded", state)
 
-    def failed(self, standing: Standing) -> None:
+    def failed(self, state: AdapterState) -> None:
         """A try failed, for another reason than the one before it."""
-        self._adapter("failed", standing, standing.failure)
+        self._adapter("failed", state, state.failure)
 
-    def unloaded(self, standing: Standing) -> None:
-        """A worker has let an adapter of a model go that is gone or being deleted."""
-        self._adapter("unloaded", standing)
+    def unloaded(self, state: AdapterState) -> None:
+        """A worker unloaded an adapter of a model that is deleted or being deleted."""
+        self._adapter("unloaded", state)
 
     def cleaned(self, model: KubeObject, names: Sequence[str], workers: int) -> None:
         """No worker has an adapter of a deleted model any more."""
@@ -75,42 +75,38 @@ class Reporter:
             message = f"Unloaded {', '.join(names)} from {workers} {'worker' if workers == 1 else 'workers'}"
             self._record(model, "Normal", "LoRAUnloaded", message, action="Unload")
 
-    def left(self, model: KubeObject, kept: Sequence[Standing], names: Sequence[str]) -> None:
-        """A model goes although workers have not let its adapter go."""
+    def left(self, model: KubeObject, kept: Sequence[AdapterState], names: Sequence[str]) -> None:
+        """A model is deleted although workers have not unloaded its adapter."""
         shown = "; ".join(f"{each.worker.pod}: {each.failure or 'no answer yet'}" for each in kept[:NAMED])
         more = f"; and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
-        message = (
-            f"{', '.join(names)} is still loaded, or may be, at {shown}{more}; it is tried on while these pods exist"
-        )
+        message = f"{', '.join(names)} is still loaded, or may be, at {shown}{more}; unloading is retried while these pods exist"
         self._record(model, "Warning", "LoRAUnloadFailed", message, action="Unload")
 
-    def given_up(self, model: KubeObject, standing: Standing) -> None:
-        """A worker kept an adapter of a model that is gone, and is not tried any more."""
+    def given_up(self, model: KubeObject, state: AdapterState) -> None:
+        """A worker kept an adapter of a deleted model, and unloading is not retried any more."""
         name = model.get("spec", {}).get("modelName", "")
-        message = (
-            f"{standing.worker.pod} may still have {name} loaded: {standing.failure or 'no answer'}; restart the pod"
-        )
+        message = f"{state.worker.pod} may still have {name} loaded: {state.failure or 'no answer'}; restart the pod"
         self._record(model, "Warning", "CleanupFailed", message, action="Unload")
 
-    def _failing(self, model: KubeObject, verdict: Verdict) -> None:
-        """Told when workers fail for reasons that were not told yet; what is new in the count alone stands in the status."""
+    def _failing(self, model: KubeObject, verdict: Readiness) -> None:
+        """Reports new reasons of failing workers; a new count alone is only in the status."""
         uid = model["metadata"]["uid"]
         said = frozenset(verdict.failures.values())
-        if said - self._told.get(uid, frozenset()):
+        if said - self._reported.get(uid, frozenset()):
             self._record(model, "Warning", "PartialEndpointFailure", verdict.message)
         if said:
-            self._told[uid] = said
+            self._reported[uid] = said
         else:
-            self._told.pop(uid, None)
+            self._reported.pop(uid, None)
 
-    def _adapter(self, event: str, standing: Standing, message: str = "") -> None:
-        model = self._model(standing.model)
+    def _adapter(self, event: str, state: AdapterState, message: str = "") -> None:
+        model = self._model(state.model)
         if model is None:
             return
-        worker, spec = standing.worker, model.get("spec", {})
+        worker, spec = state.worker, model.get("spec", {})
         data = AdapterData(
-            name=standing.model.name,
-            namespace=standing.model.namespace,
+            name=state.model.name,
+            namespace=state.model.namespace,
             model_name=spec.get("modelName", ""),
             base_model_name=spec.get("baseModelName", ""),
             pod=worker.pod,
@@ -118,9 +114,9 @@ class Reporter:
             address=worker.url,
             message=message,
         )
-        # Many workers tell of one version of the model: each is another event.
+        # Many workers report on one version of the model: each is another event.
         digest = hashlib.sha256(message.encode()).hexdigest()[:8] if message else ""
-        identity = f"{worker.uid}/{worker.incarnation}/{standing.version}/{digest}"
+        identity = f"{worker.uid}/{worker.incarnation}/{state.version}/{digest}"
         self._publisher.publish(kind=DYNAMO_MODEL, obj=model, event=event, data=data, reason=identity)
 
     def _record(
@@ -129,7 +125,7 @@ class Reporter:
         self._recorder.record(model, type_=type_, reason=reason, message=message, action=action)
 
 
-def model_data(model: KubeObject, status: Mapping[str, Any], verdict: Verdict) -> DynamoModelData:
+def model_data(model: KubeObject, status: Mapping[str, Any], verdict: Readiness) -> DynamoModelData:
     """Data of an event about a model."""
     metadata, spec = model["metadata"], model.get("spec", {})
     return DynamoModelData(

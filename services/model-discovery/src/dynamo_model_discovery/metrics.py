@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dynamo_shared.bus.discovered import ServedModelData, WorkerData
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from dynamo_model_discovery.lora.standing import Standing
+from dynamo_model_discovery.lora.adapter_state import AdapterState
 
 #: Worker types of Dynamo.
 ROLES = frozenset({"aggregated", "prefill", "decode", "encode"})
@@ -45,9 +45,9 @@ class AdapterMetrics:
         self._requests.labels(operation, outcome).inc()
         self._seconds.labels(operation).observe(seconds)
 
-    def counted(self, standings: Iterable[Standing]) -> None:
+    def counted(self, states: Iterable[AdapterState]) -> None:
         """How things stand now."""
-        counts = Count(_state(standing) for standing in standings)
+        counts = Count(_state(state) for state in states)
         for state in ("loaded", "waiting", "failing", "unloading"):
             self._adapters.labels(state).set(counts[state])
 
@@ -107,9 +107,9 @@ def _role(role: str) -> str:
     return role if role in ROLES else "other"
 
 
-def _state(standing: Standing) -> str:
-    if standing.failures:
+def _state(state: AdapterState) -> str:
+    if state.failures:
         return "failing"
-    if standing.adapter is None:
+    if state.adapter is None:
         return "unloading"
-    return "loaded" if standing.loaded else "waiting"
+    return "loaded" if state.loaded else "waiting"

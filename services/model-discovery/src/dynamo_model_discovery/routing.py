@@ -1,4 +1,4 @@
-"""Which models are looked at again when an object changes, and the indexes that tell."""
+"""Which models to reconcile when an object changes, and the indexes for that."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _METADATA = frozenset(
 _STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuses"})
 
 
-class Concern(enum.StrEnum):
-    """What is looked at."""
+class DiscoveryConcern(enum.StrEnum):
+    """What is reconciled."""
 
     MODEL = "dynamomodels"
 
 
-class Task(NamedTuple):
+class DiscoveryTask(NamedTuple):
     """One key of one reconciler."""
 
-    concern: Concern
+    concern: DiscoveryConcern
     key: ObjectKey
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ def index(cache: ObjectCache) -> None:
 
 
 def kept(pod: KubeObject) -> KubeObject:
-    """A pod without what nobody here reads: there are many, and most of one is what its node has to know."""
+    """A pod with only the fields that this service reads: there are many, and most of a pod is for its node."""
     metadata = {field: value for field, value in pod["metadata"].items() if field in _METADATA}
     status = {field: value for field, value in pod.get("status", {}).items() if field in _STATUS}
     containers = [{"name": each["name"]} for each in pod.get("spec", {}).get("containers") or ()]
@@ -63,19 +63,19 @@ def kept(pod: KubeObject) -> KubeObject:
 
 
 def served_by(model: KubeObject) -> tuple[str, ...]:
-    """What pods and slices of a DynamoModel's base model are found by."""
+    """The index values of pods and slices of a DynamoModel's base model."""
     base = (model.get("spec") or {}).get("baseModelName")
     return (index_value(model["metadata"]["namespace"], base_model_hash(base)),) if base else ()
 
 
 def tasks_for(
     cache: ObjectCache, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-) -> Iterator[Task]:
+) -> Iterator[DiscoveryTask]:
     """Tasks that a change asks for."""
     if resource == DYNAMO_MODELS:
-        if old is not None and new is not None and _wanted(old) == _wanted(new):
+        if old is not None and new is not None and _input(old) == _input(new):
             return  # our own status write comes back to us
-        yield Task(Concern.MODEL, key)
+        yield DiscoveryTask(DiscoveryConcern.MODEL, key)
         # Another model of the base may have waited for the name, or has to.
         values = {value for obj in (old, new) if obj is not None for value in served_by(obj)}
     elif resource == PODS:
@@ -89,10 +89,10 @@ def tasks_for(
     for value in values:
         for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
             if resource != DYNAMO_MODELS or key_of(model) != key:
-                yield Task(Concern.MODEL, key_of(model))
+                yield DiscoveryTask(DiscoveryConcern.MODEL, key_of(model))
 
 
-def _wanted(model: KubeObject) -> tuple[Any, ...]:
+def _input(model: KubeObject) -> tuple[Any, ...]:
     metadata = model["metadata"]
     return (
         metadata["uid"],

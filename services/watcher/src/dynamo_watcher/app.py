@@ -15,7 +15,7 @@ from dynamo_shared.leases import Leadership
 from dynamo_shared.runtime import ServiceContext, State
 
 from dynamo_watcher.feed import Feed
-from dynamo_watcher.follower import looking_up, reflecting
+from dynamo_watcher.follower import lookup, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from dynamo_watcher.scope import ScopeLease
@@ -104,7 +104,7 @@ class _Watcher:
             settings.platform.cluster_name,
             [each for each in WATCHED if each.resource != NODES or settings.gpu.discovery_enabled],
             self._metrics,
-            lookup=looking_up(self._kube),
+            lookup=lookup(self._kube),
             namespaces=settings.served,
             trouble=self._trouble,
             too_large=too_large,

@@ -30,7 +30,7 @@ class Feed:
     1. It learns what STATE has, lists everything, publishes what differs, and tombstones for what is gone.
     2. It follows every resource.
     3. What others put into STATE it sets right from the API server (`StatePublisher`).
-    4. Where STATE is found to have lost messages it starts over, then says so by a `resync` event.
+    4. Where STATE has lost messages it starts over, then reports that by a `resync` event.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Feed:
         self._rounds = 0
 
     async def run(self) -> None:
-        """Feeds for ever."""
+        """Feeds until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._publisher.run(), name="state-publisher")

@@ -27,7 +27,7 @@ tracer = trace.get_tracer("dynamo.watcher")
 
 Item: TypeAlias = Change | Synced | Absent
 Source: TypeAlias = Callable[[Watched, str, Callable[[bool, str], None]], AsyncGenerator[Item, None]]
-"""Changes of a resource in a namespace (empty: in all), telling whether it can be read: see `reflecting`."""
+"""Changes of a resource in a namespace (empty: in all); it also reports whether the resource can be read: see `reflecting`."""
 
 
 def reflecting(kube: KubeClient) -> Source:
@@ -50,18 +50,18 @@ def reflecting(kube: KubeClient) -> Source:
 
 
 Lookup: TypeAlias = Callable[[Watched, ObjectKey], Awaitable[KubeObject | None]]
-"""An object as the API server has it now, None where there is none, or where it is not watched; KubeError."""
+"""An object as the API server has it now, None where it is gone or not watched; KubeError."""
 
 
-def looking_up(kube: KubeClient) -> Lookup:
+def lookup(kube: KubeClient) -> Lookup:
     """Objects from the API server, by a list of one: what the right to list and the selectors allow, and nothing else."""
 
     async def lookup(watched: Watched, key: ObjectKey) -> KubeObject | None:
         fields = ",".join(filter(None, (f"metadata.name={key.name}", watched.field_selector)))
-        found = await kube.list(
+        objects = await kube.list(
             watched.resource, key.namespace, label_selector=watched.label_selector, field_selector=fields
         )
-        return next((obj for obj in found.items if watched.includes(obj)), None)
+        return next((obj for obj in objects.items if watched.includes(obj)), None)
 
     return lookup
 
@@ -69,7 +69,7 @@ def looking_up(kube: KubeClient) -> Lookup:
 class Follower:
     """Publishes every change of one resource, in all namespaces or in some.
 
-    `trouble` is told of each resource that cannot be listed or watched, with an empty message when it can again.
+    `trouble` is called for each resource that cannot be listed or watched, with an empty message when it can again.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Follower:
         """set once a complete list is in STATE"""
 
     async def run(self) -> None:
-        """Follows for ever."""
+        """Follows until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for namespace in self._namespaces:
                 tasks.create_task(self._follow(namespace), name=f"follow-{self.watched.resource.id}-{namespace}")
@@ -138,7 +138,7 @@ class Follower:
         if len(self._listed) < len(self._namespaces):
             return
         if not self._swept:
-            # Only now: what vanishes later, the reflectors tell of.
+            # Only now: the reflectors report what vanishes later.
             await self._publisher.sweep(resource, set().union(*self._listed.values()))
             self._swept = True
         await self._publisher.mark_synced(resource, version, served=served)

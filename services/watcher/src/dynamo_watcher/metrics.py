@@ -13,7 +13,7 @@ class WatcherMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
         self._changes = Counter(
-            "dynamo_watcher_changes", "Changes that the API server told of.", ["resource", "kind"], registry=registry
+            "dynamo_watcher_changes", "Changes that the API server reported.", ["resource", "kind"], registry=registry
         )
         self._objects = Gauge("dynamo_watcher_objects", "Objects that STATE has.", ["resource"], registry=registry)
         self._synced = Gauge(
@@ -30,7 +30,7 @@ class WatcherMetrics:
         )
 
     def changed(self, resource: str, kind: str) -> None:
-        """The API server told of a change."""
+        """The API server reported a change."""
         self._changes.labels(resource, kind).inc()
 
     def counted(self, resource: str, count: int) -> None:

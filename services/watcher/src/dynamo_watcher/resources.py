@@ -74,15 +74,15 @@ class Watched:
         return self.trim(obj) if self.trim is not None else obj
 
     def includes(self, obj: dict[str, Any]) -> bool:
-        """Whether an object that the API server tells of is one of ours."""
+        """Whether an object of the API server is one to publish."""
         if not self.any_label:
             return True
         owners = obj["metadata"].get("ownerReferences", ()) if self.owned else ()
         if any(owner.get("controller") and owner["apiVersion"].partition("/")[0] == GROUP for owner in owners):
             return True
-        marks = obj["metadata"].get("labels", {})
-        wanted = (each.partition("=") for each in self.any_label)
-        return any(label in marks and (not equals or marks[label] == value) for label, equals, value in wanted)
+        present = obj["metadata"].get("labels", {})
+        required = (each.partition("=") for each in self.any_label)
+        return any(label in present and (not equals or present[label] == value) for label, equals, value in required)
 
 
 OF_A_COMPONENT = labels.COMPONENT
@@ -108,7 +108,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched(ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
     # What GPUs there are.
     Watched(NODES),
-    # Tells where checkpoints are kept, where the settings do not.
+    # Says where checkpoints are kept, where the settings do not.
     Watched(DAEMON_SETS, SNAPSHOT_AGENT),
     Watched(DEPLOYMENTS, OF_A_COMPONENT),
     # Their status says why a component is not ready.
@@ -119,10 +119,10 @@ WATCHED: tuple[Watched, ...] = (
     # What Grove makes of a set carries Grove's own labels.
     Watched(POD_CLIQUES, optional=True),
     Watched(POD_CLIQUE_SCALING_GROUPS, optional=True),
-    # Carry no label of ours, as the reference makes them.
+    # Without a label of this platform, like those of the reference.
     Watched(RESOURCE_CLAIM_TEMPLATES, any_label=(labels.COMPONENT,), owned=True, optional=True),
     Watched(KAI_QUEUES, optional=True),
-    # Who looks after which namespace. Leases of nodes change all the time.
+    # Which platform manages which namespace. Leases of nodes change all the time.
     Watched(LEASES, field_selector=f"metadata.name={namespace_scope.NAME}"),
     Watched(INGRESSES, OF_A_COMPONENT),
     Watched(VIRTUAL_SERVICES, OF_A_COMPONENT, optional=True),

@@ -1,4 +1,4 @@
-"""What the watcher may do: list and watch what it publishes, say what fits into no message, and which namespaces are served."""
+"""What the watcher may do: list and watch what it publishes, report objects that are too large, announce its namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling others that this platform looks after its one namespace: a lease, renewed for as long as it does."""
+"""Announces that this platform manages its one namespace: a lease, renewed while it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError
 
-#: To take the lease away at the end. Seconds.
+#: To delete the lease at the end. Seconds.
 RELEASE_WITHIN = 5.0
 
 log = structlog.get_logger("dynamo.watcher")
@@ -43,6 +43,7 @@ class ScopeLease:
             if held:
                 await self._release(held)
 
+<<<<<<< HEAD
     async def _release(self, held: KubeObject) -> None:
         """Take the lease away, unless another replica has renewed it since: then it is that one's."""
         metadata = held["metadata"]
@@ -60,6 +61,12 @@ class ScopeLease:
         wanted = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
         try:
             return await self.kube.apply(LEASES, wanted)
+=======
+    async def _renew(self) -> None:
+        lease = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
+        try:
+            await self.kube.apply(LEASES, lease)
+>>>>>>> a52e24b (Plain words in model-discovery and the watcher: adapter_state and settle in place of standing and settling, one meaning a class name)
         except KubeError as error:
             log.warning("the namespace's lease is not renewed", namespace=self.namespace, error=str(error))
             return None

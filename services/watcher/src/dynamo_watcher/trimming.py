@@ -1,7 +1,7 @@
 """What of a pod goes to STATE: only the fields that a service reads.
 
 What users and engines write into their pods stays there: variables, commands, arguments, volumes, annotations. It may hold
-passwords, nobody here reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
+passwords, no service reads it, and it is most of a pod's bytes. A service that needs another field adds it here.
 """
 
 from __future__ import annotations

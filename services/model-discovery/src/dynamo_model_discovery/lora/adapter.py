@@ -47,11 +47,11 @@ class Adapter:
 
     @property
     def source(self) -> str:
-        """A hash of the URI, which may hold what is nobody else's business."""
+        """A hash of the URI, which may hold secrets."""
         return hashlib.sha256(self.uri.encode()).hexdigest()[:16]
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class AdapterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What may be loaded for a DynamoModel, kept in its annotation: written before a worker is asked."""
 
     name: str
@@ -94,29 +94,29 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
     return Adapter(name, uri)
 
 
-def record_of(model: KubeObject) -> Record | None:
-    """What was remembered; None where nothing was loaded yet, or somebody wrote what we never do."""
+def record_of(model: KubeObject) -> AdapterRecord | None:
+    """The record of what was loaded; None where nothing was, or the annotation is not valid."""
     text = model["metadata"].get("annotations", {}).get(LOADED_ADAPTER, "")
     with contextlib.suppress(json_text.InvalidJson):
-        record = json_text.decode_as(text, Record, SETTINGS)
+        record = json_text.decode_as(text, AdapterRecord, SETTINGS)
         if len(record.previous) <= REMEMBERED and all(map(is_segment, record.names)):
             return record
     return None
 
 
-def written(record: Record) -> str:
+def written(record: AdapterRecord) -> str:
     """The annotation's value."""
     return msgspec.json.encode(record).decode()
 
 
-def advanced(record: Record | None, adapter: Adapter) -> Record:
+def advanced(record: AdapterRecord | None, adapter: Adapter) -> AdapterRecord:
     """What has to be remembered before the adapter is loaded anywhere."""
     if record is None:
-        return Record(adapter.name, adapter.source)
+        return AdapterRecord(adapter.name, adapter.source)
     if (record.name, record.source) == (adapter.name, adapter.source):
         return record
     previous = tuple(dict.fromkeys((*record.previous, record.name)))
-    return Record(adapter.name, adapter.source, previous[-REMEMBERED:])
+    return AdapterRecord(adapter.name, adapter.source, previous[-REMEMBERED:])
 
 
 def _has_credentials(uri: str) -> bool:

@@ -1,4 +1,4 @@
-"""Reading what workers answer. They are not trusted: whatever comes is a listing, or a reason why it is none."""
+"""Reads answers of workers. They are not trusted: an answer is a listing, or the reason why it is not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LoraError(Exception):
 
 
 def names_in(content: bytes) -> frozenset[str] | None:
-    """Adapters or models that a listing names; None where it is no listing.
+    """Adapters or models that a listing names; None where it is not a listing.
 
     Dynamo's workers answer `{"loras": {name: id}}`; lists of names or of objects and OpenAI's `{"data": [{"id": ...}]}` are
     read as well. An id below zero is a place kept for an adapter that is still being loaded.
@@ -52,7 +52,7 @@ def complaint(content: bytes) -> str:
         if isinstance(said, dict):
             said = said.get("message", "")
     elif answer is None:
-        # Of bytes that are no text nobody learns anything; the last character may be cut in two.
+        # Bytes that are not text say nothing; the last character may be cut in two.
         said = content[: 4 * MESSAGE_LIMIT].decode(errors="ignore") if _is_text(content) else ""
     return one_line(str(said))
 
@@ -76,8 +76,8 @@ def _name(entry: Any) -> str:
     if isinstance(entry, str):
         return entry
     if isinstance(entry, dict):
-        found = next((entry[key] for key in ("lora_name", "name", "id") if entry.get(key)), "")
-        return found if isinstance(found, str) else ""
+        name = next((entry[key] for key in ("lora_name", "name", "id") if entry.get(key)), "")
+        return name if isinstance(name, str) else ""
     return ""
 
 

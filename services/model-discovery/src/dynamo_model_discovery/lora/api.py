@@ -1,7 +1,7 @@
 """The LoRA management of workers over HTTP, held in bounds: what leaves, whom it reaches, how long and how much comes back.
 
-Only URLs of workers that `models.workers` found are called. Redirects are refused, proxies of the environment and cookies
-are not used, an answer is read up to a mebibyte, unpacked by nobody, and a request ends after its time-out.
+Only URLs of workers from `models.workers` are called. Redirects are refused, proxies of the environment and cookies
+are not used, an answer is read up to a mebibyte, not decompressed, and a request ends after its time-out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ANSWER_LIMIT = 1 << 20
 #: A pod that is there accepts within milliseconds. Seconds.
 CONNECT_WITHIN = 3.0
 
-#: A worker that is well tells at once what it has; one that hangs shall not be waited for as long as a load. Seconds.
+#: A healthy worker lists its adapters at once; one that hangs gets less time than a load. Seconds.
 PROBE_WITHIN = 5.0
 
 #: Statuses that mean "not here", of a path or of a method.
@@ -121,7 +121,9 @@ class HttpWorkerApi:
                 raise LoraError(f"GET {path}: {answer.said}")
             names = names_in(answer.content)
             if names is None:
-                said = complaint(answer.content) if is_refusal(answer.content) else "the answer is no list of adapters"
+                said = (
+                    complaint(answer.content) if is_refusal(answer.content) else "the answer is not a list of adapters"
+                )
                 raise LoraError(f"GET {path}: {said}")
             return Listing(names, path if path in PATHS else None)
         raise LoraError(
@@ -130,7 +132,7 @@ class HttpWorkerApi:
         )
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
-        """Ask for an adapter. An answer of 2xx is a promise; what it is worth the next listing tells."""
+        """Ask for an adapter. An answer of 2xx is a promise; the next listing confirms it."""
         body = {"lora_name": adapter.name, "source": {"uri": adapter.uri}}
         answer, asked = None, ""
         for asked in (path,) if path else PATHS:
@@ -142,7 +144,7 @@ class HttpWorkerApi:
             raise LoraError(f"POST {asked}: {answer.said}")
 
     async def unload(self, url: str, path: str | None, name: str) -> bool:
-        """Ask to let an adapter go. Whatever else it answers than 2xx, only its listing tells whether it is loaded."""
+        """Ask to unload an adapter. After any answer but 2xx only its listing shows whether it is loaded."""
         segment = quote(name, safe="")
         for asked in (path,) if path else PATHS:
             answer = await self._request("unload", "DELETE", f"{url}{asked}/{segment}")
@@ -169,7 +171,7 @@ class HttpWorkerApi:
     async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _Answer:
         if self._session is None:
             raise RuntimeError("not entered")
-        # The path is escaped already: escaped anew, `%2F` would become a slash or `%252F`.
+        # The path is escaped already: escaped again, `%2F` would become a slash or `%252F`.
         where = URL(url, encoded=True)
         asked = f"{method} {where.raw_path}"
         try:

@@ -1,4 +1,4 @@
-"""Keeps adapters loaded where they shall be: many workers at once, each at its own pace.
+"""Keeps adapters loaded on their workers: many at once, each at its own pace.
 
 Two queues share the work. A worker that failed last time waits in the second one, whose quarter of the hands is all that
 workers which hang can hold. Nothing here waits for Kubernetes, and no reconciler waits for a worker.
@@ -19,15 +19,15 @@ from dynamo_shared.runtime import Result, WorkQueue
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 
 from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
-from dynamo_model_discovery.lora.settling import settle
-from dynamo_model_discovery.lora.standing import Standing
+from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
 
 #: Pause after the first failure. Seconds.
 FIRST_RETRY = 0.5
-#: While somebody else is at work on the same name at the same worker. Seconds.
+#: While another task works on the same name at the same worker. Seconds.
 TAKEN = 0.5
 #: Listings that are remembered: one a worker, and none with more names or characters than an honest one has.
 LISTINGS = 20_000
@@ -53,19 +53,19 @@ def lane(place: Place) -> str:
 
 
 class Listener(Protocol):
-    """Who is told how adapters come and go."""
+    """Is notified when adapters are loaded and unloaded."""
 
-    def loaded(self, standing: Standing) -> None:
+    def loaded(self, state: AdapterState) -> None:
         """A worker has the adapter."""
 
-    def failed(self, standing: Standing) -> None:
+    def failed(self, state: AdapterState) -> None:
         """A try failed, for another reason than the one before it."""
 
-    def unloaded(self, standing: Standing) -> None:
-        """A worker has let an adapter of a model go that is gone or being deleted."""
+    def unloaded(self, state: AdapterState) -> None:
+        """A worker unloaded an adapter of a model that is deleted or being deleted."""
 
-    def given_up(self, model: KubeObject, standing: Standing) -> None:
-        """A worker kept an adapter of a model that is gone, and is not tried any more."""
+    def given_up(self, model: KubeObject, state: AdapterState) -> None:
+        """A worker kept an adapter of a deleted model, and unloading is not retried any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _Owed:
 
 
 class AdapterKeeper:
-    """What shall be loaded where, and whether it is. All methods belong to one event loop."""
+    """Desired and observed adapters of all workers. All methods belong to one event loop."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class AdapterKeeper:
         self._changed = changed
         self._clock = clock
         self._jitter = jitter
-        self._models: dict[str, dict[str, Standing]] = {}
+        self._models: dict[str, dict[str, AdapterState]] = {}
         self._owed: dict[str, _Owed] = {}
-        #: Last listing of a worker, and of which incarnation: many adapters on one worker are looked for in one answer.
+        #: Last listing of a worker, and of which incarnation: one answer serves many adapters on one worker.
         self._listings: dict[str, tuple[str, float, Listing]] = {}
 
     async def run(self) -> None:
@@ -112,60 +112,60 @@ class AdapterKeeper:
             tasks.create_task(self._first.run(first, self._work, reserved=first // 4, finish_within=0.0))
             tasks.create_task(self._second.run(second, self._work, reserved=second // 4, finish_within=0.0))
 
-    def want(
+    def set_desired(
         self,
         model: ObjectKey,
         uid: str,
         workers: Sequence[Worker],
         adapter: Adapter | None,
         stale: Sequence[str],
-    ) -> Mapping[str, Standing]:
-        """Say what a model's workers shall have loaded, and get how things stand, by uid of the pod.
+    ) -> Mapping[str, AdapterState]:
+        """Set what a model's workers shall have loaded; returns their states by uid of the pod.
 
         `workers` are all that exist, ready or not: one that is left out is gone. `stale` are names that may be loaded on
         workers of which nothing is known yet, and must not be.
         """
-        standings = self._models.setdefault(uid, {})
+        states = self._models.setdefault(uid, {})
         self.prune(uid, workers)
         for worker in workers:
-            standing = standings.get(worker.uid)
-            if standing is None:
-                standing = standings[worker.uid] = Standing.unknown(model, worker, adapter, stale)
-                act = not standing.idle
+            state = states.get(worker.uid)
+            if state is None:
+                state = states[worker.uid] = AdapterState.unknown(model, worker, adapter, stale)
+                act = not state.idle
             else:
-                act = standing.wish(worker, adapter, stale)
-            if adapter is not None and self._take_over(standing, uid):
-                act = not standing.idle
+                act = state.set_desired(worker, adapter, stale)
+            if adapter is not None and self._take_over(state, uid):
+                act = not state.idle
             if act:
-                self._add(Place(uid, worker.uid, model.namespace), standing)
-        return standings
+                self._add(Place(uid, worker.uid, model.namespace), state)
+        return states
 
     def drop(self, uid: str) -> None:
-        """A model is nobody's here any more: nothing is asked for it, nothing remembered."""
+        """A model is no longer managed here: requests for it end, and its states are forgotten."""
         self._models.pop(uid, None)
         self._owed.pop(uid, None)
 
-    def leave(self, model: KubeObject, names: Sequence[str]) -> list[Standing]:
-        """A model goes: workers that have not let its adapters go are tried a while longer. Returns these."""
+    def leave(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
+        """A model is deleted: workers that still have its adapters are retried a while longer. Returns these."""
         uid = model["metadata"]["uid"]
-        standings = self._models.get(uid, {})
+        states = self._models.get(uid, {})
         if uid not in self._owed:
             self._owed[uid] = _Owed(model, self._clock() + self._settings.unload_later)
-        for pod, standing in list(standings.items()):
-            if standing.adapter is not None and standing.wish(standing.worker, None, names):
-                self._add(Place(uid, pod, model["metadata"]["namespace"]), standing)
-            if standing.settled:
-                del standings[pod]
-        if not standings:
+        for pod, state in list(states.items()):
+            if state.adapter is not None and state.set_desired(state.worker, None, names):
+                self._add(Place(uid, pod, model["metadata"]["namespace"]), state)
+            if state.settled:
+                del states[pod]
+        if not states:
             self.drop(uid)
-        return list(standings.values())
+        return list(states.values())
 
     def prune(self, uid: str, workers: Sequence[Worker]) -> None:
         """Forget workers that are gone, of a model that asks for nothing new."""
         present = {worker.uid for worker in workers}
-        standings = self._models.get(uid, {})
-        for gone in standings.keys() - present:
-            del standings[gone]
+        states = self._models.get(uid, {})
+        for gone in states.keys() - present:
+            del states[gone]
 
     def pod_gone(self, uid: str) -> None:
         """A pod does not exist any more, and nothing that was loaded there."""
@@ -176,7 +176,7 @@ class AdapterKeeper:
         self._listings.pop(uid, None)
 
     def disown(self) -> None:
-        """Keys were lost to other replicas: what is theirs is forgotten, and looked at anew if it comes back."""
+        """Other replicas own some keys now: their states are forgotten, and read again if the keys come back."""
         self._end(lambda model: not self._may(model))
 
     async def release(self, gone: Callable[[ObjectKey], bool]) -> None:
@@ -185,103 +185,103 @@ class AdapterKeeper:
         for queue in (self._first, self._second):
             await queue.drain(lambda place: place.model not in self._models)
 
-    def standings(self) -> Iterator[Standing]:
-        """All there are, for figures."""
-        for standings in self._models.values():
-            yield from standings.values()
+    def states(self) -> Iterator[AdapterState]:
+        """All states, for metrics."""
+        for states in self._models.values():
+            yield from states.values()
 
     def _end(self, concerns: Callable[[ObjectKey], bool]) -> None:
-        for uid, standings in list(self._models.items()):
-            if any(concerns(standing.model) for standing in standings.values()):
+        for uid, states in list(self._models.items()):
+            if any(concerns(state.model) for state in states.values()):
                 self.drop(uid)
         for queue in (self._first, self._second):
             queue.abort(lambda place: place.model not in self._models)
 
-    def _take_over(self, standing: Standing, uid: str) -> bool:
+    def _take_over(self, state: AdapterState, uid: str) -> bool:
         """A model that is gone still owes the unloading of this name here: the newcomer sees to it. Says whether it did."""
-        adapter = standing.adapter
+        adapter = state.adapter
         for other in self._owed:
-            debt = self._models.get(other, {}).get(standing.worker.uid) if other != uid else None
+            debt = self._models.get(other, {}).get(state.worker.uid) if other != uid else None
             if debt is None or adapter is None or adapter.name not in debt.stale or debt.busy:
                 continue
             debt.stale.discard(adapter.name)
-            standing.stale.add(adapter.name)
+            state.stale.add(adapter.name)
             if adapter.name in debt.unanswered:
-                standing.unanswered.add(adapter.name)
-            standing.loaded = False
-            standing.version += 1
+                state.unanswered.add(adapter.name)
+            state.loaded = False
+            state.version += 1
             return True
         return False
 
-    def _taken(self, place: Place, standing: Standing) -> bool:
+    def _taken(self, place: Place, state: AdapterState) -> bool:
         """Whether the debt of a model that is gone is at work on the name that shall be loaded here."""
-        adapter = standing.adapter
+        adapter = state.adapter
         debts = (self._models.get(other, {}).get(place.pod) for other in self._owed if other != place.model)
         return adapter is not None and any(debt is not None and adapter.name in debt.stale for debt in debts)
 
-    def _add(self, place: Place, standing: Standing, after: float = 0.0) -> None:
-        (self._second if standing.failures else self._first).add(place, after)
+    def _add(self, place: Place, state: AdapterState, after: float = 0.0) -> None:
+        (self._second if state.failures else self._first).add(place, after)
 
     async def _work(self, place: Place) -> Result:
-        standing = self._models.get(place.model, {}).get(place.pod)
-        if standing is None:
+        state = self._models.get(place.model, {}).get(place.pod)
+        if state is None:
             return Result()
-        if standing.busy:
-            standing.again = True
+        if state.busy:
+            state.again = True
             return Result()
-        if not self._may(standing.model):
+        if not self._may(state.model):
             self.drop(place.model)
             return Result()
         owed = self._owed.get(place.model)
         if owed is not None and self._clock() >= owed.until:
             self._forget(place)
-            self._listener.given_up(owed.model, standing)
+            self._listener.given_up(owed.model, state)
             return Result()
-        if standing.idle:
+        if state.idle:
             return Result()
-        if standing.adapter is not None and (self._take_over(standing, place.model) or self._taken(place, standing)):
-            self._add(place, standing, TAKEN)
+        if state.adapter is not None and (self._take_over(state, place.model) or self._taken(place, state)):
+            self._add(place, state, TAKEN)
             return Result()
-        standing.busy = True
+        state.busy = True
         try:
-            await self._try(standing)
+            await self._try(state)
         finally:
-            standing.busy = False
-        if self._models.get(place.model, {}).get(place.pod) is standing:
-            self._go_on(place, standing)
+            state.busy = False
+        if self._models.get(place.model, {}).get(place.pod) is state:
+            self._go_on(place, state)
         return Result()
 
-    async def _try(self, standing: Standing) -> None:
-        was, version = standing.loaded, standing.version
+    async def _try(self, state: AdapterState) -> None:
+        was, version = state.loaded, state.version
         try:
-            listing = await settle(self._api, standing, self._clock, self._recent(standing))
+            listing = await settle(self._api, state, self._clock, self._recent(state))
         except LoraError as error:
-            if standing.failed(str(error)):
-                self._listener.failed(standing)
-                log.info("failed, again later", model=str(standing.model), pod=standing.worker.pod, error=str(error))
+            if state.failed(str(error)):
+                self._listener.failed(state)
+                log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
         else:
             if listing is None:
                 return
-            self._remember(standing.worker, listing)
-            if standing.loaded and not was:
-                self._listener.loaded(standing)
-            elif standing.adapter is None and standing.version == version:
-                self._listener.unloaded(standing)
-            if standing.loaded and was:
+            self._remember(state.worker, listing)
+            if state.loaded and not was:
+                self._listener.loaded(state)
+            elif state.adapter is None and state.version == version:
+                self._listener.unloaded(state)
+            if state.loaded and was:
                 return
-        self._changed(standing.model)
+        self._changed(state.model)
 
-    def _go_on(self, place: Place, standing: Standing) -> None:
-        """When this worker is looked at next."""
-        again, standing.again = standing.again, False
-        if standing.failures:
+    def _go_on(self, place: Place, state: AdapterState) -> None:
+        """Queues the next work on this worker."""
+        again, state.again = state.again, False
+        if state.failures:
             longest = self._settings.longest_retry
-            self._add(place, standing, delay(standing.failures, FIRST_RETRY, longest, self._jitter))
-        elif again or standing.version != standing.settled_version:
-            self._add(place, standing)
-        elif standing.adapter is not None:
+            self._add(place, state, delay(state.failures, FIRST_RETRY, longest, self._jitter))
+        elif again or state.version != state.settled_version:
+            self._add(place, state)
+        elif state.adapter is not None:
             self._add(
-                place, standing, spread(self._settings.probe_interval, least=0.75, most=1.25, randomness=self._jitter)
+                place, state, spread(self._settings.probe_interval, least=0.75, most=1.25, randomness=self._jitter)
             )
         elif place.model in self._owed:
             self._forget(place)
@@ -291,19 +291,19 @@ class AdapterKeeper:
         if not self._models[place.model]:
             self.drop(place.model)
 
-    def _recent(self, standing: Standing) -> Listing | None:
-        """A listing that is good enough to see that all is still as it was; whatever is to be done is begun with a new one."""
-        worker = standing.worker
+    def _recent(self, state: AdapterState) -> Listing | None:
+        """A recent listing, good enough to confirm that nothing changed; changes begin with a new one."""
+        worker = state.worker
         incarnation, at, listing = self._listings.get(worker.uid, ("", float("-inf"), None))
         if (
             listing is None
             or incarnation != worker.incarnation
-            or not standing.loaded
-            or standing.stale
-            or standing.adapter is None
+            or not state.loaded
+            or state.stale
+            or state.adapter is None
         ):
             return None
-        if standing.adapter.name not in listing.names or at <= standing.last_heard:
+        if state.adapter.name not in listing.names or at <= state.last_heard:
             return None
         return listing if self._clock() - at < self._settings.probe_interval / 2 else None
 

@@ -1,4 +1,4 @@
-"""What a DynamoModel's status says, from the workers that were found and how things stand with them."""
+"""The status of a DynamoModel, from its workers and their states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from dynamo_shared.api.conditions import condition
 from dynamo_shared.api.objects import KubeObject
 
-from dynamo_model_discovery.models.workers import Found, Worker
+from dynamo_model_discovery.models.workers import Worker, WorkerSet
 
 ENDPOINTS_READY = "EndpointsReady"
 SERVICES_FOUND = "ServicesFound"
@@ -20,8 +20,8 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a model is served, in a word and in a sentence."""
+class Readiness:
+    """Whether a model is served: a reason for programs, a message for people."""
 
     ready: bool
     reason: str
@@ -30,48 +30,48 @@ class Verdict:
     """by pod: why it has not loaded the adapter"""
 
 
-def base_verdict(found: Found, base: str) -> Verdict:
-    """Of a model that nobody has to load: it is served where its workers are ready."""
-    if not found.ready:
-        return nobody(found, base)
-    count = len(found.ready)
-    return Verdict(True, "EndpointsDiscovered", f"{_workers(count)} {base!r}{_absent(found)}")
+def base_verdict(workers: WorkerSet, base: str) -> Readiness:
+    """Of a base model, which needs no loading: it is served where its workers are ready."""
+    if not workers.ready:
+        return without_workers(workers, base)
+    count = len(workers.ready)
+    return Readiness(True, "EndpointsDiscovered", f"{_workers(count)} {base!r}{_absent(workers)}")
 
 
-def adapter_verdict(found: Found, base: str, loaded: Sequence[Worker], failures: Mapping[str, str]) -> Verdict:
+def adapter_verdict(workers: WorkerSet, base: str, loaded: Sequence[Worker], failures: Mapping[str, str]) -> Readiness:
     """Of an adapter: it is served where all ready workers have it loaded."""
-    total = len(found.ready)
+    total = len(workers.ready)
     if not total:
-        return nobody(found, base)
+        return without_workers(workers, base)
     have = f"{len(loaded)} of {total} {'worker has' if total == 1 else 'workers have'} the adapter loaded"
     if len(loaded) == total:
-        return Verdict(True, "AllEndpointsReady", have + _absent(found))
-    return Verdict(False, "NotReady", f"{have}{_failing(failures)}{_absent(found)}", failures)
+        return Readiness(True, "AllEndpointsReady", have + _absent(workers))
+    return Readiness(False, "NotReady", f"{have}{_failing(failures)}{_absent(workers)}", failures)
 
 
-def unloading_verdict(workers: int, failures: Mapping[str, str]) -> Verdict:
+def unloading_verdict(workers: int, failures: Mapping[str, str]) -> Readiness:
     """Of an adapter that is being deleted while so many workers may still have it."""
     have = "1 worker may" if workers == 1 else f"{workers} workers may"
-    return Verdict(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
+    return Readiness(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
 
 
-def nobody(found: Found, base: str) -> Verdict:
+def without_workers(workers: WorkerSet, base: str) -> Readiness:
     """Of a model without ready workers."""
-    if found.absent:
-        return Verdict(False, "NoEndpoints", f"no worker serves {base!r}{_absent(found)}")
+    if workers.absent:
+        return Readiness(False, "NoEndpoints", f"no worker serves {base!r}{_absent(workers)}")
     message = f"no worker serves {base!r}: no pod of this namespace belongs to a component with modelRef.name {base!r}"
-    return Verdict(False, "NoEndpoints", message)
+    return Readiness(False, "NoEndpoints", message)
 
 
 def status_of(
-    model: KubeObject, found: Found, verdict: Verdict, serving: Sequence[Worker], now: datetime
+    model: KubeObject, workers: WorkerSet, verdict: Readiness, serving: Sequence[Worker], now: datetime
 ) -> KubeObject:
     """The whole status; `serving` are the workers that have the model loaded."""
     before = model.get("status", {}).get("conditions") or ()
     generation = model["metadata"].get("generation", 0)
     has = {worker.uid for worker in serving}
-    endpoints = [{"address": worker.url, "podName": worker.pod, "ready": worker.uid in has} for worker in found.ready]
-    services = _services(found)
+    endpoints = [{"address": worker.url, "podName": worker.pod, "ready": worker.uid in has} for worker in workers.ready]
+    services = _services(workers)
     return {
         # Written when empty, too: a list that the reference operator has written would stay otherwise.
         "endpoints": endpoints,
@@ -92,11 +92,11 @@ def status_of(
     }
 
 
-def _services(found: Found) -> Verdict:
-    if not found.services:
+def _services(workers: WorkerSet) -> Readiness:
+    if not workers.services:
         message = "no EndpointSlice of this namespace is of a Service of the base model"
-        return Verdict(False, "NoServicesFound", message)
-    return Verdict(True, "ServicesFound", f"EndpointSlices of {', '.join(found.services[:NAMED])}")
+        return Readiness(False, "NoServicesFound", message)
+    return Readiness(True, "ServicesFound", f"EndpointSlices of {', '.join(workers.services[:NAMED])}")
 
 
 def _workers(count: int) -> str:
@@ -110,12 +110,12 @@ def _failing(failures: Mapping[str, str]) -> str:
     return f"; {len(failures)} failing: {'; '.join(shown)}{_more(len(failures))}"
 
 
-def _absent(found: Found) -> str:
-    if not found.absent:
+def _absent(workers: WorkerSet) -> str:
+    if not workers.absent:
         return ""
-    reasons = Counter(why for _, why in found.absent)
-    if len(found.absent) <= NAMED:
-        return "; not among them: " + ", ".join(f"{pod} ({why})" for pod, why in found.absent)
+    reasons = Counter(why for _, why in workers.absent)
+    if len(workers.absent) <= NAMED:
+        return "; not among them: " + ", ".join(f"{pod} ({why})" for pod, why in workers.absent)
     parts = ", ".join(f"{count} pods ({why})" for why, count in reasons.most_common(NAMED))
     return f"; not among them: {parts}"
 

@@ -1,7 +1,7 @@
 """Which workers serve a base model, and which of them may be called.
 
 A worker is a pod of the model's own namespace that carries the label of the base model, as pod-builder writes it. Its
-address is the one that its kubelet reported in the pod's status, never what stands in an EndpointSlice: whoever may
+address is the one that its kubelet reported in the pod's status, never what stands in an EndpointSlice: a user who may
 write slices could otherwise make the platform call any address. Slices say which of these pods are endpoints, and ready.
 """
 
@@ -39,14 +39,14 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What there is of a base model in a namespace."""
+class WorkerSet:
+    """The pods and Services of a base model in a namespace."""
 
     workers: tuple[Worker, ...] = ()
     services: tuple[str, ...] = ()
     """names of Services whose slices there are"""
     absent: tuple[tuple[str, str], ...] = ()
-    """pods that are no ready endpoint, and why not"""
+    """pods that are not a ready endpoint, and why"""
 
     @property
     def ready(self) -> tuple[Worker, ...]:
@@ -54,7 +54,7 @@ class Found:
         return tuple(worker for worker in self.workers if worker.ready)
 
 
-def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, port: int) -> Found:
+def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, port: int) -> WorkerSet:
     """Workers among the pods of a base model, in the order of their names.
 
     `pods` and `slices` are those of one namespace that carry the model's hash. `port` is that of LoRA management.
@@ -75,7 +75,7 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
             absent.append((name, why))
         workers.append(Worker(name, uid, f"http://{host}:{port}", _incarnation(pod), not why))
     services = {each["metadata"].get("labels", {}).get(SERVICE_NAME, "") for each in slices}
-    return Found(tuple(workers), tuple(sorted(services - {""})), tuple(absent))
+    return WorkerSet(tuple(workers), tuple(sorted(services - {""})), tuple(absent))
 
 
 def base_model_of(obj: KubeObject) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def index_value(namespace: str, digest: str) -> str:
 
 
 def matters(pod: KubeObject) -> tuple[Any, ...]:
-    """What is read of a pod: a change of anything else is no reason to look again."""
+    """The fields of a pod that count: other changes need no reconcile."""
     status = pod.get("status", {})
     return (
         *base_model_of(pod),
@@ -106,7 +106,7 @@ def matters(pod: KubeObject) -> tuple[Any, ...]:
 
 def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], frozenset[str]]:
     """(pod, uid or "") -> addresses at which slices have it ready. Unknown readiness counts as ready, as Kubernetes says."""
-    found: dict[tuple[str, str], set[str]] = {}
+    ready: dict[tuple[str, str], set[str]] = {}
     for each in slices:
         namespace = each["metadata"].get("namespace", "")
         for endpoint in each.get("endpoints") or ():
@@ -116,12 +116,12 @@ def _ready_endpoints(slices: Iterable[KubeObject]) -> dict[tuple[str, str], froz
             if (endpoint.get("conditions") or {}).get("ready") is False:
                 continue
             identity = (str(target.get("name", "")), str(target.get("uid", "")))
-            found.setdefault(identity, set()).update(endpoint.get("addresses") or ())
-    return {identity: frozenset(addresses) for identity, addresses in found.items()}
+            ready.setdefault(identity, set()).update(endpoint.get("addresses") or ())
+    return {identity: frozenset(addresses) for identity, addresses in ready.items()}
 
 
 def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) -> str:
-    """Why a pod is no ready endpoint; empty where it is one."""
+    """Why a pod is not a ready endpoint; empty where it is."""
     if not _is_ready(pod):
         return "it is not ready"
     name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
@@ -137,10 +137,10 @@ def _is_ending(pod: KubeObject) -> bool:
 
 def _is_follower(pod: KubeObject) -> bool:
     """Whether a pod only helps the one that serves: of a multi-node engine the leader is asked, and loads for all."""
-    marks = pod["metadata"].get("labels", {})
-    component = str(marks.get(labels.COMPONENT, "")).lower()
+    pod_labels = pod["metadata"].get("labels", {})
+    component = str(pod_labels.get(labels.COMPONENT, "")).lower()
     helps = tuple(f"-{component}-{suffix}" for suffix in _GROVE_FOLLOWERS)
-    return marks.get(labels.ROLE) == "worker" or str(marks.get(labels.GROVE_POD_CLIQUE, "")).endswith(helps)
+    return pod_labels.get(labels.ROLE) == "worker" or str(pod_labels.get(labels.GROVE_POD_CLIQUE, "")).endswith(helps)
 
 
 def _is_ready(pod: KubeObject) -> bool:
@@ -150,8 +150,8 @@ def _is_ready(pod: KubeObject) -> bool:
 
 def _addresses(pod: KubeObject) -> list[str]:
     status = pod.get("status", {})
-    found = [status.get("podIP"), *(entry.get("ip") for entry in status.get("podIPs") or ())]
-    return [address for address in found if address]
+    addresses = [status.get("podIP"), *(entry.get("ip") for entry in status.get("podIPs") or ())]
+    return [address for address in addresses if address]
 
 
 def _host(pod: KubeObject) -> tuple[str | None, str]:

@@ -1,1 +1,1 @@
-"""One file a kind that is looked at."""
+"""The reconcilers, one file a kind."""

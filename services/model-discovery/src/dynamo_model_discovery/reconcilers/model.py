@@ -1,12 +1,12 @@
-"""A DynamoModel: its workers are found, its adapter is asked of them, and its status tells how far that is.
+"""Reconciles a DynamoModel: finds its workers, loads its adapter there, and reports progress in its status.
 
 What can happen, in this order:
 
 1. It is gone: nothing is asked for it any more.
-2. It is being deleted: its adapter is unloaded everywhere, for so long and no longer; then our finalizer goes.
-3. It is a model that nobody has to load: its workers are those that are ready.
+2. It is being deleted: its adapter is unloaded everywhere, within a time limit; then the finalizer goes.
+3. It is a base model, which needs no loading: its workers are those that are ready.
 4. It is an adapter that cannot be loaded (its name, its source, or the name is another model's): the status says so.
-5. It is an adapter: what may be loaded is remembered, then the keeper is told what shall be; the status says what is.
+5. It is an adapter: an annotation remembers what may be loaded, then the keeper gets the desired adapter; the status reports.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_model_discovery.events import Reporter
+from dynamo_model_discovery.events import ModelReporter
 from dynamo_model_discovery.lora.adapter import (
     Adapter,
+    AdapterRecord,
     InvalidAdapter,
-    Record,
     adapter_of,
     advanced,
     is_lora,
@@ -41,17 +41,17 @@ from dynamo_model_discovery.lora.adapter import (
 from dynamo_model_discovery.lora.keeper import AdapterKeeper
 from dynamo_model_discovery.models.status import (
     ENDPOINTS_READY,
-    Verdict,
+    Readiness,
     adapter_verdict,
     base_verdict,
     status_of,
     unloading_verdict,
 )
-from dynamo_model_discovery.models.workers import Found, Worker, find_workers, index_value
+from dynamo_model_discovery.models.workers import Worker, WorkerSet, find_workers, index_value
 from dynamo_model_discovery.routing import BASE_MODEL_INDEX, served_by
 
 FINALIZER = f"{GROUP}/finalizer"
-"""The reference's (operator behaviour, section 6): models that it has seen are deleted as ours are."""
+"""The reference operator's finalizer: models that it handled are deleted in the same way."""
 
 
 NAME_TAKEN = "NameTaken"
@@ -62,13 +62,13 @@ QUIET = 1.0
 
 @dataclass(slots=True)
 class ModelReconciler:
-    """Looks at one DynamoModel."""
+    """Reconciles one DynamoModel."""
 
     kube: KubeClient
     cache: ObjectCache
     statuses: StatusWriter
     keeper: AdapterKeeper
-    reporter: Reporter
+    reporter: ModelReporter
     settings: ModelDiscovery
     clock: Callable[[], float]
     now: Callable[[], datetime]
@@ -76,93 +76,93 @@ class ModelReconciler:
     _deleting: dict[str, float] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Make it so, as far as it can be now."""
+        """Reconcile the model as far as is possible now."""
         model = self.cache.get(DYNAMO_MODELS, key)
         if model is None or "spec" not in model:
             return Result()
-        found = self._found(model)
+        workers = self._workers(model)
         if "deletionTimestamp" in model["metadata"]:
-            return await self._delete(model, found)
+            return await self._delete(model, workers)
         spec = model["spec"]
         base = spec.get("baseModelName", "")
         if not is_lora(spec):
-            return await self._say(model, found, base_verdict(found, base), found.ready)
+            return await self._report(model, workers, base_verdict(workers, base), workers.ready)
         try:
             adapter = adapter_of(spec)
             self._check_name(model, adapter.name)
         except InvalidAdapter as invalid:
-            verdict = Verdict(False, invalid.reason, str(invalid))
+            verdict = Readiness(False, invalid.reason, str(invalid))
             if invalid.reason == NAME_TAKEN and record_of(model) is not None:
-                return await self._clear(model, found, verdict)
-            self.keeper.prune(model["metadata"]["uid"], found.workers)
-            return await self._say(model, found, verdict, ())
+                return await self._clear(model, workers, verdict)
+            self.keeper.prune(model["metadata"]["uid"], workers.workers)
+            return await self._report(model, workers, verdict, ())
         remembered = await self._remember(model, advanced(record_of(model), adapter))
         if remembered is None:
             return Result()
         model, record = remembered
-        return await self._keep(model, found, adapter, record)
+        return await self._keep(model, workers, adapter, record)
 
     def gone(self, model: KubeObject, *, owned: bool) -> None:
-        """A model does not exist any more. What its workers still owe is done, or is left to the keeper of who owned it."""
+        """A model does not exist any more. What its workers still owe is done, or is left to the keeper of its former owner."""
         self.reporter.gone(model)
         if owned:
             self.keeper.leave(model, self._to_unload(model))
-        # Of another's, too: this replica may have looked after it before.
+        # Also a model of another replica: this one may have managed it before.
         self.statuses.forget(DYNAMO_MODELS, model)
         self.reporter.forget(model)
         self._deleting.pop(model["metadata"]["uid"], None)
 
-    async def _keep(self, model: KubeObject, found: Found, adapter: Adapter, record: Record) -> Result:
+    async def _keep(self, model: KubeObject, workers: WorkerSet, adapter: Adapter, record: AdapterRecord) -> Result:
         """Have the adapter on all workers."""
         uid, base = model["metadata"]["uid"], model["spec"].get("baseModelName", "")
-        standings = self.keeper.want(key_of(model), uid, found.workers, adapter, record.previous)
-        loaded = [worker for worker in found.ready if standings[worker.uid].loaded]
+        states = self.keeper.set_desired(key_of(model), uid, workers.workers, adapter, record.previous)
+        loaded = [worker for worker in workers.ready if states[worker.uid].loaded]
         failures = {
-            standings[worker.uid].worker.pod: standings[worker.uid].failure
-            for worker in found.ready
-            if standings[worker.uid].failure
+            states[worker.uid].worker.pod: states[worker.uid].failure
+            for worker in workers.ready
+            if states[worker.uid].failure
         }
-        if record.previous and all(standing.settled for standing in standings.values()):
-            remembered = await self._remember(model, Record(record.name, record.source))
+        if record.previous and all(state.settled for state in states.values()):
+            remembered = await self._remember(model, AdapterRecord(record.name, record.source))
             if remembered is None:
                 return Result()
             model = remembered[0]
-        return await self._say(model, found, adapter_verdict(found, base, loaded, failures), loaded)
+        return await self._report(model, workers, adapter_verdict(workers, base, loaded, failures), loaded)
 
-    async def _clear(self, model: KubeObject, found: Found, verdict: Verdict) -> Result:
-        """Let go what was loaded under another name, so that two models that swap names do not wait for each other."""
+    async def _clear(self, model: KubeObject, workers: WorkerSet, verdict: Readiness) -> Result:
+        """Unload what was loaded under another name, so that two models that swap names do not wait for each other."""
         names = self._to_unload(model)
-        standings = self.keeper.want(key_of(model), model["metadata"]["uid"], found.workers, None, names)
-        if all(standing.settled for standing in standings.values()):
+        states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
+        if all(state.settled for state in states.values()):
             self.keeper.drop(model["metadata"]["uid"])
             patched = await self._patch(model, {"annotations": {LOADED_ADAPTER: None}})
             if patched is None:
                 return Result()
             model = patched
-        return await self._say(model, found, verdict, ())
+        return await self._report(model, workers, verdict, ())
 
-    async def _delete(self, model: KubeObject, found: Found) -> Result:
-        """Have the adapter on no worker, and let the object go; after a while in any case."""
+    async def _delete(self, model: KubeObject, workers: WorkerSet) -> Result:
+        """Unload the adapter from all workers and remove the finalizer; after a while in any case."""
         metadata = model["metadata"]
         uid = metadata["uid"]
         if FINALIZER not in metadata.get("finalizers", ()):
             return Result()
         names = self._to_unload(model)
         began = self._deleting.setdefault(uid, self.clock())
-        standings = self.keeper.want(key_of(model), uid, found.workers, None, names) if names else {}
-        unsettled = [standing for standing in standings.values() if not standing.settled]
+        states = self.keeper.set_desired(key_of(model), uid, workers.workers, None, names) if names else {}
+        unsettled = [state for state in states.values() if not state.settled]
         left = began + self.settings.unload_within - self.clock()
         if unsettled and left > 0:
-            failures = {standing.worker.pod: standing.failure for standing in unsettled if standing.failure}
+            failures = {state.worker.pod: state.failure for state in unsettled if state.failure}
             quiet = began + QUIET - self.clock()
             if quiet > 0 and not failures:
                 return Result(requeue_after=min(left, quiet))
-            again = await self._say(model, found, unloading_verdict(len(unsettled), failures), ())
+            again = await self._report(model, workers, unloading_verdict(len(unsettled), failures), ())
             return Result(requeue_after=min(left, again.requeue_after or left))
         if unsettled:
             self.reporter.left(model, self.keeper.leave(model, names), names)
         else:
-            self.reporter.cleaned(model, names, len(standings))
+            self.reporter.cleaned(model, names, len(states))
             self.keeper.drop(uid)
         await self._let_go(model)
         return Result()
@@ -203,12 +203,12 @@ class ModelReconciler:
     def _others(self, model: KubeObject) -> list[KubeObject]:
         """All other models of the same base in the namespace."""
         uid = model["metadata"]["uid"]
-        found = [
+        models = [
             each for value in served_by(model) for each in self.cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value)
         ]
-        return [each for each in found if each["metadata"]["uid"] != uid]
+        return [each for each in models if each["metadata"]["uid"] != uid]
 
-    def _found(self, model: KubeObject) -> Found:
+    def _workers(self, model: KubeObject) -> WorkerSet:
         namespace, base = model["metadata"]["namespace"], model["spec"].get("baseModelName", "")
         value = index_value(namespace, base_model_hash(base))
         return find_workers(
@@ -217,7 +217,7 @@ class ModelReconciler:
             port=self.settings.worker_port,
         )
 
-    async def _remember(self, model: KubeObject, record: Record) -> tuple[KubeObject, Record] | None:
+    async def _remember(self, model: KubeObject, record: AdapterRecord) -> tuple[KubeObject, AdapterRecord] | None:
         """Write down what may be loaded, with the finalizer that sees to its end; None where the model is gone."""
         finalizers = model["metadata"].get("finalizers", [])
         if record == record_of(model) and FINALIZER in finalizers:
@@ -244,8 +244,10 @@ class ModelReconciler:
             self.cache.put(DYNAMO_MODELS, patched)
         return patched
 
-    async def _say(self, model: KubeObject, found: Found, verdict: Verdict, serving: Sequence[Worker]) -> Result:
-        status = status_of(model, found, verdict, serving, self.now())
+    async def _report(
+        self, model: KubeObject, workers: WorkerSet, verdict: Readiness, serving: Sequence[Worker]
+    ) -> Result:
+        status = status_of(model, workers, verdict, serving, self.now())
         urgent = _ready_reason(model.get("status", {})) != _ready_reason(status)
         again = await self.statuses.write(
             DYNAMO_MODELS,
@@ -262,6 +264,6 @@ def _ready_reason(status: KubeObject) -> str | None:
 
 
 def _rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
-    """Whoever has loaded a name keeps it; else older models come first, and of those of one second the name decides."""
+    """The model that has loaded a name keeps it; else the older model comes first, then the name decides."""
     metadata, record = model["metadata"], record_of(model)
     return record is None or record.name != name, metadata.get("creationTimestamp", ""), metadata["name"]

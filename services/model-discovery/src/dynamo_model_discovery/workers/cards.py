@@ -1,4 +1,4 @@
-"""Model cards (ModelDeploymentCard): what of them is told, and how the layouts of several releases are read. Pure.
+"""Model cards (ModelDeploymentCard): what is published of them, and how the layouts of several releases are read. Pure.
 
 | release | what it lacks |
 |---|---|
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def card_of(content: Any, suffix: str = "") -> ModelCard | None:
-    """The model of a card (`card_json`: an object, or its text); None where it has no name or is none.
+    """The model of a card (`card_json`: an object, or its text); None where it has no name or is not valid.
 
     `suffix` names the LoRA adapter that the card is of, where its key does.
     """
@@ -72,7 +72,7 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
 
 
 def worker_type(value: Any) -> str:
-    """A worker type as cards write it, in lower case; empty where it is none."""
+    """A worker type as cards write it, in lower case; empty where it is not valid."""
     name = text(value, 32).strip().lower()
     return _ALIASES.get(name, name) if name.isascii() else ""
 
@@ -93,12 +93,12 @@ def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
         return _PREFILL
     needs = content.get("needs")
     alternatives = needs[:_MOST_NEEDS] if isinstance(needs, list) else []
-    told = []
+    needs = []
     for alternative in alternatives:
         types = alternative[:_MOST_NEEDS] if isinstance(alternative, list) else [alternative]
-        told.append("+".join(sorted({name for name in map(worker_type, types) if name})))
+        needs.append("+".join(sorted({name for name in map(worker_type, types) if name})))
     # An empty alternative is always there: then nothing is needed.
-    return declared, sorted(set(told)) if all(told) else []
+    return declared, sorted(set(needs)) if all(needs) else []
 
 
 def _base(content: Mapping[str, Any], lora: Mapping[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""The shell: sources are read while this replica is elected, and what they have together is on the bus."""
+"""The shell: reads sources while this replica is elected, and publishes their workers."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from dynamo_shared.bus.protocol import Health as BusHealth
 from dynamo_shared.runtime import ServiceContext, State
 
 from dynamo_model_discovery.metrics import WorkerMetrics
-from dynamo_model_discovery.workers.assembling import assemble
-from dynamo_model_discovery.workers.comparing import Step, changes
-from dynamo_model_discovery.workers.holding import Unseen, settle
+from dynamo_model_discovery.workers.assembly import assemble
+from dynamo_model_discovery.workers.differences import Step, changes
 from dynamo_model_discovery.workers.publication import Publication
+from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_model_discovery.workers.sources import Source
 from dynamo_model_discovery.workers.sources.kubernetes import KubernetesSource
 from dynamo_model_discovery.workers.wiring import etcd_options, file_directory
 
 NAME = "worker-discovery"
-#: Seconds that news is gathered: an endpoint and its card are two records, and one worker.
+#: Seconds that changes are gathered: an endpoint and its card are two records, and one worker.
 SETTLE = 0.1
 #: Seconds that the watcher's pods are waited for at the start.
 PODS_WITHIN = 10.0
-#: While news does not end, so much time passes between looks for each second that one takes: 2,000 workers take a tenth.
+#: While changes do not end, so much time passes between runs for each second that one takes: 2,000 workers take a tenth.
 REST = 4.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
 
 
 class WorkerDiscovery:
-    """Tells who serves what, out of Dynamo's own records. One replica is active, the others stand by."""
+    """Publishes which worker serves which model, from Dynamo's own records. One replica is active, the others stand by."""
 
     def __init__(self, context: ServiceContext) -> None:
         self._context = context
         self._leadership = context.leadership(NAME)
 
     async def serve(self) -> None:
-        """Stand by until elected, tell until no longer elected, and so on."""
+        """Stand by until elected, publish until no longer elected, and so on."""
         health, metrics = self._context.health, WorkerMetrics(self._context.metrics.registry)
         try:
             while True:
-                health.set(NAME, State.OK, "standing by")
+                health.set(NAME, State.OK, "state by")
                 await self._leadership.wait_elected()
                 await while_held(self._leadership, _Active(self._context, metrics).run())
         finally:
@@ -62,7 +62,7 @@ class _Active:
         self._marked = False
 
     async def run(self) -> None:
-        """Tell for ever."""
+        """Publish until cancelled."""
         forget = self._context.bus.on_health(lambda _: self._wake.set())
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -78,14 +78,14 @@ class _Active:
                     await asyncio.sleep(max(SETTLE, rested - self._context.clock()))
                     self._wake.clear()
                     started = self._context.clock()
-                    steps = self._look()
+                    steps = self._steps()
                     rested = self._context.clock() + REST * (self._context.clock() - started)
-                    await self._tell(steps)
+                    await self._publish(steps)
         finally:
             forget()
 
     async def _until_pods_are_known(self) -> None:
-        """Workers of other sources are pods, too, and move if that is found out late. Without Kubernetes they are none."""
+        """Workers of other sources are pods, too, and move if that is known late. Without Kubernetes they are not."""
         deadline = self._context.clock() + PODS_WITHIN
         while not self._kubernetes.ready and self._context.clock() < deadline:
             self._report()
@@ -95,24 +95,24 @@ class _Active:
                     self._wake.clear()
         self._wake.set()
 
-    def _look(self) -> list[Step]:
-        """What has to be told."""
+    def _steps(self) -> list[Step]:
+        """The steps to publish."""
         publication = self._publication
         # Half a reading would take a worker whose card is still to come for another one.
         read = [source for source in self._sources if source.ready]
-        observed = assemble((found for source in read for found in source.found()), self._kubernetes.places)
+        observed = assemble((record for source in read for record in source.records()), self._kubernetes.places)
         published = {key: entry.data for key, entry in publication.view.workers.items()}
-        steps = changes(publication.view, settle(published, observed, self._unseen()), publication.stamp)
+        steps = changes(publication.view, settle(published, observed, self._unobserved()), publication.stamp)
         self._report()
         return steps
 
-    async def _tell(self, steps: list[Step]) -> None:
+    async def _publish(self, steps: list[Step]) -> None:
         publication = self._publication
         if publication.state.lost.is_set():
             publication.start_over()
             self._marked = False
         complete = all(source.ready for source in self._sources)
-        await publication.tell(steps)
+        await publication.publish(steps)
         self._metrics.counted(
             (entry.data for entry in publication.view.workers.values()),
             (entry.data for entry in publication.view.models.values()),
@@ -122,10 +122,10 @@ class _Active:
             await publication.mark()
             self._marked = True
 
-    def _unseen(self) -> Unseen:
-        return Unseen(
+    def _unobserved(self) -> Unobserved:
+        return Unobserved(
             sources=frozenset(source.name for source in self._sources if not source.ready),
-            pods=frozenset(pod for source in self._sources for pod in source.unseen_pods()),
+            pods=frozenset(pod for source in self._sources for pod in source.unreadable_pods()),
         )
 
     def _report(self) -> None:

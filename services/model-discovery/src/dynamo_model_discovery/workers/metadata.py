@@ -22,15 +22,15 @@ from dynamo_model_discovery.workers.records import Record, UnreadableError, endp
 MOST_RECORDS = 1000
 
 
-class Told(NamedTuple):
-    """What one object says. `readable` is false where it says nothing that can be read."""
+class MetadataRecords(NamedTuple):
+    """The records of one object. `readable` is false where none of it can be read."""
 
     records: tuple[Record, ...]
     unreadable: int
     readable: bool
 
 
-def read(metadata: KubeObject) -> Told:
+def read(metadata: KubeObject) -> MetadataRecords:
     """The records of an object, whether its pod is ready or not."""
     data = (metadata.get("spec") or {}).get("data")
     if isinstance(data, str):
@@ -39,7 +39,7 @@ def read(metadata: KubeObject) -> Told:
         except json_text.InvalidJson:
             data = None
     if not isinstance(data, dict):
-        return Told((), 1, False)
+        return MetadataRecords((), 1, False)
     records: list[Record] = []
     unreadable = 0
     for _, content in _entries(data.get("endpoints")):
@@ -55,7 +55,7 @@ def read(metadata: KubeObject) -> Told:
             continue
         unreadable += record.card is None
         records.append(record)
-    return Told(tuple(records), unreadable, readable=True)
+    return MetadataRecords(tuple(records), unreadable, readable=True)
 
 
 def owner_of(metadata: KubeObject) -> str:

@@ -30,22 +30,22 @@ class Place:
 def place_of(pod: KubeObject, container: str = "") -> Place:
     """A pod as a place."""
     metadata = pod["metadata"]
-    told: Mapping[str, str] = metadata.get("labels") or {}
-    types = (told.get(labels.SUB_COMPONENT_TYPE, ""), told.get(labels.COMPONENT_TYPE, ""))
+    pod_labels: Mapping[str, str] = metadata.get("labels") or {}
+    types = (pod_labels.get(labels.SUB_COMPONENT_TYPE, ""), pod_labels.get(labels.COMPONENT_TYPE, ""))
     return Place(
         namespace=metadata.get("namespace", ""),
         pod=metadata["name"],
         pod_uid=metadata.get("uid", ""),
         container=container,
-        graph=told.get(labels.GRAPH_DEPLOYMENT_NAME, ""),
-        component=told.get(labels.COMPONENT, ""),
+        graph=pod_labels.get(labels.GRAPH_DEPLOYMENT_NAME, ""),
+        component=pod_labels.get(labels.COMPONENT, ""),
         worker_type=next((each for each in types if each in ("prefill", "decode")), ""),
     )
 
 
 def by_address(pods: Iterable[KubeObject]) -> dict[str, Place]:
     """Places by IP address. Pods that have ended have given theirs back; those of the host's network share one."""
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     for pod in pods:
         status = pod.get("status") or {}
         if status.get("phase") in _ENDED or pod.get("spec", {}).get("hostNetwork"):
@@ -53,13 +53,13 @@ def by_address(pods: Iterable[KubeObject]) -> dict[str, Place]:
         for entry in (status, *(status.get("podIPs") or ())):
             address = entry.get("podIP") or entry.get("ip")
             if address:
-                found[address] = place_of(pod)
-    return found
+                places[address] = place_of(pod)
+    return places
 
 
 @lru_cache(maxsize=16384)
 def host_of(address: str) -> str:
-    """Host of `10.0.0.7:9999/...`, `[fd00::7]:9999/...` or `http://10.0.0.7:9999/...`; empty where there is none."""
+    """Host of `10.0.0.7:9999/...`, `[fd00::7]:9999/...` or `http://10.0.0.7:9999/...`; empty without one."""
     try:
         return urlsplit(address if "://" in address else f"//{address}").hostname or ""
     except ValueError:

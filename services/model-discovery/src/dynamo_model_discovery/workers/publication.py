@@ -1,6 +1,6 @@
-"""What of the workers is on the bus: read at the start, so that a restart tells nothing twice, and kept equal after.
+"""Publishes the workers: reads STATE at the start, so that a restart reports nothing twice, then keeps STATE up to date.
 
-An event leaves before STATE remembers it: whoever is stopped in between tells it again, instead of never.
+An event leaves before STATE remembers it: a stop in between repeats it instead of losing it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dynamo_shared.bus.state import Change
 from dynamo_shared.bus.state_publisher import StatePublisher
 from dynamo_shared.bus.versions import Version
 
-from dynamo_model_discovery.workers.comparing import Entry, Step, View
+from dynamo_model_discovery.workers.differences import Entry, Step, View
 
 RESOURCES: tuple[Resource, ...] = (WORKERS, MODELS)
 #: Events that leave before STATE remembers them. A stop in between repeats as many at most.
 CHUNK = 128
-#: Seconds between looks whether events may still be sent at all.
+#: Seconds between checks whether events may still be sent at all.
 FLUSH_WITHIN = 5.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
@@ -41,7 +41,7 @@ class Clock:
         self._now = now
         self._last = 0
 
-    def seen(self, version: int) -> None:
+    def observed(self, version: int) -> None:
         """STATE has this version."""
         self._last = max(self._last, version)
 
@@ -87,15 +87,15 @@ class Publication:
         finally:
             await subscription.close()
 
-    async def tell(self, steps: Sequence[Step]) -> None:
-        """Brings the bus in line, events first. Waits as long as it is away."""
+    async def publish(self, steps: Sequence[Step]) -> None:
+        """Publishes the steps, events first. Waits while the bus is away."""
         for begin in range(0, len(steps), CHUNK):
             chunk = steps[begin : begin + CHUNK]
             for step in chunk:
                 if step.event:
-                    self._events.publish(kind=_kind(step), obj=step.entry.obj, event=step.event, data=step.told)
+                    self._events.publish(kind=_kind(step), obj=step.entry.obj, event=step.event, data=step.event_data)
             while not await self._events.flush(FLUSH_WITHIN):
-                log.info("news of workers waits for the bus", waiting=self._events.waiting)
+                log.info("events of workers wait for the bus", waiting=self._events.waiting)
             for step in chunk:
                 self._put(step)
                 self.view.apply(step)
@@ -128,7 +128,7 @@ class Publication:
         if subjects.parse_synced(message.subject) is not None:
             return
         version = state.version_in(message.headers)
-        self.stamp.seen(version.resource_version)
+        self.stamp.observed(version.resource_version)
         if state.is_tombstone(message.headers):
             return
         try:

@@ -1,6 +1,6 @@
 """Dynamo's discovery records: what a process registers of itself, read from their keys and values. Pure.
 
-Nobody has promised their layout, and it has changed: separators, encoding, where the id stands, the names of transports
+Their layout is not stable, and has changed: separators, encoding, where the id stands, the names of transports
 and of fields. What is not understood is left out, what cannot be read is said so, and neither stops the reading of the
 others. A key says who registered; its value is believed only where the key lacks something.
 """
@@ -19,16 +19,16 @@ from dynamo_model_discovery.workers.cards import LONGEST_NAME, card_of, fits, te
 
 INSTANCES = "instances"
 CARDS = "mdc"
-#: Bytes of a value that are read. Cards take two to four KiB; what is far larger is no record.
+#: Bytes of a value that are read. Cards take two to four KiB; what is far larger is not a record.
 LARGEST_VALUE = 256 * 1024
 _ID_LIMIT = 2**64
 
 
 class UnreadableError(ValueError):
-    """A record of which not even the key tells whose it is."""
+    """A record whose key does not even identify its process."""
 
 
-class Identity(NamedTuple):
+class EndpointIdentity(NamedTuple):
     """Which endpoint of which process a record is about."""
 
     namespace: str
@@ -46,7 +46,7 @@ class Identity(NamedTuple):
 class EndpointRecord:
     """A process can be called at an endpoint. `damaged`: the key says so, and the value could not be read."""
 
-    identity: Identity
+    identity: EndpointIdentity
     transport: str = ""
     address: str = ""
     device_type: str = ""
@@ -57,12 +57,12 @@ class EndpointRecord:
 class CardRecord:
     """A process serves a model at an endpoint. `card` is None where the value could not be read."""
 
-    identity: Identity
+    identity: EndpointIdentity
     card: ModelCard | None
 
     @property
     def damaged(self) -> bool:
-        """Whether there is a model, and no telling which."""
+        """Whether there is a model whose name is unknown."""
         return self.card is None
 
 
@@ -89,30 +89,30 @@ def parse(key: str, value: bytes) -> Record | None:
     return CardRecord(identity, None) if content is None else model(content, identity, suffix)
 
 
-def endpoint(content: Mapping[str, Any], identity: Identity) -> EndpointRecord:
+def endpoint(content: Mapping[str, Any], identity: EndpointIdentity) -> EndpointRecord:
     """The endpoint that a value describes."""
     transport, address = _transport(content.get("transport"))
     return EndpointRecord(identity, transport, address, text(content.get("device_type"), 64))
 
 
-def model(content: Mapping[str, Any], identity: Identity, suffix: str = "") -> CardRecord:
+def model(content: Mapping[str, Any], identity: EndpointIdentity, suffix: str = "") -> CardRecord:
     """The model that a value describes; `suffix` is the key's last part, the name of an adapter."""
     return CardRecord(identity, card_of(content.get("card_json"), suffix or text(content.get("model_suffix"))))
 
 
-def identity_of(content: Mapping[str, Any]) -> Identity:
-    """Whose a value is, by its own fields, for where keys do not tell; UnreadableError where they do not either."""
+def identity_of(content: Mapping[str, Any]) -> EndpointIdentity:
+    """The identity by a value's own fields, for keys without one; UnreadableError where the fields lack it, too."""
     names = [text(content.get(field)) for field in ("namespace", "component", "endpoint")]
     number = content.get("instance_id")
     if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) <= len(str(_ID_LIMIT)):
         number = int(number)
     if not all(names) or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < _ID_LIMIT:
         raise UnreadableError("namespace, component, endpoint and instance_id are not all there")
-    return Identity(names[0], names[1], names[2], number)
+    return EndpointIdentity(names[0], names[1], names[2], number)
 
 
-def _identity_in(path: str) -> tuple[Identity, str]:
-    """Identity and suffix in `<namespace>/<component>/<endpoint>/<hex id>[/<suffix>]`, or `.../<endpoint>:<hex id>`."""
+def _identity_in(path: str) -> tuple[EndpointIdentity, str]:
+    """EndpointIdentity and suffix in `<namespace>/<component>/<endpoint>/<hex id>[/<suffix>]`, or `.../<endpoint>:<hex id>`."""
     parts = path.split("/")
     if len(parts) == 3 and ":" in parts[2]:
         parts[2:] = parts[2].rsplit(":", 1)
@@ -125,8 +125,8 @@ def _identity_in(path: str) -> tuple[Identity, str]:
     except ValueError:
         number = -1
     if not 0 <= number < _ID_LIMIT:
-        raise UnreadableError(f"{names[3][:40]!r} is no instance id")
-    return Identity(names[0], names[1], names[2], number), names[4] if len(names) == 5 else ""
+        raise UnreadableError(f"{names[3][:40]!r} is not a valid instance id")
+    return EndpointIdentity(names[0], names[1], names[2], number), names[4] if len(names) == 5 else ""
 
 
 def _is_name(name: str) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def etcd_options(settings: Settings) -> EtcdOptions | None:
-    """Dynamo's own etcd, None where there is none: its address is the one that workers are given."""
+    """Dynamo's own etcd, or None: its address is the one that workers are given."""
     workers = settings.platform.model_discovery.workers
     endpoints = workers.etcd_endpoints or _addresses(settings.infrastructure.etcd_address)
     if not endpoints:

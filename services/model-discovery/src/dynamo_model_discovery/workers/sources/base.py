@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from dynamo_model_discovery.workers.assembling import Found
+from dynamo_model_discovery.workers.assembly import SourcedRecord
 from dynamo_model_discovery.workers.records import Record, UnreadableError, parse
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
@@ -32,14 +32,14 @@ class Source(Protocol):
     def unreadable(self) -> int:
         """Records that it has and that cannot be read."""
 
-    def found(self) -> Iterable[Found]:
+    def records(self) -> Iterable[SourcedRecord]:
         """Its records."""
 
-    def unseen_pods(self) -> Iterable[tuple[str, str]]:
+    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
         """Namespace and name of pods that are ready, and whose records cannot be read."""
 
     async def run(self) -> None:
-        """Read for ever."""
+        """Read until cancelled."""
 
 
 class RecordTable:
@@ -47,7 +47,7 @@ class RecordTable:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._found: dict[str, Found] = {}
+        self._records: dict[str, SourcedRecord] = {}
         self._unreadable: dict[str, str] = {}
 
     @property
@@ -55,15 +55,15 @@ class RecordTable:
         """Keys that could not be read, and values of which only the key could."""
         return len(self._unreadable)
 
-    def found(self) -> Iterable[Found]:
+    def records(self) -> Iterable[SourcedRecord]:
         """All records."""
-        return self._found.values()
+        return self._records.values()
 
     def take(self, changes: Mapping[str, bytes | None]) -> None:
         """Keys that were written, or are gone (None)."""
         for key, value in changes.items():
             if value is None:
-                self._found.pop(key, None)
+                self._records.pop(key, None)
                 self._unreadable.pop(key, None)
             else:
                 self._put(key, value)
@@ -76,10 +76,10 @@ class RecordTable:
         except UnreadableError as error:
             trouble = str(error)
         if record is not None:
-            self._found[key] = Found(self._source, record)
+            self._records[key] = SourcedRecord(self._source, record)
             trouble = "its value cannot be read" if record.damaged else ""
         else:
-            self._found.pop(key, None)
+            self._records.pop(key, None)
         if not trouble:
             self._unreadable.pop(key, None)
         elif self._unreadable.get(key) != trouble:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dynamo_shared.leases.follow import EtcdOptions, PrefixFollower
 
-from dynamo_model_discovery.workers.assembling import ETCD, Found
+from dynamo_model_discovery.workers.assembly import ETCD, SourcedRecord
 from dynamo_model_discovery.workers.records import CARDS, INSTANCES
 from dynamo_model_discovery.workers.sources.base import RecordTable
 
@@ -42,12 +42,12 @@ class EtcdSource:
         """Records that cannot be read."""
         return self._table.unreadable
 
-    def found(self) -> Iterable[Found]:
+    def records(self) -> Iterable[SourcedRecord]:
         """All records."""
-        return self._table.found()
+        return self._table.records()
 
-    def unseen_pods(self) -> Iterable[tuple[str, str]]:
-        """None: a damaged record's key tells whose it is."""
+    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
+        """None: a damaged record's key identifies its process."""
         return ()
 
     async def run(self) -> None:

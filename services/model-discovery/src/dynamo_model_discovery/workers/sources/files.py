@@ -1,7 +1,7 @@
 """Records in files (`DYN_FILE_KV`), for development and tests: `v1/<kind>/<percent-encoded key>`.
 
 A process touches its files every few seconds. One that was killed leaves them behind until another process removes what is
-older than the reference's ten seconds; we do not wait for that, and remove nothing.
+older than the reference's ten seconds; this source does not wait for that, and removes nothing.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from dynamo_model_discovery.workers.assembling import FILE, Found
+from dynamo_model_discovery.workers.assembly import FILE, SourcedRecord
 from dynamo_model_discovery.workers.records import CARDS, INSTANCES, LARGEST_VALUE
 from dynamo_model_discovery.workers.sources.base import RecordTable
 
-#: Seconds between looks.
+#: Seconds between polls.
 INTERVAL = 0.5
-#: Seconds that a file which nobody touches counts: the reference's.
+#: Seconds that an untouched file counts: the reference's.
 LIFETIME = 10.0
 MOST_FILES = 10_000
 _TEMPORARY = ".tmp_"
 
 
-class _Seen(NamedTuple):
+class _FileVersion(NamedTuple):
     changed: int
     """mtime in nanoseconds"""
     size: int
 
 
 class FileSource:
-    """Looks at a directory every half second."""
+    """Polls a directory every half second."""
 
     name = FILE
 
@@ -50,7 +50,7 @@ class FileSource:
         self._interval = interval
         self._now = now
         self._table = RecordTable(FILE)
-        self._seen: dict[Path, _Seen] = {}
+        self._versions: dict[Path, _FileVersion] = {}
         self._values: dict[str, bytes] = {}
         self.ready = False
         self.trouble = ""
@@ -60,22 +60,22 @@ class FileSource:
         """Records that cannot be read."""
         return self._table.unreadable
 
-    def found(self) -> Iterable[Found]:
+    def records(self) -> Iterable[SourcedRecord]:
         """All records."""
-        return self._table.found()
+        return self._table.records()
 
-    def unseen_pods(self) -> Iterable[tuple[str, str]]:
-        """None: a damaged record's key tells whose it is."""
+    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
+        """None: a damaged record's key identifies its process."""
         return ()
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Poll until cancelled."""
         while True:
-            await self.look()
+            await self.poll()
             await asyncio.sleep(self._interval)
 
-    async def look(self) -> None:
-        """Look once."""
+    async def poll(self) -> None:
+        """Poll once."""
         try:
             alive = await asyncio.to_thread(self._read)
         except OSError as error:
@@ -95,38 +95,38 @@ class FileSource:
     def _read(self) -> dict[str, bytes]:
         """Keys and values of the files that are alive. In a thread of its own."""
         alive: dict[str, bytes] = {}
-        seen: dict[Path, _Seen] = {}
+        versions: dict[Path, _FileVersion] = {}
         oldest = self._now() - LIFETIME
         for kind in (INSTANCES, CARDS):
             for path, status in _files(self._directory / "v1" / kind):
                 if status.st_mtime < oldest:
                     continue
                 key = f"{kind}/{unquote(path.name)}"
-                seen[path] = now = _Seen(status.st_mtime_ns, status.st_size)
+                versions[path] = now = _FileVersion(status.st_mtime_ns, status.st_size)
                 known = self._values.get(key)
                 try:
-                    alive[key] = known if known is not None and self._seen.get(path) == now else _value(path)
+                    alive[key] = known if known is not None and self._versions.get(path) == now else _value(path)
                 except FileNotFoundError:
-                    del seen[path]
-        self._seen = seen
+                    del versions[path]
+        self._versions = versions
         return alive
 
 
 def _files(directory: Path) -> list[tuple[Path, os.stat_result]]:
-    found: list[tuple[Path, os.stat_result]] = []
+    files: list[tuple[Path, os.stat_result]] = []
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if len(found) == MOST_FILES:
+                if len(files) == MOST_FILES:
                     break
                 try:
                     if not entry.name.startswith(_TEMPORARY) and entry.is_file(follow_symlinks=False):
-                        found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+                        files.append((Path(entry.path), entry.stat(follow_symlinks=False)))
                 except FileNotFoundError:
                     continue
-    except FileNotFoundError:  # the first process makes it
+    except FileNotFoundError:  # the first process creates it
         return []
-    return found
+    return files
 
 
 def _value(path: Path) -> bytes:

@@ -9,7 +9,7 @@ from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES
 from dynamo_shared.bus import Bus, ObjectCache, StateReader
 
 from dynamo_model_discovery.workers import metadata
-from dynamo_model_discovery.workers.assembling import KUBERNETES, Found
+from dynamo_model_discovery.workers.assembly import KUBERNETES, SourcedRecord
 from dynamo_model_discovery.workers.places import Place, by_address
 
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
@@ -27,7 +27,7 @@ class KubernetesSource:
         self._cache = ObjectCache()
         self._cache.keep_only(PODS, _pod)
         self._reader = StateReader(bus, cluster, READS, self._cache)
-        self._told: dict[ObjectKey, metadata.Told] = {}
+        self._by_object: dict[ObjectKey, metadata.MetadataRecords] = {}
         self._places: Mapping[str, Place] | None = None
         self._cache.on_change(self._take)
         self._reader.on_resync(lambda _: changed())
@@ -45,7 +45,7 @@ class KubernetesSource:
     @property
     def unreadable(self) -> int:
         """Records that cannot be read."""
-        return sum(told.unreadable for told in self._told.values())
+        return sum(parsed.unreadable for parsed in self._by_object.values())
 
     @property
     def places(self) -> Mapping[str, Place]:
@@ -54,27 +54,27 @@ class KubernetesSource:
             self._places = by_address(self._cache.list(PODS))
         return self._places
 
-    def found(self) -> Iterable[Found]:
+    def records(self) -> Iterable[SourcedRecord]:
         """The records of pods that are ready."""
-        for told, place in self._ready():
-            for record in told.records:
-                yield Found(KUBERNETES, record, place)
+        for parsed, place in self._ready():
+            for record in parsed.records:
+                yield SourcedRecord(KUBERNETES, record, place)
 
-    def unseen_pods(self) -> Iterable[tuple[str, str]]:
+    def unreadable_pods(self) -> Iterable[tuple[str, str]]:
         """Ready pods whose object says nothing that can be read."""
-        return [(place.namespace, place.pod) for told, place in self._ready() if not told.readable]
+        return [(place.namespace, place.pod) for parsed, place in self._ready() if not parsed.readable]
 
     async def run(self) -> None:
         """Read until cancelled."""
         await self._reader.run()
 
-    def _ready(self) -> Iterable[tuple[metadata.Told, Place]]:
+    def _ready(self) -> Iterable[tuple[metadata.MetadataRecords, Place]]:
         ready = metadata.ready_pods(self._cache.list(ENDPOINT_SLICES))
-        for key, told in self._told.items():
+        for key, parsed in self._by_object.items():
             obj = self._cache.get(DYNAMO_WORKER_METADATAS, key)
             place = metadata.place(obj, self._pod_of, ready) if obj is not None else None
             if place is not None:
-                yield told, place
+                yield parsed, place
 
     def _pod_of(self, key: ObjectKey) -> KubeObject | None:
         return self._cache.get(PODS, key)
@@ -84,9 +84,9 @@ class KubernetesSource:
             self._places = None
         elif resource == DYNAMO_WORKER_METADATAS:
             if new is None:
-                self._told.pop(key, None)
+                self._by_object.pop(key, None)
             else:
-                self._told[key] = metadata.read(new)
+                self._by_object[key] = metadata.read(new)
         self._changed()
 
 

@@ -1,4 +1,4 @@
-"""What has to be told: the difference between what was published and what there is. Pure."""
+"""The changes to publish: the differences between what was published and what there is. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, as_object
 
-from dynamo_model_discovery.workers.serving import served
+from dynamo_model_discovery.workers.served_models import served
 
 D = TypeVar("D", WorkerData, ServedModelData)
 
@@ -56,7 +56,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of STATE, and the event that tells of it; "" where none does. A removed entry is as it was last."""
+    """One change of STATE, and its event; "" without one. A removed entry is as it was last."""
 
     resource: Resource
     key: ObjectKey
@@ -65,8 +65,8 @@ class Step:
     removed: bool = False
 
     @property
-    def told(self) -> WorkerData | ServedModelData:
-        """Data of the event. Nobody serves a model that is gone."""
+    def event_data(self) -> WorkerData | ServedModelData:
+        """Data of the event. A model that is gone has no workers."""
         data = self.entry.data
         if self.removed and isinstance(data, ServedModelData):
             return msgspec.structs.replace(data, available=False, missing=[], workers={})
@@ -98,15 +98,15 @@ def changes(view: View, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -
 def _differences(
     resource: Resource,
     published: Mapping[ObjectKey, Entry[D]],
-    wanted: Mapping[ObjectKey, D],
+    desired: Mapping[ObjectKey, D],
     event_of: Callable[[D | None, D | None], str],
     stamp: Stamp,
 ) -> Iterator[Step]:
-    for key in sorted(published.keys() - wanted.keys()):
+    for key in sorted(published.keys() - desired.keys()):
         entry = published[key]
         last = Entry(entry.data, entry.uid, stamp.version(), entry.created, entry.generation)
         yield Step(resource, key, last, event_of(entry.data, None), removed=True)
-    for key, data in sorted(wanted.items(), key=lambda item: item[0]):
+    for key, data in sorted(desired.items(), key=lambda item: item[0]):
         before = published.get(key)
         if before is None:
             yield Step(resource, key, Entry(data, stamp.uid(), stamp.version(), stamp.now()), event_of(None, data))

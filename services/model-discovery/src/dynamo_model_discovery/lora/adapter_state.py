@@ -1,7 +1,7 @@
-"""How things stand between one model and one worker: what shall be loaded there, what is, what went wrong. Pure.
+"""The state of one model on one worker: the desired adapter, the loaded one, errors. Pure.
 
-A standing is a small state machine. `wish` says what shall be; `settle` (beside this) works towards it, one request after
-the other; `version` counts wishes, so that work for an earlier one is never taken for work on the present one.
+A small state machine. `set_desired` sets the desired adapter; `settle.py` works towards it, one request after the other;
+`version` counts changes of it, so that work for an earlier one never counts for the present one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dynamo_model_discovery.models.workers import Worker
 
 
 @dataclass(slots=True)
-class Standing:
+class AdapterState:
     """One worker, as far as one model is concerned. Changed by its keeper's loop only."""
 
     model: ObjectKey
     worker: Worker
     adapter: Adapter | None = None
-    """what shall be loaded; None: nothing any more"""
+    """the desired adapter; None: unload"""
     stale: set[str] = field(default_factory=set)
     """names that shall not be loaded (or not as they are), and may be"""
     unanswered: set[str] = field(default_factory=set)
@@ -30,7 +30,7 @@ class Standing:
     loaded: bool = False
     """whether a listing of this incarnation had the adapter"""
     asked: bool = False
-    """whether the adapter may have come by our asking"""
+    """whether this platform asked for the adapter"""
     failure: str = ""
     failures: int = 0
     """in a row"""
@@ -38,27 +38,27 @@ class Standing:
     settled_version: int = 0
     busy: bool = False
     again: bool = False
-    """whether another look was asked for while it was being worked on"""
+    """whether another try was asked for meanwhile"""
     last_heard: float = float("-inf")
     """when a listing was read last, by the keeper's clock"""
 
     @classmethod
-    def unknown(cls, model: ObjectKey, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> Standing:
-        """Of a worker of which nothing is known: who was here before may have asked for any of the stale names just now."""
+    def unknown(cls, model: ObjectKey, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> AdapterState:
+        """Of an unknown worker: an earlier replica may have asked for any of the stale names just now."""
         return cls(model, worker, adapter, set(stale), set(stale))
 
     @property
     def settled(self) -> bool:
-        """Whether the present wish has come true, as far as is known."""
+        """Whether the desired adapter is reached, as far as is known."""
         return self.settled_version == self.version and not self.busy
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked of it: a worker that is not ready loads nothing, but may have to let go."""
+        """Whether nothing is asked of it: a worker that is not ready loads nothing, but may have to unload."""
         return self.adapter is not None and not self.worker.ready
 
-    def wish(self, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> bool:
-        """Take in what shall be; says whether there is something to do now.
+    def set_desired(self, worker: Worker, adapter: Adapter | None, stale: Collection[str]) -> bool:
+        """Set the desired adapter; returns whether there is something to do now.
 
         `stale` are names that were loaded for the model at any time; they count when nothing shall be loaded any more.
         """
@@ -91,7 +91,7 @@ class Standing:
         self.loaded = self.adapter is not None and self.adapter.name in names and self.adapter.name not in self.stale
 
     def failed(self, message: str) -> bool:
-        """A try ended badly; says whether that is news."""
+        """A try failed; returns whether for a new reason."""
         news = message != self.failure
         self.failure = message
         self.failures += 1
@@ -99,6 +99,6 @@ class Standing:
         return news
 
     def succeeded(self, version: int) -> None:
-        """A try ended well, for the wish of that version."""
+        """A try for that version succeeded."""
         self.failure, self.failures = "", 0
         self.settled_version = version

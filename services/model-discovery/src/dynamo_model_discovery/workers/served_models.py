@@ -2,7 +2,7 @@
 
 The rules are those by which Dynamo's frontend finds a model ready: within one Dynamo namespace, for the workers of a
 model, each worker's `needs` are met by worker types that are there. Workers of releases without worker types cannot be
-told apart, so that one of them is enough.
+distinguished, so that one of them is enough.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import ModelCard, ServedModelData, WorkerData
 
-#: Worker types that are told of one model. There are four; cards may say anything.
+#: Worker types that are published of one model. There are four; cards may say anything.
 MOST_TYPES = 32
 
 

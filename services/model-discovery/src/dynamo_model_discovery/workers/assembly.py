@@ -1,4 +1,4 @@
-"""Records become workers: all that one process registers is one worker. Pure, and the order of records is no matter."""
+"""Records become workers: all records of one process are one worker. Pure; the order of records does not matter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEW = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourcedRecord:
     """A record, which source has it, and where it is from as far as the source knows."""
 
     source: str
@@ -52,20 +52,20 @@ class _Process:
     damaged: bool = False
 
 
-def assemble(found: Iterable[Found], places: Mapping[str, Place]) -> Observation:
-    """All workers, by the namespace of their pod and their name. `places`: pods by address, for who does not tell.
+def assemble(records: Iterable[SourcedRecord], places: Mapping[str, Place]) -> Observation:
+    """All workers, by the namespace of their pod and their name. `places`: pods by address, for records without a pod.
 
-    A process that has a model and no endpoint is none that can be asked for anything, and no worker.
+    A process that has a model and no endpoint cannot be called, and is not a worker.
     """
     processes: dict[tuple[str, str, str], _Process] = {}
-    for each in found:
+    for each in records:
         identity = each.record.identity
         known = each.place.namespace if each.place is not None else ""
         process = processes.setdefault((each.source, known, identity.worker), _Process(each.source, each.place))
         _add(process, each.record)
     workers: dict[ObjectKey, WorkerData] = {}
     damaged: dict[ObjectKey, bool] = {}
-    # Kubernetes comes last and counts: it knows more than an address tells.
+    # Kubernetes comes last and counts: it knows more than an address shows.
     for (source, _, _), process in sorted(processes.items(), key=lambda item: item[0][0] == KUBERNETES):
         if process.endpoints:
             worker = _worker(source, process, places)
@@ -135,7 +135,7 @@ def _models(cards: Mapping[tuple[str, str], ModelCard]) -> list[ModelCard]:
 
 
 def _within(cards: Iterable[ModelCard], most: int) -> Iterator[ModelCard]:
-    """The first cards, as many as so many bytes hold: what no message holds could not be told of at all."""
+    """The first cards that fit into so many bytes: more would not fit into a message."""
     size = 0
     for card in cards:
         size += len(msgspec.json.encode(card))
@@ -150,5 +150,5 @@ def _role(models: list[ModelCard], place: Place) -> str:
         return declared[0][1]
     if not models:
         return ""
-    # Before cards said so, nothing but the graph told a decode worker from an aggregated one.
+    # Older cards do not say so: only the graph distinguishes a decode worker from an aggregated one.
     return place.worker_type or "aggregated"

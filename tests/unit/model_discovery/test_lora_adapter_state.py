@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from dynamo_model_discovery.lora.adapter import Adapter
+from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
-from dynamo_model_discovery.lora.settling import settle
-from dynamo_model_discovery.lora.standing import Standing
+from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from hypothesis import given
@@ -68,11 +68,13 @@ class FakeApi:
         return mode
 
 
-def standing(adapter: Adapter | None = ADAPTERS[0], stale: set[str] | None = None, worker: Worker = WORKER) -> Standing:
-    return Standing(ObjectKey("prod", "m"), worker, adapter, stale or set())
+def new_state(
+    adapter: Adapter | None = ADAPTERS[0], stale: set[str] | None = None, worker: Worker = WORKER
+) -> AdapterState:
+    return AdapterState(ObjectKey("prod", "m"), worker, adapter, stale or set())
 
 
-def run(state: Standing, api: FakeApi) -> None:
+def run(state: AdapterState, api: FakeApi) -> None:
     try:
         asyncio.run(settle(api, state, lambda: 0.0))
     except LoraError as error:
@@ -80,7 +82,7 @@ def run(state: Standing, api: FakeApi) -> None:
 
 
 def test_what_is_missing_is_loaded_and_looked_for():
-    api, state = FakeApi(), standing()
+    api, state = FakeApi(), new_state()
     run(state, api)
     assert api.calls == ["GET", "POST", "GET"]
     assert state.settled
@@ -88,7 +90,7 @@ def test_what_is_missing_is_loaded_and_looked_for():
 
 
 def test_what_is_there_is_left_alone():
-    api, state = FakeApi(loras={"a": "s3://1", "mine": "s3://user"}), standing()
+    api, state = FakeApi(loras={"a": "s3://1", "mine": "s3://user"}), new_state()
     run(state, api)
     assert api.calls == ["GET"]
     assert state.loaded
@@ -100,23 +102,23 @@ def test_a_promise_is_not_enough():
         async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
             self.calls.append("POST")
 
-    state = standing()
+    state = new_state()
     with pytest.raises(LoraError, match="accepted the adapter, but does not list it"):
         asyncio.run(settle(Liar(), state, lambda: 0.0))
     assert not state.loaded
 
 
 def test_what_is_not_known_to_be_of_this_source_is_replaced():
-    api, state = FakeApi(loras={"a": "s3://0"}), standing(stale={"a"})
+    api, state = FakeApi(loras={"a": "s3://0"}), new_state(stale={"a"})
     run(state, api)
     assert api.loras == {"a": "s3://1"}
 
 
 def test_what_was_asked_for_without_an_answer_is_unloaded_though_it_is_not_listed():
-    api, state = FakeApi(modes=["ok", "late"]), standing()
+    api, state = FakeApi(modes=["ok", "late"]), new_state()
     run(state, api)
     assert not state.settled
-    assert state.wish(WORKER, None, ("a",))
+    assert state.set_desired(WORKER, None, ("a",))
     run(state, api)
     assert state.settled
     assert not api.loras
@@ -125,7 +127,7 @@ def test_what_was_asked_for_without_an_answer_is_unloaded_though_it_is_not_liste
 
 def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed():
     api = FakeApi(under_way=[ADAPTERS[0]])
-    state = Standing.unknown(ObjectKey("prod", "m"), WORKER, None, ("a",))
+    state = AdapterState.unknown(ObjectKey("prod", "m"), WORKER, None, ("a",))
     run(state, api)
     assert state.settled
     assert not api.loras
@@ -134,27 +136,27 @@ def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed()
 
 def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
     away = replace(WORKER, ready=False)
-    assert standing(worker=away).idle
-    assert not standing(None, worker=away).idle
-    state = standing()
-    assert not state.wish(away, ADAPTERS[0], ())
-    assert state.wish(WORKER, ADAPTERS[0], ())
+    assert new_state(worker=away).idle
+    assert not new_state(None, worker=away).idle
+    state = new_state()
+    assert not state.set_desired(away, ADAPTERS[0], ())
+    assert state.set_desired(WORKER, ADAPTERS[0], ())
     assert not state.loaded
 
 
 def test_the_same_wish_again_asks_for_nothing():
-    api, state = FakeApi(), standing()
+    api, state = FakeApi(), new_state()
     run(state, api)
-    assert not state.wish(WORKER, ADAPTERS[0], ("a", "old"))
+    assert not state.set_desired(WORKER, ADAPTERS[0], ("a", "old"))
     assert state.settled
-    assert state.wish(WORKER, None, ("a", "old"))
+    assert state.set_desired(WORKER, None, ("a", "old"))
     run(state, api)
-    assert not state.wish(WORKER, None, ("a", "old"))
+    assert not state.set_desired(WORKER, None, ("a", "old"))
     assert state.settled
 
 
 def test_news_is_told_once():
-    state = standing()
+    state = new_state()
     assert state.failed("HTTP 500")
     assert not state.failed("HTTP 500")
     assert state.failed("no answer")
@@ -176,20 +178,20 @@ _STEPS = st.one_of(
 @given(st.lists(_STEPS, max_size=14), st.booleans())
 def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
     mine = {"user": "s3://user"} if user else {}
-    api, state, restarts = FakeApi(loras=dict(mine)), standing(), 0
+    api, state, restarts = FakeApi(loras=dict(mine)), new_state(), 0
     wished = ADAPTERS[0]
 
-    def wish(adapter: Adapter | None) -> None:
+    def set_desired(adapter: Adapter | None) -> None:
         nonlocal wished
         # What the model's record says was ever loaded: all names.
         wished = adapter  # type: ignore[assignment]
-        state.wish(state.worker, adapter, ("a", "b"))
+        state.set_desired(state.worker, adapter, ("a", "b"))
 
     for step, what in steps:
         if step == "wish":
-            wish(what)  # type: ignore[arg-type]
+            set_desired(what)  # type: ignore[arg-type]
         elif step == "during":
-            api.during.append(lambda what=what: wish(what))  # type: ignore[misc]
+            api.during.append(lambda what=what: set_desired(what))  # type: ignore[misc]
         elif step == "try":
             api.modes[:] = what  # type: ignore[call-overload]
             run(state, api)
@@ -197,13 +199,13 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
         elif step == "restart":
             restarts += 1
             api.loras, api.under_way = dict(mine), []
-            state.wish(replace(state.worker, incarnation=f"main:{restarts}"), wished, ("a", "b"))
+            state.set_desired(replace(state.worker, incarnation=f"main:{restarts}"), wished, ("a", "b"))
         elif step == "flap":
-            state.wish(replace(state.worker, ready=False), wished, ())
-            state.wish(replace(state.worker, ready=True), wished, ())
+            state.set_desired(replace(state.worker, ready=False), wished, ())
+            state.set_desired(replace(state.worker, ready=True), wished, ())
         elif step == "forget":
             # Another replica, or the same after a restart: it knows the record only.
-            state = Standing.unknown(state.model, state.worker, wished, ("a", "b"))
+            state = AdapterState.unknown(state.model, state.worker, wished, ("a", "b"))
         else:
             api.finish()
     api.during.clear()

@@ -1,7 +1,7 @@
-"""What is believed of workers that cannot be seen just now: they stay as they were. Pure.
+"""Workers that cannot be observed just now stay as they were. Pure.
 
 A source that has not been read yet, and a record that cannot be read, say nothing about a worker; least of all that it
-is gone. What was published tells how it was, also after a restart.
+is gone. What was published is its last state, also after a restart.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus.discovered import WorkerData
 
-from dynamo_model_discovery.workers.assembling import KUBERNETES, Observation
+from dynamo_model_discovery.workers.assembly import KUBERNETES, Observation
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """What cannot be seen now."""
+class Unobserved:
+    """What cannot be observed now."""
 
     sources: frozenset[str] = frozenset()
     """that have not been read yet"""
@@ -27,41 +27,41 @@ class Unseen:
 
 
 def settle(
-    published: Mapping[ObjectKey, WorkerData], observed: Observation, unseen: Unseen
+    published: Mapping[ObjectKey, WorkerData], observed: Observation, unobserved: Unobserved
 ) -> dict[ObjectKey, WorkerData]:
-    """The workers that there are, as far as anyone can tell."""
+    """The workers, as far as is known."""
     placed = {
         (worker.source, worker.name): worker
         for worker in published.values()
         if worker.source != KUBERNETES and worker.namespace
     }
     settled: dict[ObjectKey, WorkerData] = {}
-    for key, seen in observed.workers.items():
-        kept = _where_it_was(seen, placed.get((seen.source, seen.name)))
+    for key, current in observed.workers.items():
+        kept = _where_it_was(current, placed.get((current.source, current.name)))
         place = ObjectKey(kept.namespace, kept.name)
         before = published.get(place)
         settled[place] = before if before is not None and key in observed.damaged else kept
     for key, before in published.items():
-        hidden = before.source in unseen.sources or (
-            before.source == KUBERNETES and (before.namespace, before.pod) in unseen.pods
+        hidden = before.source in unobserved.sources or (
+            before.source == KUBERNETES and (before.namespace, before.pod) in unobserved.pods
         )
         if hidden:
             settled.setdefault(key, before)
     return settled
 
 
-def _where_it_was(seen: WorkerData, before: WorkerData | None) -> WorkerData:
-    """The worker where it was found first: a pod goes before its lease has run out, and its address to another one."""
-    if before is None or seen.source == KUBERNETES:
-        return seen
+def _where_it_was(worker: WorkerData, before: WorkerData | None) -> WorkerData:
+    """The worker at its first place: a pod goes before its lease has run out, and its address to another one."""
+    if before is None or worker.source == KUBERNETES:
+        return worker
     return msgspec.structs.replace(
-        seen,
+        worker,
         namespace=before.namespace,
         graph_deployment=before.graph_deployment,
         graph_component=before.graph_component,
         pod=before.pod,
         pod_uid=before.pod_uid,
         role=before.role
-        if seen.role == "aggregated" and not any(card.worker_type for card in seen.models)
-        else seen.role,
+        if worker.role == "aggregated" and not any(card.worker_type for card in worker.models)
+        else worker.role,
     )

@@ -1,0 +1,76 @@
+"""One attempt to bring a worker to its desired state: list, unload what is stale, load what is missing, list again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynamo_model_discovery.lora.adapter_state import AdapterState
+from dynamo_model_discovery.lora.answers import LoraError
+from dynamo_model_discovery.lora.api import Listing, WorkerApi
+
+
+async def settle(
+    api: WorkerApi, state: AdapterState, clock: Callable[[], float], recent: Listing | None = None
+) -> Listing | None:
+    """Work towards the desired adapter; returns the last listing, None where the desired adapter changed meanwhile.
+
+    `recent` is a listing that is new enough to begin with. Raises LoraError; `state` has what was reached until then.
+    """
+    version, adapter, worker = state.version, state.adapter, state.worker
+    listing = recent or await api.listing(worker.url)
+    unloaded = False
+    for name in sorted(state.stale):
+        if state.version != version:
+            return None
+        # One that was asked for without an answer may be on its way: workers unload in turn, after what they are loading.
+        if name in listing.names or name in state.unanswered:
+            await _unload(api, state, listing, name)
+            unloaded = True
+        state.stale.discard(name)
+    if unloaded and adapter is not None:
+        listing = await api.listing(worker.url)
+    if state.version != version:
+        return None
+    if adapter is not None and adapter.name not in listing.names:
+        await _load(api, state, listing)
+        if state.version != version:
+            return None
+        listing = await api.listing(worker.url)
+    if state.version != version:
+        return None
+    state.heard(listing.names, clock())
+    if adapter is not None and not state.loaded:
+        raise LoraError(
+            f"{listing.path or 'the worker'} accepted the adapter, but does not list it", outcome="unlisted"
+        )
+    state.asked = adapter is not None
+    state.unanswered.clear()
+    state.succeeded(version)
+    return listing
+
+
+async def _unload(api: WorkerApi, state: AdapterState, listing: Listing, name: str) -> None:
+    url = state.worker.url
+    if await api.unload(url, listing.path, name):
+        state.unanswered.discard(name)
+        return
+    # It may say so because there is nothing to unload.
+    if name in (await api.listing(url)).names:
+        raise LoraError(f"the worker does not unload {name!r}", outcome="not_unloaded")
+    state.unanswered.discard(name)
+
+
+async def _load(api: WorkerApi, state: AdapterState, listing: Listing) -> None:
+    adapter = state.adapter
+    assert adapter is not None
+    state.asked = True
+    try:
+        await api.load(state.worker.url, listing.path, adapter)
+    except LoraError as error:
+        if error.unanswered:
+            state.unanswered.add(adapter.name)
+        raise
+    except BaseException:
+        # Cancelled half way: the next attempt cannot know the outcome either.
+        state.unanswered.add(adapter.name)
+        raise
