@@ -25,7 +25,7 @@ from dynamo_shared.bus import NatsBus, ObjectCache, StateReader
 from dynamo_shared.kube import KubeClient
 from dynamo_watcher.app import WatcherService
 from dynamo_watcher.feed import Feed
-from dynamo_watcher.follower import looking_up, reflecting
+from dynamo_watcher.follower import lookup, reflecting
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED
 from prometheus_client import CollectorRegistry
@@ -86,7 +86,7 @@ async def until(condition: Callable[[], object], within: float = CAUGHT_UP_WITHI
 @asynccontextmanager
 async def watching(kube: KubeClient, url: str, cluster: str, **login: Any) -> AsyncIterator[None]:
     bus = await NatsBus.connect(servers=(url,), name="watcher", **login)
-    feed = Feed(reflecting(kube), bus, cluster, WATCHED, WatcherMetrics(CollectorRegistry()), lookup=looking_up(kube))
+    feed = Feed(reflecting(kube), bus, cluster, WATCHED, WatcherMetrics(CollectorRegistry()), lookup=lookup(kube))
     task = asyncio.create_task(feed.run())
     try:
         yield
