@@ -99,7 +99,7 @@ class _Models(Controller[DiscoveryTask]):
         if old is None or (new is not None and new["metadata"]["uid"] == old["metadata"]["uid"]):
             return
         if resource == DYNAMO_MODELS:
-            # Every replica reports it: the owner may be stopped, and nothing tells of the model later. The stream keeps one
+            # Every replica reports it: the owner may be stopped, and no later event reports the model. The stream keeps one
             # message of an id. What its workers still owe is the owner's alone.
             self._models.gone(old, owned=self.ownership.owns(key))
         elif resource == PODS:

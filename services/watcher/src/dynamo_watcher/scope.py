@@ -43,9 +43,8 @@ class ScopeLease:
             if held:
                 await self._release(held)
 
-<<<<<<< HEAD
     async def _release(self, held: KubeObject) -> None:
-        """Take the lease away, unless another replica has renewed it since: then it is that one's."""
+        """Delete the lease, unless another replica has renewed it since: then that one owns it."""
         metadata = held["metadata"]
         with contextlib.suppress(KubeError, TimeoutError):
             async with asyncio.timeout(RELEASE_WITHIN):
@@ -58,18 +57,12 @@ class ScopeLease:
 
     async def _renew(self) -> KubeObject | None:
         """The lease as it was written; None where that failed."""
-        wanted = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
-        try:
-            return await self.kube.apply(LEASES, wanted)
-=======
-    async def _renew(self) -> None:
         lease = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
         try:
-            await self.kube.apply(LEASES, lease)
->>>>>>> a52e24b (Plain words in model-discovery and the watcher: adapter_state and settle in place of standing and settling, one meaning a class name)
+            written = await self.kube.apply(LEASES, lease)
         except KubeError as error:
             log.warning("the namespace's lease is not renewed", namespace=self.namespace, error=str(error))
-            return None
             self.trouble(f"lease {namespace_scope.NAME}", str(error))
-        else:
-            self.trouble(f"lease {namespace_scope.NAME}", "")
+            return None
+        self.trouble(f"lease {namespace_scope.NAME}", "")
+        return written
