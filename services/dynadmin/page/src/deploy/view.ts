@@ -1,13 +1,179 @@
-// Deploy a model.
-import { html, type TemplateResult } from "lit";
-import { Part, properties } from "../parts/part.ts";
+// Deploy a model: say what is wanted, see what it costs and becomes, then deploy.
+import { html, nothing, type TemplateResult } from "lit";
+import { get, words, type Any, type Schemas } from "../api/client.ts";
+import { rights, type Rights } from "../api/session.ts";
+import { asGraph, isWhole } from "../logic/points.ts";
+import { format, type Kind } from "../logic/route.ts";
+import { Part, properties, state } from "../parts/part.ts";
+import { say } from "../parts/toasts.ts";
+import { branches } from "../parts/tree.ts";
+import { Draft } from "./draft.ts";
+import { fieldAt } from "./fields.ts";
+import { fitting } from "./fit.ts";
+import type { Edit, Form } from "./form.ts";
+import { PRESETS } from "./presets.ts";
+import "./estimate.ts";
+import "./form.ts";
+import "./manifest.ts";
+
+const MODES = [
+  { mode: "objective", title: "An objective", about: "Name the times that users should get. Profiling finds the graph." },
+  { mode: "graph", title: "A graph by hand", about: "Say which engine runs, on how many GPUs, with how many replicas." },
+];
 
 class Deploy extends Part {
-  static override properties = properties("namespace");
+  static override properties = { ...properties("namespace"), ...state("rights", "capabilities", "busy", "estimated") };
   namespace = "";
+  private rights: Rights | null = null;
+  private capabilities: Schemas["Capabilities"] | null = null;
+  private busy = false;
+  private estimated: Any = null;
+  private readonly draft = new Draft(() => this.drawn());
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    document.title = "Deploy a model · Dynadmin";
+    get<Schemas["Capabilities"]>("/capabilities").then((found) => (this.capabilities = found)).catch(() => undefined);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.draft.close();
+  }
+
+  override willUpdate(changed: Map<string, unknown>): void {
+    if (!changed.has("namespace")) return;
+    rights(this.namespace).then((found) => (this.rights = found), () => (this.rights = null));
+    this.draft.open(this.namespace);
+  }
+
+  private drawn(): void {
+    // A valid intent is estimated; a wrong one keeps the last estimate.
+    if (this.draft.answer && !this.draft.errors.length && !this.draft.problem) this.estimated = this.draft.intent;
+    this.requestUpdate();
+  }
+
+  /** Why the person may not deploy this; empty where the person may. */
+  private get forbidden(): string {
+    const collection = this.draft.intent.mode === "graph" ? "deployments" : "requests";
+    if (!this.rights || this.rights.collections[collection]?.create) return "";
+    return `You may not create ${collection === "requests" ? "deployment requests" : "graphs"} in ${this.namespace}. Ask for a role with “create” on them; until then you can look at what would be made.`;
+  }
 
   override render(): TemplateResult {
-    return html`<h1 tabindex="-1">Deploy a model</h1>`;
+    const { intent, errors } = this.draft;
+    return html`
+      <header class="head"><div><h1 tabindex="-1">Deploy a model</h1>
+        <p class="lead">Into ${this.namespace}. Nothing exists before you press Deploy.</p></div></header>
+      ${this.forbidden ? html`<p class="notice">${this.forbidden}</p>` : nothing}
+      <div class="modes" role="group" aria-label="What you want to say">
+        ${MODES.map((each) => html`<button class="mode" aria-pressed=${each.mode === intent.mode} @click=${() => this.setMode(each.mode)}>
+          <strong>${each.title}</strong><span>${each.about}</span></button>`)}
+      </div>
+      <label class="preset"><span>Begin with</span>
+        <select name="preset" @change=${this.preset}>
+          <option value="">an empty form</option>
+          ${PRESETS.map((each, index) => html`<option value=${index}>${each.title}: ${each.about}</option>`)}
+        </select>
+      </label>
+      <div class="deploy">
+        <form class="left" novalidate @submit=${this.submit}>
+          <dyn-form .intent=${intent} .errors=${errors} .suggestions=${this.suggestions} @edit=${(event: CustomEvent<Edit>) => this.draft.give(event.detail.pointer, event.detail.value)}></dyn-form>
+          ${this.summary()}
+        </form>
+        <div class="right">
+          <dyn-estimate .namespace=${this.namespace} .intent=${this.estimated} @point=${(event: CustomEvent<Any>) => this.point(event.detail)}></dyn-estimate>
+          ${fitting(this.draft.answer?.gpus)}
+          <dyn-manifest .text=${this.draft.text} .kept=${this.draft.kept} .stale=${errors.length > 0}
+            @edited=${(event: CustomEvent<Any>) => void this.edited(event.detail)} @drop=${() => this.draft.drop()}></dyn-manifest>
+          ${this.tree()}
+        </div>
+      </div>
+    `;
+  }
+
+  private get suggestions(): Record<string, string[]> {
+    const kinds: Any[] = (this.capabilities as Any)?.gpus?.kinds ?? [];
+    return { skus: this.capabilities?.gpuSkus ?? [], products: kinds.map((each) => each.product) };
+  }
+
+  private summary(): TemplateResult {
+    const { answer, errors, problem, checked, intent } = this.draft;
+    const elsewhere = errors.filter((each) => !fieldAt(each.pointer, intent));
+    const ready = answer !== null && !errors.length && !problem;
+    return html`<section class="card summary" aria-label="Deploy">
+      ${problem ? html`<p class="notice bad" role="alert">${problem}</p>` : nothing}
+      ${elsewhere.map((each) => html`<p class="notice bad" role="alert"><code>${each.pointer}</code> ${each.detail}</p>`)}
+      ${(answer?.unexpressed ?? []).map((each) => html`<p class="notice"><code>${each.pointer}</code> has no place in it: ${each.detail}</p>`)}
+      ${(answer?.warnings ?? []).map((each) => html`<p class="notice">${each}</p>`)}
+      ${answer?.defaulted.length
+        ? html`<details><summary>${answer.defaulted.length} defaults</summary><ul class="plain">${answer.defaulted.map((each) => html`<li><code>${each.path}</code> ${JSON.stringify(each.value)}: ${each.why}</li>`)}</ul></details>`
+        : nothing}
+      <div class="actions">
+        <span class="muted" role="status">${this.standing(ready, checked, errors.length)}</span>
+        <button class="button accent" ?disabled=${!ready || this.busy || this.forbidden !== ""} title=${this.forbidden || nothing}>${this.busy ? "Deploying" : "Deploy"}</button>
+      </div>
+    </section>`;
+  }
+
+  private standing(ready: boolean, checked: boolean, wrong: number): string {
+    if (wrong) return `${wrong} to correct`;
+    if (!this.draft.answer) return "A model and a name are needed";
+    if (!ready) return "";
+    return checked ? "The API server and admission accept it" : "Checking";
+  }
+
+  private tree(): TemplateResult | typeof nothing {
+    const { answer } = this.draft;
+    if (!answer) return nothing;
+    if (!answer.tree)
+      return html`<section class="card"><h2>What it becomes</h2><p class="muted">A request. Profiling finds the graph, which ${this.draft.intent.objective?.autoApply === false ? "waits for you" : "is deployed at once"}.</p></section>`;
+    return html`<section class="card"><h2>What it becomes</h2><ul class="tree">${branches(answer.tree)}</ul></section>`;
+  }
+
+  private setMode(mode: string): void {
+    if (mode === this.draft.intent.mode) return;
+    if (this.draft.kept.length) say("Changes of the manifest that the form has no field for were dropped", true);
+    this.form.reset();
+    this.draft.replace({ ...this.draft.intent, mode });
+  }
+
+  private preset(event: Event): void {
+    const chosen = PRESETS[Number((event.target as HTMLSelectElement).value || NaN)];
+    this.form.reset();
+    this.draft.replace(chosen ? structuredClone(chosen.intent) : { mode: this.draft.intent.mode });
+  }
+
+  private point(figures: Any): void {
+    this.form.reset();
+    this.draft.replace(asGraph(this.draft.intent, figures));
+    say(isWhole(figures) ? "The point is filled in as a graph" : "Filled in with the size of the decode workers; change the prefill workers in the manifest");
+  }
+
+  private async edited(manifest: Any): Promise<void> {
+    this.form.reset();
+    await this.draft.edited(manifest);
+  }
+
+  private get form(): Form {
+    return this.querySelector<Form>("dyn-form")!;
+  }
+
+  private async submit(event: Event): Promise<void> {
+    event.preventDefault();
+    if (this.forbidden) return;
+    this.busy = true;
+    try {
+      const { collection, name } = await this.draft.deploy();
+      say(`${name} is being deployed`);
+      location.hash = format({ namespace: this.namespace, kind: collection as Kind, name });
+    } catch (error) {
+      say(words(error), true);
+      await this.updateComplete;
+      this.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+    } finally {
+      this.busy = false;
+    }
   }
 }
 

@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import (
     PODS,
     SCALED_OBJECTS,
 )
+from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.bus import state
 from dynamo_shared.kube import Forbidden, KubeClient, NotFound
 
@@ -79,6 +80,7 @@ class Cluster:
                 "apiVersions": {kind.collection: kind.resource.api_version for kind in KINDS},
                 "served": await self._served(),
                 "platformVersion": self._version,
+                "gpuSkus": list(GPU_SKUS),
                 "orchestrators": {
                     "grove": self._hub.is_served(POD_CLIQUE_SETS),
                     "leaderWorkerSet": self._hub.is_served(LEADER_WORKER_SETS),

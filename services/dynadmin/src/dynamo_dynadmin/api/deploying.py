@@ -17,7 +17,7 @@ from dynamo_dynadmin.api.kinds import DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.writing import Writing, location
 from dynamo_dynadmin.deploy import Platform, Translation, read_intent, translate
 from dynamo_dynadmin.deploy.intent import Mode
-from dynamo_dynadmin.deploy.problems import Problem
+from dynamo_dynadmin.deploy.problems import Problem, pointer
 from dynamo_dynadmin.http.call import Call, etag, without_managed_fields
 from dynamo_dynadmin.http.problems import ProblemError, of_kube
 
@@ -70,6 +70,7 @@ class Deploying:
             "defaulted": [dataclasses.asdict(each) for each in made.defaulted],
             "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in made.unexpressed],
             "warnings": [*made.warnings, *wrong],
+            "origins": {pointer(path): source for path, source in made.origins.items()},
             "tree": tree,
             "gpus": None,
             "object": None,

@@ -301,6 +301,8 @@ class Deployed(Schema):
     server_defaulted: list[str] = []
     """Paths that the API server and admission added."""
     unexpressed: list[Unexpressed]
+    origins: dict[str, str]
+    """By JSON pointer into the manifest: the field of the intent that it came from."""
     warnings: list[str]
     tree: dict[str, Any] | None
     """What would be created, level after level; None where nothing can be said (a request)."""
@@ -317,6 +319,8 @@ class Capabilities(BaseModel):
     apiVersions: dict[str, str]  # noqa: N815 - camelCase on the wire
     served: list[str]
     platformVersion: str  # noqa: N815
+    gpuSkus: list[str]  # noqa: N815
+    """Kinds of GPU that an objective may name."""
     orchestrators: dict[str, bool]
     gpus: dict[str, Any] | None
 

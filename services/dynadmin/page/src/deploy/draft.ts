@@ -1,0 +1,172 @@
+// The state of the view that deploys: the intent, what the API says of it, and changes that the form does not show.
+import { stringify } from "yaml";
+import { ApiProblem, call, words, type Any, type Entry, type KubeObject, type Schemas } from "../api/client.ts";
+import { applied, changes, offered, type Change } from "../logic/inverse.ts";
+import { same, set } from "../logic/pointer.ts";
+import { typeOf } from "./fields.ts";
+
+export type Deployed = Schemas["Deployed"];
+
+/** Pauses in typing, milliseconds: translating is cheap, asking the cluster is not. */
+const TRANSLATE = 250;
+const ASK = 700;
+
+export class Draft {
+  intent: Any = { mode: "objective" };
+  errors: Entry[] = [];
+  problem = "";
+  answer: Deployed | null = null;
+  kept: Change[] = [];
+  /** Whether the API server and admission were asked about the intent as it is now. */
+  checked = false;
+  busy = false;
+  private readonly changed: () => void;
+  private namespace = "";
+  private timers: number[] = [];
+  private round = 0;
+
+  constructor(changed: () => void) {
+    this.changed = changed;
+  }
+
+  open(namespace: string): void {
+    this.namespace = namespace;
+    this.look();
+  }
+
+  close(): void {
+    this.timers.forEach((each) => window.clearTimeout(each));
+    this.round += 1;
+  }
+
+  replace(intent: Any): void {
+    [this.intent, this.kept] = [intent, []];
+    this.look();
+  }
+
+  give(pointer: string, value: Any): void {
+    this.intent = set(this.intent, pointer, value);
+    this.look();
+  }
+
+  drop(): void {
+    this.kept = [];
+    this.look();
+  }
+
+  /** Take an edited manifest: fields first, the rest is kept. */
+  async edited(manifest: Any): Promise<void> {
+    const before = this.answer;
+    if (!before) return;
+    const shown = applied(before.manifest, this.kept);
+    if (same(shown, manifest)) return;
+    const intent = offered(this.intent, shown, manifest, before.origins, typeOf);
+    try {
+      const { body } = await this.translated(intent);
+      this.intent = intent;
+      this.kept = changes(body.manifest, manifest);
+    } catch {
+      // The fields do not take it: all of it is kept, and the API server judges.
+      this.kept = changes(before.manifest, manifest);
+    }
+    this.look();
+  }
+
+  /** The manifest with what is kept. */
+  get manifest(): KubeObject | null {
+    return this.answer ? applied(this.answer.manifest, this.kept) : null;
+  }
+
+  get text(): string {
+    if (!this.answer) return "";
+    return this.kept.length ? stringify(this.manifest, { lineWidth: 0 }) : this.answer.yaml;
+  }
+
+  private get collection(): string {
+    return this.intent.mode === "graph" ? "deployments" : "requests";
+  }
+
+  private translated(intent: Any): Promise<{ body: Deployed }> {
+    return call<Deployed>("POST", `/namespaces/${this.namespace}/deploy`, { body: intent, query: { dryRun: "client" } });
+  }
+
+  /** Look at the intent after a pause: translate it, then have the cluster check it. */
+  private look(): void {
+    this.close();
+    const round = this.round;
+    this.checked = false;
+    this.changed();
+    if (!this.intent.name || !this.intent.model?.name) {
+      [this.errors, this.problem, this.answer] = [[], "", null];
+      this.changed();
+      return;
+    }
+    this.timers = [window.setTimeout(() => void this.translate(round), TRANSLATE)];
+  }
+
+  private async translate(round: number): Promise<void> {
+    this.busy = true;
+    this.changed();
+    try {
+      const { body } = await this.translated(this.intent);
+      if (round !== this.round) return;
+      this.answer = { ...body, gpus: this.answer?.gpus ?? null };
+      [this.errors, this.problem] = [[], ""];
+      this.timers.push(window.setTimeout(() => void this.check(round), ASK - TRANSLATE));
+    } catch (error) {
+      if (round === this.round) this.refused(error);
+    }
+    if (round === this.round) this.busy = false;
+    this.changed();
+  }
+
+  private async check(round: number): Promise<void> {
+    try {
+      const { body } = await this.send("server");
+      if (round !== this.round) return;
+      if (body) this.answer = { ...body, tree: body.tree ?? this.answer?.tree ?? null };
+      this.checked = true;
+    } catch (error) {
+      if (round === this.round) this.refused(error);
+    }
+    this.changed();
+  }
+
+  /** Deploy it; the object's collection and name. ApiProblem. */
+  async deploy(): Promise<{ collection: string; name: string }> {
+    try {
+      await this.send("");
+    } catch (error) {
+      this.refused(error);
+      this.changed();
+      throw error;
+    }
+    return { collection: this.collection, name: this.manifest?.metadata.name ?? this.intent.name };
+  }
+
+  /** With kept changes the object itself is sent; else the intent, which also says whether GPUs fit. */
+  private async send(dryRun: "" | "server"): Promise<{ body: Deployed | null }> {
+    const path = `/namespaces/${this.namespace}`;
+    if (!this.kept.length)
+      return call<Deployed>("POST", `${path}/deploy`, { body: this.intent, query: { dryRun } });
+    await call("POST", `${path}/${this.collection}`, { body: this.manifest, query: { dryRun: dryRun ? true : undefined } });
+    return { body: null };
+  }
+
+  private refused(error: unknown): void {
+    if (!(error instanceof ApiProblem)) {
+      this.problem = words(error);
+      return;
+    }
+    // A refusal of the object is shown at the field that its place came from.
+    const origins = this.answer?.origins ?? {};
+    this.errors = error.errors.map((each) => ({ ...each, pointer: originOf(each.pointer, origins) }));
+    this.problem = this.errors.length && this.errors.every((each) => each.pointer) ? "" : error.message;
+  }
+}
+
+function originOf(pointer: string, origins: Record<string, string>): string {
+  if (!pointer.startsWith("/spec") && !pointer.startsWith("/metadata")) return pointer;
+  for (let place = pointer; place; place = place.slice(0, place.lastIndexOf("/"))) if (origins[place]) return origins[place]!;
+  return pointer;
+}

@@ -1,0 +1,103 @@
+// What an intent is expected to do: streamed while the form is filled in, and started again when it changes.
+import { html, nothing, type TemplateResult } from "lit";
+import { words, type Any } from "../api/client.ts";
+import { follow } from "../api/stream.ts";
+import { count, figure } from "../logic/format.ts";
+import { pointWords } from "../logic/points.ts";
+import { same } from "../logic/pointer.ts";
+import { Part, properties, state } from "../parts/part.ts";
+import type { Point } from "./pareto.ts";
+import "./pareto.ts";
+
+/** A pause in typing, milliseconds: the simulation takes seconds of a processor. */
+const PAUSE = 1200;
+/** Fields that do not change what is simulated. */
+const FREE = ["name", "labels", "annotations", "images", "placement", "compilationCache"];
+
+class Estimate extends Part {
+  static override properties = { ...properties("namespace", "intent"), ...state("found", "progress", "problem", "busy", "chosen") };
+  namespace = "";
+  /** A valid intent, or null while there is none. */
+  intent: Any = null;
+  private asked: Any = null;
+  private found: Any = null;
+  private progress = "";
+  private problem = "";
+  private busy = false;
+  private chosen = 0;
+  private timer = 0;
+
+  override updated(changed: Map<string, unknown>): void {
+    if (!changed.has("intent") || !this.intent) return;
+    const wanted = Object.fromEntries(Object.entries(this.intent).filter(([key]) => !FREE.includes(key)));
+    if (same(wanted, this.asked)) return;
+    this.asked = wanted;
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => void this.ask(), PAUSE);
+  }
+
+  private async ask(): Promise<void> {
+    this.restart();
+    const stop = this.stop;
+    [this.busy, this.problem, this.progress, this.chosen] = [true, "", "asking", 0];
+    try {
+      await follow(
+        `/namespaces/${this.namespace}/estimate`,
+        {
+          method: "POST",
+          body: this.intent,
+          again: false,
+          onEvent: ({ event, data }) => {
+            const read: Any = JSON.parse(data);
+            if (event === "progress") this.progress = read.message;
+            else if (event === "estimate") this.found = read;
+            else if (event === "failed" || event === "error") [this.problem, this.found] = [read.detail, null];
+          },
+        },
+        stop,
+      );
+    } catch (error) {
+      if (!stop.aborted) [this.problem, this.found] = [words(error), null];
+    }
+    if (!stop.aborted) this.busy = false;
+  }
+
+  override render(): TemplateResult {
+    const figures = this.found?.selected;
+    return html`<section class="card">
+      <h2>Estimate</h2>
+      ${figures
+        ? html`<p class="strong">${pointWords(figures)}</p>
+            <dl class="figures small">
+              ${[
+                ["TTFT", figure(figures.ttft, "ms")],
+                ["ITL", figure(figures.itl, "ms")],
+                ["GPUs", figure(figures.gpus)],
+                ["requests/s", figure(figures.requestsPerSecond)],
+              ].map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
+            </dl>
+            ${figures.meetsSLA === false ? html`<p class="notice bad">It does not keep the times. Allow more time or more GPUs.</p>` : nothing}
+            ${this.found.source === "naive" ? html`<p class="muted">By memory alone${this.busy ? ", until it is simulated" : ""}.</p>` : nothing}
+            ${this.found.pareto?.length ? this.front() : nothing}
+            ${(this.found.notes ?? []).map((each: string) => html`<p class="help">${each}</p>`)}`
+        : nothing}
+      <p class="muted" role="status">${this.busy ? `Simulating: ${this.progress}` : this.problem || (this.found ? "" : "Name a model, and what it may cost or take.")}</p>
+    </section>`;
+  }
+
+  private front(): TemplateResult {
+    const { selected, pareto } = this.found;
+    const points: Point[] = pareto.map((figures: Any, index: number) => ({
+      number: index + 1,
+      title: pointWords(figures),
+      figures,
+      selected: same(figures, selected),
+    }));
+    return html`<p class="help">${count(points.length, "deployment")} of which no other is better in every respect:</p>
+      <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${"Fill in as a graph"}
+        @choose=${(event: CustomEvent<Point>) => (this.chosen = event.detail.number)}
+        @act=${(event: CustomEvent<Point>) => this.dispatchEvent(new CustomEvent("point", { detail: event.detail.figures }))}></dyn-pareto>`;
+  }
+}
+
+customElements.define("dyn-estimate", Estimate);

@@ -1,0 +1,186 @@
+// The fields of the form: one row for each field of the intent, with the modes that have a place for it.
+import type { Any } from "../api/client.ts";
+
+export type FieldType = "text" | "number" | "select" | "check" | "boolean" | "list" | "map" | "json";
+
+export interface Field {
+  pointer: string;
+  label: string;
+  type: FieldType;
+  help?: string;
+  modes?: "graph" | "objective";
+  options?: string[];
+  /** Values that the cluster offers; others are taken, too. */
+  suggest?: "skus" | "products";
+  placeholder?: string;
+  required?: boolean;
+  unit?: string;
+  when?: (intent: Any) => boolean;
+}
+
+export interface Group {
+  title: string;
+  /** Open at first; others are for those who look for them. */
+  open: boolean;
+  modes?: "graph" | "objective";
+  fields: Field[];
+}
+
+const disaggregated = (intent: Any): boolean => intent.serving?.mode === "disaggregated";
+const text = (pointer: string, label: string, more: Partial<Field> = {}): Field => ({ pointer, label, type: "text", ...more });
+const number = (pointer: string, label: string, more: Partial<Field> = {}): Field => ({ pointer, label, type: "number", ...more });
+const check = (pointer: string, label: string, more: Partial<Field> = {}): Field => ({ pointer, label, type: "check", ...more });
+const boolean = (pointer: string, label: string, more: Partial<Field> = {}): Field => ({ pointer, label, type: "boolean", ...more });
+const select = (pointer: string, label: string, options: string[], more: Partial<Field> = {}): Field => ({ pointer, label, type: "select", options, ...more });
+const graph = { modes: "graph" as const };
+const objective = { modes: "objective" as const };
+
+export const GROUPS: Group[] = [
+  {
+    title: "What to serve",
+    open: true,
+    fields: [
+      text("/model/name", "Model", { required: true, placeholder: "Qwen/Qwen3-0.6B", help: "Name on Hugging Face, or a path in the containers." }),
+      text("/name", "Name", { required: true, placeholder: "qwen", help: "Of the graph or the request. Lower case letters, digits and hyphens." }),
+      select("/backend", "Engine", ["vllm", "sglang", "trtllm"], { help: "For an objective it may be left open." }),
+    ],
+  },
+  {
+    title: "What users should get",
+    open: true,
+    ...objective,
+    fields: [
+      number("/objective/ttftMs", "Time to first token", { ...objective, unit: "ms", placeholder: "600" }),
+      number("/objective/itlMs", "Time between tokens", { ...objective, unit: "ms", placeholder: "30" }),
+      number("/objective/e2eMs", "Time to the whole answer", { ...objective, unit: "ms", help: "In place of the other two." }),
+      select("/objective/optimizeFor", "Otherwise favour", ["latency", "throughput"], objective),
+      number("/workload/isl", "Tokens of a prompt", { ...objective, placeholder: "4000" }),
+      number("/workload/osl", "Tokens of an answer", { ...objective, placeholder: "1000" }),
+      number("/workload/concurrency", "Requests at once", objective),
+      number("/workload/requestRate", "Requests a second", objective),
+    ],
+  },
+  {
+    title: "On which GPUs",
+    open: true,
+    ...objective,
+    fields: [
+      number("/hardware/totalGpus", "GPUs at most", { ...objective, placeholder: "16" }),
+      text("/hardware/gpuSku", "Kind of GPU", { ...objective, suggest: "skus", placeholder: "as the nodes say" }),
+      number("/hardware/gpusPerNode", "GPUs of a node", objective),
+      number("/hardware/vramMib", "Memory of a GPU", { ...objective, unit: "MiB" }),
+      select("/hardware/interconnect", "Interconnect", ["nvlink", "pcie"], objective),
+      check("/hardware/rdma", "Nodes reach each other by RDMA", objective),
+    ],
+  },
+  {
+    title: "Search",
+    open: false,
+    ...objective,
+    fields: [
+      select("/objective/search", "Search", ["rapid", "thorough"], { ...objective, help: "Rapid simulates in seconds, thorough measures on the cluster." }),
+      boolean("/objective/autoApply", "Deploy what is found", { ...objective, help: "At once, or after a look at the points." }),
+      { pointer: "/planner", label: "Planner", type: "json", ...objective, help: "PlannerConfig as YAML: follows traffic afterwards.", placeholder: "optimization_target: sla" },
+    ],
+  },
+  {
+    title: "Workers",
+    open: true,
+    ...graph,
+    fields: [
+      select("/serving/mode", "Serving", ["aggregated", "disaggregated"], { ...graph, help: "Disaggregated: prompts and answers on GPUs of their own." }),
+      number("/hardware/gpusPerReplica", "GPUs of a replica", { ...graph, placeholder: "1" }),
+      number("/serving/replicas/worker", "Workers", { ...graph, placeholder: "1", when: (intent) => !disaggregated(intent) }),
+      number("/serving/replicas/prefill", "Prefill workers", { ...graph, placeholder: "1", when: disaggregated }),
+      number("/serving/replicas/decode", "Decode workers", { ...graph, placeholder: "1", when: disaggregated }),
+      number("/serving/replicas/frontend", "Frontends", { ...graph, placeholder: "1" }),
+      select("/serving/router", "Router", ["round-robin", "random", "kv", "direct"], { ...graph, help: "kv sends a request where its prefix is cached." }),
+      check("/serving/autoscaling", "Scaling adapters for workers", { ...graph, help: "For HPA, KEDA and planners." }),
+    ],
+  },
+  {
+    title: "Parallelism and hardware",
+    open: false,
+    ...graph,
+    fields: [
+      number("/parallelism/tensor", "Tensor parallel", graph),
+      number("/parallelism/pipeline", "Pipeline parallel", graph),
+      number("/parallelism/data", "Data parallel", graph),
+      number("/parallelism/expert", "Expert parallel", graph),
+      text("/hardware/gpuProduct", "GPU product", { ...graph, suggest: "products", placeholder: "any", help: "Label nvidia.com/gpu.product of nodes." }),
+      number("/hardware/gpusPerNode", "GPUs of a node", { ...graph, help: "A replica with more spans several nodes." }),
+      text("/hardware/cpu", "CPUs of a worker", { ...graph, placeholder: "8" }),
+      text("/hardware/memory", "Memory of a worker", { ...graph, placeholder: "64Gi" }),
+      text("/hardware/sharedMemory", "Shared memory", { ...graph, placeholder: "8Gi" }),
+    ],
+  },
+  {
+    title: "Engine",
+    open: false,
+    ...graph,
+    fields: [
+      number("/engine/contextLength", "Context length", graph),
+      number("/engine/maxBatchSize", "Sequences at once", graph),
+      text("/engine/dtype", "Format of weights", { ...graph, placeholder: "bfloat16" }),
+      text("/engine/quantization", "Quantization", { ...graph, placeholder: "fp8" }),
+      boolean("/engine/prefixCache", "Prefix cache", graph),
+      check("/engine/trustRemoteCode", "Run code that comes with the model", graph),
+      { pointer: "/engine/args", label: "Further arguments", type: "list", ...graph, help: "One a line, appended as they are." },
+      { pointer: "/engine/envSecrets", label: "Secrets as variables", type: "list", ...graph, help: "By name, one a line. Their values never come here." },
+    ],
+  },
+  {
+    title: "Model files and secrets",
+    open: false,
+    fields: [
+      text("/model/tokenSecret", "Secret with HF_TOKEN", { ...graph, help: "By name." }),
+      text("/model/cache/claim", "Volume claim with the model"),
+      text("/model/cache/path", "Path in the volume", { when: (intent) => Boolean(intent.model?.cache?.claim) }),
+      text("/model/cache/mountPath", "Mounted at", { placeholder: "/opt/model-cache", when: (intent) => Boolean(intent.model?.cache?.claim) }),
+      text("/model/revision", "Revision", graph),
+      text("/model/servedName", "Served as", graph),
+      text("/images/runtime", "Image", { help: "For an objective: of the profiling job." }),
+      { pointer: "/images/pullSecrets", label: "Pull secrets", type: "list", help: "By name, one a line." },
+      text("/compilationCache/claim", "Volume claim for compiled kernels", graph),
+      text("/compilationCache/mountPath", "Kernels mounted at", { ...graph, when: (intent) => Boolean(intent.compilationCache?.claim) }),
+    ],
+  },
+  {
+    title: "Placement, labels and variables",
+    open: false,
+    fields: [
+      { pointer: "/placement/nodeSelector", label: "Node selector", type: "map", ...graph, help: "key=value, one a line." },
+      { pointer: "/placement/tolerations", label: "Tolerations", type: "json", help: "A list, as YAML.", placeholder: "- key: nvidia.com/gpu\n  operator: Exists" },
+      text("/placement/priorityClass", "Priority class", graph),
+      text("/placement/scheduler", "Scheduler", graph),
+      text("/placement/topology/name", "Cluster topology"),
+      text("/placement/topology/domain", "Packed in one", { placeholder: "rack", when: (intent) => Boolean(intent.placement?.topology?.name) }),
+      { pointer: "/labels", label: "Labels", type: "map", help: "key=value, one a line." },
+      { pointer: "/annotations", label: "Annotations", type: "map", help: "key=value, one a line." },
+      { pointer: "/engine/env", label: "Variables", type: "map", help: "key=value, one a line. Secrets do not belong here." },
+      check("/mocker", "Simulated engines, without GPUs"),
+    ],
+  },
+];
+
+export const FIELDS: Field[] = GROUPS.flatMap((group) => group.fields);
+const BY_POINTER = new Map(FIELDS.map((field) => [field.pointer, field]));
+
+/** What a field of the intent holds; `text` for one that the form does not know. */
+export function typeOf(pointer: string): FieldType {
+  return BY_POINTER.get(pointer)?.type ?? "text";
+}
+
+/** Fields that are shown for an intent. */
+export function isShown(field: Field, intent: Any): boolean {
+  return (!field.modes || field.modes === intent.mode) && (field.when?.(intent) ?? true);
+}
+
+/** The field at which a refusal is shown: the one that it names, or the nearest around it. */
+export function fieldAt(pointer: string, intent: Any): Field | undefined {
+  for (let place = pointer; place; place = place.slice(0, place.lastIndexOf("/"))) {
+    const found = FIELDS.find((field) => field.pointer === place && isShown(field, intent));
+    if (found) return found;
+  }
+  return FIELDS.find((field) => pointer && field.pointer.startsWith(`${pointer}/`) && isShown(field, intent));
+}

@@ -1,0 +1,35 @@
+// Whether the GPUs are there now, by node, and what would have to be freed.
+import { html, nothing, type TemplateResult } from "lit";
+import type { Any } from "../api/client.ts";
+import { count } from "../logic/format.ts";
+
+export function fitting(gpus: Any): TemplateResult | typeof nothing {
+  if (!gpus) return nothing;
+  const used = (name: string): number => gpus.placed.filter((each: Any) => each.node === name).reduce((sum: number, each: Any) => sum + each.gpus, 0);
+  return html`<section class="card">
+    <h2>GPUs now</h2>
+    <p>
+      <span class="badge ${gpus.fits ? "good" : "bad"}">${gpus.fits ? "fits" : "does not fit"}</span>
+      ${count(gpus.needed, "GPU")} needed, ${gpus.free} free${gpus.exact ? "" : ", of the pods that you may see"}
+    </p>
+    ${gpus.nodes.length
+      ? html`<ul class="nodes">
+          ${gpus.nodes.map((node: Any) => {
+            const takes = used(node.name);
+            const cells = Array.from({ length: Math.min(node.total, 16) }, (_, index) => {
+              const taken = node.total - node.free;
+              return index < taken ? "taken" : index < taken + takes ? "mine" : "free";
+            });
+            return html`<li>
+              <span>${node.name} <span class="muted">${node.product}${node.schedulable ? "" : ", not schedulable"}${node.taints.length ? `, ${node.taints.join(", ")}` : ""}</span></span>
+              <span class="cells" role="img" aria-label=${`${node.total - node.free} taken, ${takes} for this, ${node.free - takes} left`}>${cells.map((each) => html`<i class=${each}></i>`)}</span>
+            </li>`;
+          })}
+        </ul>`
+      : nothing}
+    ${gpus.missing.map(
+      (each: Any) => html`<p class="notice bad">${each.component}: ${count(each.pods, "pod")} with ${count(each.gpus, "GPU")} would wait. ${each.why}.
+        ${each.free?.length ? `Free GPUs on ${each.free.slice(0, 4).join(", ")}.` : ""}</p>`,
+    )}
+  </section>`;
+}

@@ -1,0 +1,70 @@
+// The manifest beside the form, as text that can be edited. What is typed goes back to the form by `edited`.
+import { html, nothing, type TemplateResult } from "lit";
+import { parse } from "yaml";
+import type { Any } from "../api/client.ts";
+import type { Change } from "../logic/inverse.ts";
+import { copying } from "../parts/badge.ts";
+import { Part, properties, state } from "../parts/part.ts";
+
+/** A pause in typing, milliseconds. */
+const PAUSE = 700;
+
+class Manifest extends Part {
+  static override properties = { ...properties("text", "kept", "stale"), ...state("draft", "problem") };
+  /** The manifest of the form, as YAML. */
+  text = "";
+  kept: Change[] = [];
+  stale = false;
+  private draft: string | null = null;
+  private problem = "";
+  private timer = 0;
+
+  override render(): TemplateResult {
+    const shown = this.draft ?? this.text;
+    return html`<section class="card">
+      <h2>Manifest</h2>
+      <textarea class="code manifest" rows="18" spellcheck="false" aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
+        .value=${shown} @input=${this.typed} @blur=${() => this.settled()}></textarea>
+      <p class="error" role="alert">${this.problem}</p>
+      <p class="help" id="manifest-state" role="status">
+        ${this.stale ? "Of the last valid form." : "Edit it, and the form follows."}
+      </p>
+      ${this.kept.length
+        ? html`<div class="notice">
+            <p>Kept, though the form has no field for it:</p>
+            <ul>${this.kept.map((each) => html`<li><code>${each.pointer}</code> ${each.value === undefined ? "removed" : html`<code>${JSON.stringify(each.value)}</code>`}</li>`)}</ul>
+            <button class="button" @click=${() => this.dispatchEvent(new CustomEvent("drop"))}>Drop these changes</button>
+          </div>`
+        : nothing}
+      <div class="actions">${copying(shown, "Manifest")}</div>
+    </section>`;
+  }
+
+  private typed(event: InputEvent): void {
+    this.draft = (event.target as HTMLTextAreaElement).value;
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.read(), PAUSE);
+  }
+
+  private read(): void {
+    if (this.draft === null) return;
+    try {
+      const object: Any = parse(this.draft);
+      if (typeof object !== "object" || object === null || !object.spec) throw new Error("a manifest with a spec is needed");
+      this.problem = "";
+      this.dispatchEvent(new CustomEvent("edited", { detail: object }));
+    } catch (error) {
+      this.problem = (error as Error).message.split("\n")[0] ?? "";
+    }
+  }
+
+  /** Once the person has left it, the text is the form's again. */
+  private settled(): void {
+    if (this.draft === null || this.problem) return;
+    window.clearTimeout(this.timer);
+    this.read();
+    if (!this.problem) this.draft = null;
+  }
+}
+
+customElements.define("dyn-manifest", Manifest);

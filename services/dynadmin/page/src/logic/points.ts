@@ -1,0 +1,45 @@
+// Points of an estimate or of a request in words, and as an intent. Pure.
+import type { Any } from "../api/client.ts";
+
+const ROLES: Record<string, string> = { agg: "worker", prefill: "prefill", decode: "decode" };
+
+/** A deployment in a line: `sglang, 4 × tp4`. */
+export function pointWords(figures: Any): string {
+  if (figures.words) return `${figures.backend}, ${figures.words}`;
+  const parts = Object.entries<Any>(figures.parallelism ?? {}).map(([role, each]) => {
+    const sizes = [`tp${each.tp}`, each.pp > 1 && `pp${each.pp}`, each.dp > 1 && `dp${each.dp}`].filter(Boolean).join(" ");
+    return `${each.replicas} × ${role === "agg" ? "" : `${role} `}${sizes}`;
+  });
+  return [figures.backend, parts.join(" + ")].filter(Boolean).join(", ");
+}
+
+/** The intent of a graph as a point describes it; what the two modes share stays. */
+export function asGraph(intent: Any, figures: Any): Any {
+  const roles = Object.entries<Any>(figures.parallelism ?? {});
+  const replicas = Object.fromEntries(roles.map(([role, each]) => [ROLES[role] ?? role, each.replicas]));
+  // One form has one engine size: that of the workers that write answers.
+  const [, size] = roles.find(([role]) => role !== "prefill") ?? ["", {}];
+  const kept = ["name", "model", "labels", "annotations", "images", "mocker"].filter((key) => intent[key] !== undefined);
+  const placement = intent.placement ? { placement: intent.placement } : {};
+  return {
+    mode: "graph",
+    ...Object.fromEntries(kept.map((key) => [key, intent[key]])),
+    ...placement,
+    backend: figures.backend,
+    serving: { mode: roles.length > 1 ? "disaggregated" : "aggregated", replicas },
+    hardware: { gpusPerReplica: size.gpus ?? 1 },
+    parallelism: {
+      tensor: size.tp ?? 1,
+      ...(size.pp > 1 ? { pipeline: size.pp } : {}),
+      ...(size.dp > 1 ? { data: size.dp } : {}),
+      ...(size.moe_ep > 1 ? { expert: size.moe_ep } : {}),
+    },
+    ...(size.batch_size ? { engine: { maxBatchSize: size.batch_size } } : {}),
+  };
+}
+
+/** Whether one form can say all of a point: roles of different sizes need the manifest. */
+export function isWhole(figures: Any): boolean {
+  const sizes = Object.values<Any>(figures.parallelism ?? {}).map((each) => [each.tp, each.pp, each.dp, each.gpus].join());
+  return new Set(sizes).size <= 1;
+}

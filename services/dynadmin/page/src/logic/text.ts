@@ -1,0 +1,38 @@
+// Values of fields as a person types them, and back. Pure.
+import { parse, stringify } from "yaml";
+import type { Any } from "../api/client.ts";
+import type { FieldType } from "../deploy/fields.ts";
+
+/** A value as the text of its field. */
+export function shown(type: FieldType, value: Any): string {
+  if (value === undefined || value === null) return "";
+  if (type === "map") return Object.entries(value).map(([key, each]) => `${key}=${String(each)}`).join("\n");
+  if (type === "list") return (value as string[]).join("\n");
+  if (type === "json") return stringify(value).trimEnd();
+  return String(value);
+}
+
+/** What a text means; Error with what is wrong with it. Nothing is undefined: the field is not given. */
+export function meant(type: FieldType, text: string): Any {
+  if (text.trim() === "") return undefined;
+  if (type === "number") {
+    const number = Number(text);
+    if (!Number.isFinite(number)) throw new Error("a number is needed");
+    return number;
+  }
+  if (type === "boolean") return text === "true";
+  if (type === "list") return text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (type === "map") return Object.fromEntries(text.split("\n").filter((line) => line.trim()).map(pair));
+  if (type === "json") {
+    const value: Any = parse(text);
+    if (typeof value !== "object" || value === null) throw new Error("an object or a list is needed");
+    return value;
+  }
+  return text.trim();
+}
+
+function pair(line: string): [string, string] {
+  const at = line.indexOf("=");
+  if (at < 1) throw new Error(`${line.trim()}: key=value is needed`);
+  return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+}
