@@ -158,6 +158,10 @@ export class Draft {
       this.problem = words(error);
       return;
     }
+    if (error.kind === "already-exists") {
+      [this.errors, this.problem] = [[{ pointer: "/name", detail: `${error.message}; choose another name` }], ""];
+      return;
+    }
     // A refusal of the object is shown at the field that its place came from.
     const origins = this.answer?.origins ?? {};
     this.errors = error.errors.map((each) => ({ ...each, pointer: originOf(each.pointer, origins) }));
