@@ -3,3 +3,5 @@ import "./sse.ts";
 import "./collection.ts";
 import "./route.ts";
 import "./words.ts";
+import "./deploy.ts";
+import "./talk.ts";

@@ -159,7 +159,7 @@ export class Draft {
       return;
     }
     if (error.kind === "already-exists") {
-      [this.errors, this.problem] = [[{ pointer: "/name", detail: `${error.message}; choose another name` }], ""];
+      [this.errors, this.problem] = [[{ pointer: "/name", detail: `${error.message}; choose another name`, source: null }], ""];
       return;
     }
     // A refusal of the object is shown at the field that its place came from.

@@ -12,7 +12,11 @@ import { Part, properties, state } from "../parts/part.ts";
 import { say } from "../parts/toasts.ts";
 import { Watched } from "../parts/watched.ts";
 import { facts, overview } from "./overview.ts";
+import "../parts/chat.ts";
 import "../parts/events.ts";
+import "../parts/logs.ts";
+import "../parts/planner.ts";
+import "../parts/points.ts";
 import "../parts/yaml.ts";
 
 const TABS: Record<Kind, [tab: string, title: string][]> = {
@@ -93,12 +97,20 @@ class Detail extends Part {
   private content(object: KubeObject): TemplateResult {
     const path = this.path;
     if (this.tab === "events") return html`<dyn-events .path=${path}></dyn-events>`;
+    if (this.tab === "logs") return this.rights && !this.rights.logs ? this.missing("read logs of pods") : html`<dyn-logs .path=${path} .graph=${object}></dyn-logs>`;
+    if (this.tab === "chat") return html`<dyn-chat .path=${path}></dyn-chat>`;
+    if (this.tab === "planner") return html`<dyn-planner .path=${path} .name=${this.name}></dyn-planner>`;
+    if (this.tab === "points") return html`<dyn-points .path=${path} .request=${object} .may=${this.rights?.collections.deployments?.create ?? false}></dyn-points>`;
     if (this.tab === "yaml") {
       const may = this.kind !== "adapters" && this.may("update");
       const reason = this.kind === "adapters" ? "The graph makes its adapters. Scale it instead." : "You may read this, and not change it.";
       return html`<dyn-yaml .path=${path} .may=${may} .reason=${reason}></dyn-yaml>`;
     }
     return overview(this.kind, object, this.path, (verb) => this.may(verb), this.namespace);
+  }
+
+  private missing(what: string): TemplateResult {
+    return html`<p class="notice">You may not ${what} in ${this.namespace}.</p>`;
   }
 
   private actions(object: KubeObject): TemplateResult {

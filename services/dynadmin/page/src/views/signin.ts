@@ -15,9 +15,9 @@ class SignIn extends Part {
   override connectedCallback(): void {
     super.connectedCallback();
     document.title = "Sign in · Dynadmin";
-    // Served where an identity provider is set; a service without one has no such path.
-    get<{ authorize?: string }>("/session/options")
-      .then((found) => (this.provider = found.authorize ?? ""))
+    // The organisation's identity provider, where the service has one.
+    get<{ login?: string | null }>("/session/ways")
+      .then((found) => (this.provider = found.login ? `${found.login}?returnTo=%2F` : ""))
       .catch(() => (this.provider = ""));
   }
 

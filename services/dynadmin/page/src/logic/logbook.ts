@@ -1,0 +1,44 @@
+// Lines of logs as they come: bounded, each once. Pure.
+
+export interface LogLine {
+  time: string;
+  pod: string;
+  container: string;
+  component: string;
+  text: string;
+}
+
+export interface Kept extends LogLine {
+  key: number;
+  notice: boolean;
+}
+
+/** Lines that a page keeps; older ones go. */
+export const KEPT = 5000;
+
+export class LogBook {
+  private lines: Kept[] = [];
+  private next = 0;
+  private recent = new Set<string>();
+  /** Time of the newest line: where a stream goes on. */
+  last = "";
+
+  /** Take a line; a repetition of one that is known changes nothing. */
+  take(line: LogLine, id: string, notice: boolean): boolean {
+    const key = `${line.time}\0${line.pod}\0${line.container}\0${line.text}`;
+    if (this.recent.has(key)) return false;
+    this.recent.add(key);
+    if (id > this.last) this.last = id;
+    this.lines.push({ ...line, key: this.next++, notice });
+    if (this.lines.length > KEPT) {
+      for (const gone of this.lines.splice(0, KEPT / 10)) this.recent.delete(`${gone.time}\0${gone.pod}\0${gone.container}\0${gone.text}`);
+    }
+    return true;
+  }
+
+  matching(search: string): Kept[] {
+    const wanted = search.toLowerCase();
+    if (!wanted) return this.lines;
+    return this.lines.filter((each) => `${each.pod} ${each.text}`.toLowerCase().includes(wanted));
+  }
+}

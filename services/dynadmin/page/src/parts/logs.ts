@@ -1,0 +1,104 @@
+// Logs of all pods of an object, merged and followed. What is lost in between is read again by the time of the last line.
+import { html, nothing, type TemplateResult } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import { words, type KubeObject } from "../api/client.ts";
+import { follow, type Line } from "../api/stream.ts";
+import { LogBook, type LogLine } from "../logic/logbook.ts";
+import { clock } from "../logic/format.ts";
+import { componentsOf } from "../logic/kinds.ts";
+import { Part, properties, state } from "./part.ts";
+
+/** Pauses between drawings, milliseconds: engines log faster than a page is drawn. */
+const DRAWN_EVERY = 200;
+const AGAIN = 5000;
+
+class Logs extends Part {
+  static override properties = { ...properties("path", "graph"), ...state("line", "problem", "search", "component", "held", "book") };
+  path = "";
+  graph!: KubeObject;
+  private line: Line = "connecting";
+  private problem = "";
+  private search = "";
+  private component = "";
+  private held = false;
+  private book = new LogBook();
+  private dirty = false;
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.every(DRAWN_EVERY, () => {
+      if (this.dirty && !this.held) this.requestUpdate();
+    });
+    this.open();
+  }
+
+  private open(): void {
+    const stop = this.stop;
+    follow(
+      `${this.path}/logs`,
+      {
+        query: { follow: true, tail: 200, component: this.component || undefined },
+        headers: this.book.last ? { "Last-Event-ID": this.book.last } : {},
+        again: true,
+        onEvent: ({ event, data, id }) => {
+          if (event === "log" || event === "notice") this.book.take(JSON.parse(data) as LogLine, id, event === "notice");
+          else if (event === "error" || event === "unauthorized") this.problem = JSON.parse(data).detail;
+          this.dirty = true;
+        },
+        onLine: (line, detail) => {
+          this.line = line;
+          if (line === "live") this.problem = "";
+          else if (detail) this.problem = detail;
+        },
+      },
+      stop,
+    ).then(
+      // All containers have ended: others may have taken their place.
+      () => window.setTimeout(() => stop.aborted || this.open(), AGAIN),
+      (error: unknown) => {
+        if (!stop.aborted) this.problem = words(error);
+      },
+    );
+  }
+
+  override updated(): void {
+    this.dirty = false;
+    const box = this.querySelector(".log");
+    if (box && !this.held) box.scrollTop = box.scrollHeight;
+  }
+
+  override render(): TemplateResult {
+    const shown = this.book.matching(this.search);
+    return html`<div class="tools">
+        <label class="inline">Component
+          <select @change=${(event: Event) => this.choose((event.target as HTMLSelectElement).value)}>
+            <option value="">all</option>
+            ${componentsOf(this.graph).map((each) => html`<option ?selected=${each.name === this.component}>${each.name}</option>`)}
+          </select></label>
+        <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
+        <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => (this.held = !this.held)} /> Follow</label>
+        <span class="muted" role="status">${shown.length} lines, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
+      </div>
+      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
+      <div class="log" role="log" aria-label="Log lines" aria-live="off" tabindex="0">
+        ${repeat(
+          shown,
+          (each) => each.key,
+          (each) => html`<div class=${each.notice ? "notice-line" : ""}><span class="time">${clock(each.time)}</span> <span class="pod">${each.pod}</span> ${each.text}</div>`,
+        )}
+        ${shown.length ? nothing : html`<p class="muted">No lines${this.search ? " match" : " yet"}.</p>`}
+      </div>`;
+  }
+
+  private choose(component: string): void {
+    this.component = component;
+    this.book = new LogBook();
+    this.restart();
+    this.every(DRAWN_EVERY, () => {
+      if (this.dirty && !this.held) this.requestUpdate();
+    });
+    this.open();
+  }
+}
+
+customElements.define("dyn-logs", Logs);

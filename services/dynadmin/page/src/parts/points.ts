@@ -1,0 +1,67 @@
+// The points that profiling found for a request, and deploying one of them.
+import { html, nothing, type TemplateResult } from "lit";
+import { call, get, words, type Any, type KubeObject, type Schemas } from "../api/client.ts";
+import { format } from "../logic/route.ts";
+import { pointWords } from "../logic/points.ts";
+import type { Point } from "../deploy/pareto.ts";
+import { ask } from "./dialog.ts";
+import { Part, properties, state } from "./part.ts";
+import { say } from "./toasts.ts";
+import "../deploy/pareto.ts";
+
+class Points extends Part {
+  static override properties = { ...properties("path", "request", "may"), ...state("found", "problem", "chosen") };
+  path = "";
+  request!: KubeObject;
+  may = false;
+  private found: Schemas["Candidates"] | null = null;
+  private problem = "";
+  private chosen = 0;
+
+  override willUpdate(changed: Map<string, unknown>): void {
+    const phase = (changed.get("request") as KubeObject | undefined)?.status?.phase;
+    if (changed.has("path") || (changed.has("request") && phase !== this.request.status?.phase)) void this.look();
+  }
+
+  private async look(): Promise<void> {
+    try {
+      this.found = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: this.stop });
+      this.problem = "";
+    } catch (error) {
+      if (!this.stop.aborted) this.problem = words(error);
+    }
+  }
+
+  override render(): TemplateResult {
+    if (!this.found) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
+    const { items, phase, source } = this.found;
+    if (!items.length) return html`<p class="card muted">Profiling has found nothing yet; the request is ${phase}.</p>`;
+    const points: Point[] = items.map((each) => ({
+      number: each.point,
+      title: pointWords(each.figures) || String((each.config as Any).metadata?.name ?? ""),
+      figures: each.figures,
+      selected: each.selected,
+    }));
+    return html`<section class="card">
+      <h2>What profiling found</h2>
+      <p class="help">Figures of ${source || "profiling"}. Deploying another point changes the graph of this request.</p>
+      ${this.may ? nothing : html`<p class="notice">You may not create graphs here, so you can look at points and not deploy them.</p>`}
+      <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${this.may ? "Deploy this point" : ""}
+        @choose=${(event: CustomEvent<Point>) => (this.chosen = event.detail.number)} @act=${(event: CustomEvent<Point>) => void this.promote(event.detail)}></dyn-pareto>
+    </section>`;
+  }
+
+  private async promote(point: Point): Promise<void> {
+    let name = "";
+    const run = async (): Promise<void> => {
+      const { body } = await call<KubeObject>("POST", `${this.path}/promote`, { body: { point: point.number } });
+      name = body.metadata.name;
+    };
+    const body = html`<p>Point ${point.number}: ${point.title}. Where the request has a graph already, it becomes this one, and its pods are replaced.</p>`;
+    if (!(await ask({ title: "Deploy this point?", body, act: "Deploy", run }))) return;
+    say(`${name} is being deployed`);
+    location.hash = format({ namespace: this.request.metadata.namespace, kind: "deployments", name });
+  }
+}
+
+customElements.define("dyn-points", Points);
