@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -31,7 +31,6 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     JOBS,
     NAMESPACES,
-    NODES,
     SERVICES,
     ObjectKey,
 )
@@ -41,10 +40,12 @@ from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, settings
 from .test_requests import Planner, Played
-from .test_requests_v1alpha1 import NODE
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 SEEDS = Path(__file__).resolve().parents[3] / "shared" / "seeds"
+
+
+_numbers = itertools.count(1)
 
 
 def read(asked: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
@@ -98,8 +99,9 @@ async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-async def place(cluster: Cluster, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    name = request.node.name.replace("_", "-")[:60].rstrip("-")
+async def place(cluster: Cluster) -> AsyncIterator[str]:
+    """A fresh namespace. Its name is short: names of graphs are made with it."""
+    name = f"seeds-{next(_numbers)}"
     await cluster.kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     await cluster.kube.delete(NAMESPACES, ObjectKey("", name))
@@ -148,7 +150,6 @@ async def test_the_simple_deployment_serves(cluster: Cluster, place: str) -> Non
 
 
 async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(cluster: Cluster, place: str) -> None:
-    await cluster.kube.create(NODES, NODE)
     await cluster.apply("sla-driven-deployment", place)
 
     async def job() -> KubeObject | None:
@@ -161,8 +162,6 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
     await _played_profiler(cluster.kube, place)
 
     async def deployed() -> KubeObject | None:
-        seen = await cluster.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(place, "auto-config-llm"))
-        print(seen["status"], file=sys.stderr)
         found = await cluster.kube.get(
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1"), ObjectKey(place, "auto-config-llm")
         )
@@ -190,6 +189,30 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
         return bool(found["status"]["state"] == "DeploymentDeleted")
 
     await eventually(deleted, "the loss of the graph is in the request's state")
+
+
+@pytest.mark.parametrize(
+    ("example", "resource", "successor"),
+    [
+        ("dynamo-deployment", "dynamodeployments/disagg", "write a DynamoGraphDeployment"),
+        (
+            "dynamo-nim-deployment",
+            "dynamonimdeployments/test-41fa991-vllmworker",
+            "write a DynamoGraphDeployment, or a DynamoComponentDeployment for one component",
+        ),
+        (
+            "dynamo-nim-request",
+            "dynamonimrequests/frontend--jh2o6dqzpsgfued4",
+            "name a built image in the pod template of a DynamoGraphDeployment",
+        ),
+    ],
+)
+async def test_kinds_before_graphs_are_stored_with_a_warning_that_names_their_successor(
+    cluster: Cluster, place: str, example: str, resource: str, successor: str
+) -> None:
+    assert successor in await cluster.apply(example, place)
+    shown, _ = await cluster.run("get", resource, "-n", place, "-o", "name")
+    assert shown.strip().endswith(resource.partition("/")[2])
 
 
 async def _played_profiler(kube: KubeClient, namespace: str) -> None:

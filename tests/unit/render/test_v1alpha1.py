@@ -93,6 +93,22 @@ def test_an_ingress() -> None:
     assert rule["http"]["paths"][0]["backend"] == {"service": {"name": "g-frontend", "port": {"number": 8000}}}
 
 
+def test_an_empty_list_is_as_good_as_absent() -> None:
+    pod = {
+        "tolerations": [],
+        "nodeSelector": {},
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+        "mainContainer": {"image": "i", "args": [], "securityContext": {"capabilities": {"drop": []}}},
+    }
+    with_empty = made(graph({"extraPodSpec": pod}))
+    found = with_empty["DynamoComponentDeployment/g-frontend"]["spec"]["podTemplate"]["spec"]
+    assert found == {
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+        "containers": [{"name": "main", "image": "i", "securityContext": {"capabilities": {}}}],
+    }
+    assert "tolerations" not in with_empty["Deployment/g-frontend"]["spec"]["template"]["spec"]
+
+
 def test_an_ingress_without_a_class_is_the_default_ones() -> None:
     found = made(graph({"ingress": {"enabled": True, "host": "chat"}}))["Ingress/g-frontend"]
     assert "ingressClassName" not in found["spec"]

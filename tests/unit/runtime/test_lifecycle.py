@@ -131,6 +131,14 @@ async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp
         assert (await fetch(url, clients[1]))[0] == 401
 
 
+async def test_metrics_can_be_switched_off(settings: Settings) -> None:
+    metrics = settings.server.metrics.model_copy(update={"enabled": False})
+    server = settings.server.model_copy(update={"metrics": metrics})
+    async with running([Recorder()], settings.model_copy(update={"server": server})) as platform:
+        assert platform.metrics_port == 0
+        assert (await fetch(f"http://127.0.0.1:{platform.health_port}/healthz"))[0] == 200
+
+
 async def test_it_runs_until_told_to_stop(settings: Settings) -> None:
     service, stop = Recorder(), asyncio.Event()
     process = asyncio.create_task(run_services([service], settings, stop=stop))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamo_shared.runtime import InvalidSettings, load_settings
+from dynamo_shared.runtime.leasing import stands_by
 
 HEAD = "apiVersion: operator.config.dynamo.nvidia.com/v1alpha1\nkind: OperatorConfiguration\n"
 
@@ -124,3 +125,43 @@ def test_a_secret_is_neither_shown_nor_accepted_in_an_address(tmp_path):
 def test_what_does_not_go_together(tmp_path, text, says):
     with pytest.raises(InvalidSettings, match=says):
         load_settings(written(tmp_path, text))
+
+
+def test_settings_without_effect_are_named(tmp_path):
+    file = written(
+        tmp_path,
+        """
+security: {enableHTTP2: true}
+leaderElection: {enabled: true, id: dynamo}
+platform: {etcd: {endpoints: ["https://e:2379"]}}
+checkpoint: {storage: {s3: {bucket: b}, oci: {registry: r}}}
+""",
+    )
+    assert [each.partition(" is ignored")[0] for each in load_settings(file).ignored] == [
+        "security.enableHTTP2",
+        "leaderElection",
+        "checkpoint.storage.s3",
+        "checkpoint.storage.oci",
+    ]
+    assert load_settings().ignored == ()
+
+
+@pytest.mark.parametrize("kind", ["s3", "oci"])
+def test_storage_that_no_agent_has_is_refused(tmp_path, kind):
+    file = written(tmp_path, f"checkpoint: {{enabled: true, storage: {{type: {kind}}}}}\n")
+    with pytest.raises(InvalidSettings, match=f"type {kind} is not supported: snapshot agents keep files on a volume"):
+        load_settings(file)
+
+
+def test_webhooks_cannot_be_switched_off(tmp_path):
+    file = written(tmp_path, "server: {webhook: {enabled: false}}\n")
+    with pytest.raises(
+        InvalidSettings, match=r"server.webhook.enabled cannot be false: .* run all services but admission"
+    ):
+        load_settings(file)
+
+
+@pytest.mark.parametrize(("text", "stands"), [("", False), ("leaderElection: {enabled: true, id: dynamo}\n", True)])
+def test_leader_election_is_standby_by_leases(tmp_path, text, stands):
+    settings = load_settings(written(tmp_path, f"platform: {{kubernetes: {{context: c}}}}\n{text}"))
+    assert stands_by(settings, {}) is stands

@@ -20,7 +20,7 @@ def test_an_incomplete_claim_is_refused_where_it_is_used(claim: dict[str, object
         Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
     for unused in (
         {"storage": {"type": "pvc", "pvc": claim}},
-        {"enabled": True, "storage": {"type": "s3", "pvc": claim}},
+        {"enabled": True, "storage": {"pvc": claim}},
     ):
         assert Checkpoint.model_validate(unused).storage.pvc.create is claim.get("create", False)
 

@@ -101,6 +101,16 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
         body["backend"] = config.engine.backend
     if hardware := _hardware(config):
         body["hardware"] = {**hardware, **{name: each for name, each in _object(body.get("hardware")).items() if each}}
+    if goal := config.sla and config.sla.optimization_type:
+        # Conversion knows today's spelling of names; older ones are read here.
+        body["sla"] = {"optimizationType": goal, **_object(body.get("sla"))}
+    if "modelCache" not in body and (cache := config.deployment and config.deployment.model_cache):
+        given = {
+            "pvcName": cache.pvc_name,
+            "pvcModelPath": cache.model_path_in_pvc,
+            "pvcMountPath": cache.pvc_mount_path,
+        }
+        body["modelCache"] = {name: value for name, value in given.items() if value}
     if parts.metadata:
         overrides = _object(body.get("overrides"))
         graph = _object(overrides.get("dgd"))

@@ -121,6 +121,7 @@ class StandbyReplicas:
     ) -> None:
         self._kube = kube.acting_as("dynamo-standby")
         self._settings = settings.platform
+        self._election = settings.leader_election
         self._tasks = tasks
         self._health = health
         self._supervisor = Supervisor(STANDBY, health, metrics)
@@ -142,7 +143,10 @@ class StandbyReplicas:
         claim = self._claims.get(service)
         if claim is None:
             standby = self._settings.standby
-            key = ObjectKey(standby.namespace or own_namespace(), f"dynamo-{self._settings.cluster_name}-{service}")
+            namespace, prefix = standby.namespace, f"dynamo-{self._settings.cluster_name}"
+            if self._election.enabled:
+                namespace, prefix = self._election.namespace or namespace, self._election.id
+            key = ObjectKey(namespace or own_namespace(), f"{prefix}-{service}")
             replica = self._settings.replica_id or default_replica_id()
             claim = self._claims[service] = KubeClaim(self._kube, key, replica, standby.duration)
             claim.on_change(partial(self._report, service, claim))
@@ -169,6 +173,8 @@ class StandbyReplicas:
 def stands_by(settings: Settings, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether Leases of Kubernetes decide who works: where asked for, and in a pod, which a Deployment may double."""
     platform = settings.platform
+    if settings.leader_election.enabled:
+        return True
     if platform.standby.mode is not LeaseMode.AUTO:
         return platform.standby.mode is LeaseMode.ALWAYS
     return platform.kubernetes.kubeconfig is None and bool(environ.get("KUBERNETES_SERVICE_HOST"))

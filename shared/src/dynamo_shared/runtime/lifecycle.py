@@ -48,6 +48,7 @@ class Running:
 
     context: ServiceContext
     health_port: int
+    #: 0 where no metrics are served.
     metrics_port: int
 
     async def ready(self, timeout: float = 60.0) -> None:
@@ -67,6 +68,8 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     cannot be read).
     """
     name = services[0].name if len(services) == 1 else "platform"
+    for setting in settings.ignored:
+        log.warning("a setting has no effect", setting=setting)
     health, metrics = Health(), Metrics()
     # Before anybody can ask: a process that has yet to connect is not ready.
     for service in services:
@@ -78,7 +81,9 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
             endpoints.serving(endpoints.health_app(health), probe.bind_address, probe.port)
         )
         kube = await stack.enter_async_context(connections.kubernetes(settings, metrics))
-        metrics_port = await stack.enter_async_context(_metrics(scrape, metrics, kube))
+        metrics_port = 0
+        if scrape.enabled:
+            metrics_port = await stack.enter_async_context(_metrics(scrape, metrics, kube))
         if all(needs_api_server_alone(service) for service in services):
             bus, leases = cast("Bus", MemoryBus()), cast("Leasing", SingleReplica())
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import (
@@ -91,13 +92,32 @@ def _spec(spec: KubeObject, graph_env: list[KubeObject], sidecar: str | None) ->
 
 def _as_stored(spec: KubeObject) -> KubeObject:
     """The pod spec as Kubernetes would keep it, so that ways of writing the same are the same to the worker hash."""
-    stored = spec
+    stored: KubeObject = _without_empty_lists(spec)
+    spec = stored
     for field in ("containers", "initContainers"):
         containers = spec.get(field) or ()
         kept = [_container_as_stored(each) for each in containers]
         if any(new is not old for new, old in zip(kept, containers, strict=True)):
             stored = {**stored, field: kept}
     return stored
+
+
+def _without_empty_lists(node: Any) -> Any:
+    """The same without empty lists and without an empty nodeSelector, of which Kubernetes stores none.
+
+    The very object where there are none. Empty objects stay: `emptyDir: {}` says something.
+    """
+    if isinstance(node, list):
+        kept = [_without_empty_lists(each) for each in node]
+        return kept if any(new is not old for new, old in zip(kept, node, strict=True)) else node
+    if not isinstance(node, dict):
+        return node
+    made = {
+        key: _without_empty_lists(value)
+        for key, value in node.items()
+        if not ((value == [] and key != "containers") or (value == {} and key == "nodeSelector"))
+    }
+    return made if len(made) < len(node) or any(made[key] is not node[key] for key in made) else node
 
 
 def _container_as_stored(container: KubeObject) -> KubeObject:

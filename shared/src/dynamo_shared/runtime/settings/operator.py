@@ -20,6 +20,7 @@ KIND: Literal["OperatorConfiguration"] = "OperatorConfiguration"
 class MetricsServer(Section):
     """Where /metrics is served."""
 
+    enabled: bool = Field(True, description="Whether it is served at all.")
     bind_address: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - scraped from other pods
     port: PortNumber = Field(ports.PLATFORM_METRICS.number, description="Port; 0 picks a free one.")
     secure: bool = Field(
@@ -53,6 +54,11 @@ class CertProvisionMode(StrEnum):
 class WebhookServer(Section):
     """The admission and conversion webhooks."""
 
+    enabled: bool = Field(
+        True,
+        description="Must be true: v1alpha1 is read and written through the webhooks. A platform without them runs "
+        "all services but `admission`.",
+    )
     host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - called by the API server
     port: PortNumber = Field(ports.PLATFORM_WEBHOOK.number, description="Port.")
     cert_dir: Path = Field(
@@ -77,11 +83,14 @@ class Server(Section):
 
 
 class LeaderElection(Section):
-    """Election through Kubernetes leases, as the reference does it; the platform elects through etcd instead."""
+    """Election through Kubernetes leases: one replica of a service works, the others stand by. etcd is used before it."""
 
-    enabled: bool = Field(False, description="Accepted for compatibility.")
-    id: str = Field("", description="Name of the lease; required where enabled.")
-    namespace: str = Field("", description="Namespace of the lease.")
+    enabled: bool = Field(
+        False,
+        description="As `platform.standby.mode: always`. Ignored, with a warning, where `platform.etcd.endpoints` are given.",
+    )
+    id: str = Field("", description="Names of leases begin with it, the service follows; required where enabled.")
+    namespace: str = Field("", description="Namespace of the leases; empty: `platform.standby.namespace`.")
 
     @model_validator(mode="after")
     def _has_id(self) -> Self:
@@ -206,11 +215,13 @@ class CheckpointStorage(Section):
     """Where checkpoints are kept."""
 
     type: Literal["", "pvc", "s3", "oci"] = Field(
-        "", description="Kind of storage; s3 and oci are accepted and unused."
+        "",
+        description="Kind of storage: `pvc`, or empty for what the snapshot agents mount. `s3` and `oci` are refused where "
+        "checkpoints are enabled: agents keep files on a volume, which a CSI driver can back by a bucket.",
     )
     pvc: CheckpointPvc = CheckpointPvc()
-    s3: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
-    oci: dict[str, str] = Field(default_factory=dict, description="Accepted for compatibility.")
+    s3: dict[str, str] = Field(default_factory=dict, description="Ignored, with a warning.")
+    oci: dict[str, str] = Field(default_factory=dict, description="Ignored, with a warning.")
 
 
 class Checkpoint(Section):
@@ -222,8 +233,13 @@ class Checkpoint(Section):
 
     @model_validator(mode="after")
     def _has_complete_storage(self) -> Self:
-        if not self.enabled or self.storage.type != "pvc":
+        if not self.enabled or self.storage.type == "":
             return self
+        if self.storage.type != "pvc":
+            raise ValueError(
+                f"checkpoint.storage.type {self.storage.type} is not supported: snapshot agents keep files on a volume; use "
+                "pvc, with a StorageClass whose driver writes to a bucket if need be"
+            )
         at, claim = "checkpoint.storage.pvc", self.storage.pvc
         if not claim.pvc_name:
             raise ValueError(f"{at}.pvcName is required where checkpoint.storage.type is pvc")
@@ -261,9 +277,13 @@ class Logging(Section):
 
 
 class Security(Section):
-    """Settings of the reference's servers."""
+    """Settings of the reference's servers. TLS is 1.2 or later, with forward secrecy, whatever is set."""
 
-    enable_http2: bool = Field(False, alias="enableHTTP2", description="Accepted for compatibility.")
+    enable_http2: bool = Field(
+        False,
+        alias="enableHTTP2",
+        description="Ignored, with a warning: servers speak HTTP/1.1, which needs no switch.",
+    )
 
 
 class OperatorConfiguration(Section):
@@ -289,6 +309,31 @@ class OperatorConfiguration(Section):
     logging: Logging = Logging()
     security: Security = Security()
     platform: Platform = Platform()
+
+    @model_validator(mode="after")
+    def _has_webhooks(self) -> Self:
+        if not self.server.webhook.enabled:
+            raise ValueError(
+                "server.webhook.enabled cannot be false: v1alpha1 objects are read and written through the webhooks; to run "
+                "without them, run all services but admission, and use v1beta1 alone"
+            )
+        return self
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Settings that were given and have no effect, each with the reason: the start logs them as warnings."""
+        found = []
+        if self.security.enable_http2:
+            found.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
+        if self.leader_election.enabled and self.platform.etcd.endpoints:
+            found.append(
+                "leaderElection is ignored: platform.etcd.endpoints are given, and replicas share work through etcd"
+            )
+        storage = self.checkpoint.storage
+        for name, given in (("s3", storage.s3), ("oci", storage.oci)):
+            if given:
+                found.append(f"checkpoint.storage.{name} is ignored: snapshot agents keep files on a volume; use pvc")
+        return tuple(found)
 
     @property
     def served(self) -> tuple[str, ...]:
