@@ -14,6 +14,7 @@ from dynamo_ctl.planned import planned
 from dynamo_dynadmin.app import DynadminService
 from dynamo_shared.api.resources import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.transport import Outgoing
 from dynamo_shared.runtime import running
 from dynamo_watcher.app import WatcherService
 
@@ -139,7 +140,8 @@ async def token_of(kube: KubeClient, namespace: str, name: str, seconds: int = 3
         "spec": {"expirationSeconds": seconds},
     }
     path = SERVICE_ACCOUNTS.path(namespace, name, "token")
-    content = await kube._transport.request("POST", path, body=json.dumps(request).encode())
+    outgoing = Outgoing(method="POST", path=path, body=json.dumps(request).encode())
+    content = await kube._transport.request(outgoing)
     return str(json.loads(content)["status"]["token"])
 
 

@@ -25,7 +25,7 @@ from dynamo_shared.kube import (
 )
 from dynamo_shared.kube.credentials import FixedCredentials
 from dynamo_shared.kube.events import EventRecorder
-from dynamo_shared.kube.transport import Transport
+from dynamo_shared.kube.transport import Outgoing, Transport
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 # The uid of no object.
@@ -221,7 +221,7 @@ async def test_a_service_account_token_works(kube: KubeClient, control_plane: Co
     await kube.create(SERVICE_ACCOUNTS, account)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/sa/token"
-    answer = await kube._transport.request("POST", path, body=msgspec.json.encode(request))
+    answer = await kube._transport.request(Outgoing(method="POST", path=path, body=msgspec.json.encode(request)))
     known = await config.load(control_plane.kubeconfig)
     tls = ssl.create_default_context(cafile=str(control_plane.certificates.certificate))
     token = msgspec.json.decode(answer)["status"]["token"]

@@ -18,12 +18,12 @@ import aiohttp
 import msgspec
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import PODS, ObjectKey, Resource, key_of
+from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
 from dynamo_shared.kube.impersonation import Acting, Identity
 from dynamo_shared.kube.objects import ObjectList
-from dynamo_shared.kube.transport import USER_AGENT, RequestObserver, Requests, Transport, WarningObserver
+from dynamo_shared.kube.transport import USER_AGENT, Outgoing, RequestObserver, Requests, Transport, WarningObserver
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -58,10 +58,8 @@ class KubeClient:
         self.namespace = namespace
         self.field_manager = field_manager
         self._manager = f"fieldManager={quote(field_manager, safe='')}"
-        # The audit log distinguishes the services of one process by it.
-        agent = f"{USER_AGENT} ({field_manager})"
-        self._request = partial(transport.request, agent=agent, may_write=may_write)
-        self._stream = partial(transport.stream, agent=agent)
+        # The audit log distinguishes the services of one process by the agent.
+        self._outgoing = partial(Outgoing, agent=f"{USER_AGENT} ({field_manager})", may_write=may_write)
 
     @classmethod
     async def open(
@@ -292,13 +290,29 @@ class KubeClient:
         self, resource: Resource, namespace: str, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """The raw bytes of a watch; see Transport.stream."""
-        return self._stream(resource.path(namespace), query, silence=silence)
+        watch = self._outgoing(method="GET", path=resource.path(namespace), query=query)
+        return self._transport.stream(watch, silence=silence)
 
     def stream_log(
         self, pod: ObjectKey, query: str, *, silence: float
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """The raw bytes of a pod's log; `query` is that of the API server (container, follow, sinceTime, ...)."""
-        return self._stream(PODS.path(pod.namespace, pod.name, "log"), query, silence=silence)
+        log = self._outgoing(method="GET", path=PODS.path(pod.namespace, pod.name, "log"), query=query)
+        return self._transport.stream(log, silence=silence)
+
+    def service_proxy(
+        self, service: ObjectKey, port: int, path: str, *, body: bytes | None = None, silence: float
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """What a Service's HTTP server answers, through the API server: GET, or POST of a JSON body.
+
+        Needs `get`, or `create`, of `services/proxy`. `path` begins with `/`.
+        """
+        proxied = f"{SERVICES.path(service.namespace)}/{quote(f'{service.name}:{port}', safe=':')}/proxy{path}"
+        method = "GET" if body is None else "POST"
+        return self._transport.stream(self._outgoing(method=method, path=proxied, body=body), silence=silence)
+
+    async def _request(self, method: str, path: str, query: str = "", **options: Any) -> bytes:
+        return await self._transport.request(self._outgoing(method=method, path=path, query=query, **options))
 
     async def _apply(self, path: str, obj: KubeObject, *, force: bool, dry_run: bool) -> KubeObject:
         query = f"{self._manager}&force={'true' if force else 'false'}"

@@ -5,15 +5,15 @@ One object acts for one identity and never changes, so that requests of differen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from urllib.parse import quote
 
 import aiohttp
 
-from dynamo_shared.kube.transport import USER_AGENT, Requests, Transport, WarningObserver
+from dynamo_shared.kube.transport import Outgoing, Requests, Transport, WarningObserver
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,38 +61,13 @@ class Acting:
     async def close(self) -> None:
         """Closes nothing: the connections are the transport's."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        query: str = "",
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        retry: bool = False,
-        timeout: float | None = None,
-        accept: str = "",
-        agent: str = USER_AGENT,
-        may_write: Callable[[], bool] = lambda: True,
-    ) -> bytes:
+    async def request(self, outgoing: Outgoing) -> bytes:
         """As Transport.request, with the user's rights."""
-        return await self._transport.request(
-            method,
-            path,
-            query,
-            body=body,
-            content_type=content_type,
-            retry=retry,
-            timeout=timeout,
-            accept=accept,
-            agent=agent,
-            headers=self._headers,
-            warned=self._warned,
-            may_write=may_write,
-        )
+        return await self._transport.request(self._of_user(outgoing))
 
-    def stream(
-        self, path: str, query: str, *, silence: float, agent: str = USER_AGENT
-    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+    def stream(self, outgoing: Outgoing, *, silence: float) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """As Transport.stream, with the user's rights."""
-        return self._transport.stream(path, query, silence=silence, agent=agent, headers=self._headers)
+        return self._transport.stream(self._of_user(outgoing), silence=silence)
+
+    def _of_user(self, outgoing: Outgoing) -> Outgoing:
+        return replace(outgoing, headers=(*outgoing.headers, *self._headers), warned=self._warned)

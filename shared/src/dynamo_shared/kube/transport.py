@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final, Protocol
 
@@ -53,17 +53,43 @@ RequestObserver = Callable[[str, str, int, float], None]
 WarningObserver = Callable[[str], None]
 
 
-@dataclass(slots=True)
-class _Call:
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A request on its way to the API server. `path` and `query` are already percent-encoded."""
+
     method: str
     path: str
-    query: str
-    body: bytes | None
-    retry: bool
-    seconds: float
-    headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
+    query: str = ""
+    body: bytes | None = None
+    content_type: str = "application/json"
+    accept: str = ""
+    retry: bool = False
+    """whether it may safely arrive twice: it is repeated after connection failures, 429 and 503"""
+    timeout: float | None = None
+    """seconds that bound everything, retries and waits included; None: the client's"""
+    agent: str = USER_AGENT
+    headers: tuple[tuple[str, str], ...] = ()
     warned: WarningObserver | None = None
-    may_send: Callable[[], bool] = lambda: True
+    """hears the server's warnings"""
+    may_write: Callable[[], bool] = _always
+    """asked before each attempt of a request other than GET: where it is false, nothing is sent (NotHeld)"""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def sent_headers(self) -> CIMultiDict[str]:
+        """The headers, credentials left out."""
+        found: CIMultiDict[str] = CIMultiDict(self.headers)
+        found["User-Agent"] = self.agent
+        if self.body is not None:
+            found["Content-Type"] = self.content_type
+        if self.accept:
+            found["Accept"] = self.accept
+        return found
 
 
 class Requests(Protocol):
@@ -78,27 +104,12 @@ class Requests(Protocol):
         """Close what this one opened."""
         ...
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        query: str = "",
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        retry: bool = False,
-        timeout: float | None = None,
-        accept: str = "",
-        agent: str = USER_AGENT,
-        may_write: Callable[[], bool] = lambda: True,
-    ) -> bytes:
+    async def request(self, outgoing: Outgoing) -> bytes:
         """The body of a successful answer; see Transport.request."""
         ...
 
-    def stream(
-        self, path: str, query: str, *, silence: float, agent: str = USER_AGENT
-    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
-        """The body of a GET that does not end; see Transport.stream."""
+    def stream(self, outgoing: Outgoing, *, silence: float) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """The body of an answer that does not end; see Transport.stream."""
         ...
 
 
@@ -139,77 +150,46 @@ class Transport:
         if self._watch_session is not None:
             await self._watch_session.close()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        query: str = "",
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        retry: bool = False,
-        timeout: float | None = None,
-        accept: str = "",
-        agent: str = USER_AGENT,
-        headers: Iterable[tuple[str, str]] = (),
-        warned: WarningObserver | None = None,
-        may_write: Callable[[], bool] = lambda: True,
-    ) -> bytes:
-        """The body of a successful answer. `path` and `query` are already percent-encoded.
-
-        `retry` is for requests that may safely arrive twice: they are repeated after connection failures, 429 and 503.
-        `headers` go along; `warned` hears the server's warnings.
-        `may_write` is asked before each attempt of a request other than GET: where it is false, nothing is sent (NotHeld).
-        Raises KubeError; `timeout` (seconds; the client's where None) bounds everything, retries and waits included.
-        """
-        call = _Call(method, path, query, body, retry, self._timeout if timeout is None else timeout)
-        call.headers["User-Agent"] = agent
-        call.headers.extend(headers)
-        call.warned = warned
-        if method != "GET":
-            call.may_send = may_write
-        if body is not None:
-            call.headers["Content-Type"] = content_type
-        if accept:
-            call.headers["Accept"] = accept
+    async def request(self, outgoing: Outgoing) -> bytes:
+        """The body of a successful answer. Raises KubeError."""
+        headers = outgoing.sent_headers()
         if not trace.get_current_span().is_recording():
-            return await self._within_time(call)
+            return await self._within_time(outgoing, headers)
+        method, path = outgoing.method, outgoing.path
         attributes = {"http.request.method": method, "url.path": path, "server.address": self._server}
         with self._tracer.start_as_current_span(f"kube {method}", kind=SpanKind.CLIENT, attributes=attributes) as child:
             context = child.get_span_context()
-            call.headers["traceparent"] = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-            return await self._within_time(call)
+            headers["traceparent"] = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+            return await self._within_time(outgoing, headers)
 
-    async def _within_time(self, call: _Call) -> bytes:
+    async def _within_time(self, outgoing: Outgoing, headers: CIMultiDict[str]) -> bytes:
+        seconds = self._timeout if outgoing.timeout is None else outgoing.timeout
         try:
-            async with asyncio.timeout(call.seconds):
-                return await self._attempts(call)
+            async with asyncio.timeout(seconds):
+                return await self._attempts(outgoing, headers, time.monotonic() + seconds)
         except TimeoutError as error:
-            raise errors.Unavailable(
-                0, "Timeout", f"no answer within {call.seconds:g} s", request=f"{call.method} {call.path}"
-            ) from error
+            raise errors.Unavailable(0, "Timeout", f"no answer within {seconds:g} s", request=str(outgoing)) from error
 
-    async def _attempts(self, call: _Call) -> bytes:
-        deadline = time.monotonic() + call.seconds
-        url = self._url(call.path, call.query)
+    async def _attempts(self, outgoing: Outgoing, headers: CIMultiDict[str], deadline: float) -> bytes:
+        url = self._url(outgoing.path, outgoing.query)
         attempt, renewed = 0, False
         while True:
             attempt += 1
-            await self._authorise(call.headers, call.path)
-            if not call.may_send():
+            await self._authorise(headers, outgoing.path)
+            if outgoing.method != "GET" and not outgoing.may_write():
                 # Asked last of all: the process may have been stopped while it waited for any of the above.
-                request = f"{call.method} {call.path}"
-                raise errors.NotHeld(0, "NotHeld", "this replica no longer holds what it works on", request=request)
+                reason = "this replica no longer holds what it works on"
+                raise errors.NotHeld(0, "NotHeld", reason, request=str(outgoing))
             try:
-                return await self._once(call, url)
+                return await self._once(outgoing, headers, url)
             except errors.Unauthorized:
                 # Not authenticated, so not acted upon: any request may be repeated.
-                if renewed or not await self._renew(call.path):
+                if renewed or not await self._renew(outgoing.path):
                     raise
                 renewed = True
             except (errors.Unavailable, errors.TooManyRequests) as error:
                 wait = self._wait_before_retry(error, attempt)
-                if not call.retry or wait is None or time.monotonic() + wait >= deadline:
+                if not outgoing.retry or wait is None or time.monotonic() + wait >= deadline:
                     raise
                 await self._sleep(wait)
             except errors.KubeError as error:
@@ -219,31 +199,31 @@ class Transport:
     def _url(self, path: str, query: str) -> URL:
         return URL(f"{self._server}{path}?{query}" if query else f"{self._server}{path}", encoded=True)
 
-    async def _once(self, call: _Call, url: URL) -> bytes:
-        method, path = call.method, call.path
+    async def _once(self, outgoing: Outgoing, headers: CIMultiDict[str], url: URL) -> bytes:
+        method, path = outgoing.method, outgoing.path
         started = time.monotonic()
         status = 0
         try:
             async with self._session.request(
                 method,
                 url,
-                data=call.body,
-                headers=call.headers,
+                data=outgoing.body,
+                headers=headers,
                 allow_redirects=False,
                 proxy=self._proxy,
                 server_hostname=self._connection.tls_server_name,
             ) as response:
                 status = response.status
                 content = await self._read(response, path)
-                if call.warned is not None:
+                if outgoing.warned is not None:
                     for warning in response.headers.getall("Warning", ()):
-                        call.warned(warning)
+                        outgoing.warned(warning)
                 if status < 300:
                     return content
                 retry_after = response.headers.get("Retry-After")
-            raise errors.from_response(status, content, retry_after=retry_after, request=f"{method} {path}")
+            raise errors.from_response(status, content, retry_after=retry_after, request=str(outgoing))
         except _NETWORK_FAILURES as error:
-            raise unreachable(error, f"{method} {path}") from error
+            raise unreachable(error, str(outgoing)) from error
         finally:
             if self.observer is not None:
                 self.observer(method, path, status, time.monotonic() - started)
@@ -269,31 +249,24 @@ class Transport:
         )
 
     @asynccontextmanager
-    async def stream(
-        self,
-        path: str,
-        query: str,
-        *,
-        silence: float,
-        agent: str = USER_AGENT,
-        headers: Iterable[tuple[str, str]] = (),
-    ) -> AsyncIterator[aiohttp.StreamReader]:
-        """The body of a GET that does not end (a watch, a log), as it comes.
+    async def stream(self, outgoing: Outgoing, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
+        """The body of an answer that does not end (a watch, a log, what a Service streams), as it comes.
 
         `silence` is how many seconds without a byte mean that the connection is dead. Not retried: its user knows where
         to go on. Raises KubeError, also from inside the block when the connection breaks.
         """
-        request = f"GET {path}"
+        path, request = outgoing.path, str(outgoing)
         if self._watch_session is None:
             self._watch_session = self._new_session(WATCH_CONNECTIONS)
-        url = self._url(path, query)
+        url = self._url(path, outgoing.query)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_SECONDS, silence), sock_read=silence)
-        sent = CIMultiDict(headers)
-        sent["User-Agent"] = agent
+        sent = outgoing.sent_headers()
         await self._authorise(sent, path)
         try:
-            async with self._watch_session.get(
+            async with self._watch_session.request(
+                outgoing.method,
                 url,
+                data=outgoing.body,
                 headers=sent,
                 timeout=timeout,
                 allow_redirects=False,
