@@ -67,10 +67,14 @@ class Api:
             return Answer(response.status, response.headers.copy(), await response.read())
 
     @asynccontextmanager
-    async def stream(self, path: str, *, token: str | None = None, **headers: str) -> AsyncIterator[Events]:
+    async def stream(
+        self, path: str, body: Any = None, *, token: str | None = None, **headers: str
+    ) -> AsyncIterator[Events]:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         given["Authorization"] = f"Bearer {self.token if token is None else token}"
-        async with self.session.get(self.url + path, headers=given) as response:
+        given["Accept"] = "text/event-stream"
+        method = "GET" if body is None else "POST"
+        async with self.session.request(method, self.url + path, json=body, headers=given) as response:
             yield Events(response)
 
 

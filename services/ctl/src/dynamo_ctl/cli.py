@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.bootstrap import bootstrap
+from dynamo_ctl.commands.chat import chat
 from dynamo_ctl.commands.convert import convert
 from dynamo_ctl.commands.crds import crds
 from dynamo_ctl.commands.demo import demo
@@ -55,6 +56,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (deploy, "A model, as a graph or as an objective, over the REST API."),
     (estimate, "What a deployment is expected to do, simulated."),
     (logs, "Logs of a graph's pods, merged, over the REST API."),
+    (chat, "Chat with the model of a graph, over the REST API."),
     (scale, "Other replicas of a graph, within budgets and limits."),
     (nats_config, "The configuration of a NATS server: one user a service."),
     (crds, "Resource definitions: print or install them."),

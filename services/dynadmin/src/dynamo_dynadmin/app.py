@@ -35,9 +35,12 @@ from dynamo_shared.runtime import ServiceContext, Settings, State
 from dynamo_shared.runtime.endpoints import server_tls, serving
 
 from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.decisions import Decisions
 from dynamo_dynadmin.api.deploying import Deploying, Planned
 from dynamo_dynadmin.api.estimating import Estimating, Estimator
+from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.logs import Logs
 from dynamo_dynadmin.api.looking import Looking
 from dynamo_dynadmin.api.reading import Reading
@@ -136,7 +139,10 @@ class DynadminService:
             reading=reading,
             writing=writing,
             looking=looking,
+            events=Events(looking, streams),
             logs=Logs(looking, reading, streams),
+            chat=Chat(reading, streams, settings.chat_within),
+            decisions=Decisions(context.bus, platform.cluster_name, streams),
             acting=Acting(hub, writing),
             cluster=cluster,
             deploying=Deploying(writing, cluster, defaults, self._planned),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -181,3 +182,14 @@ def test_the_event_has_inputs_what_is_wanted_and_what_is_missing() -> None:
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
     assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
     assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")
+
+
+def test_the_event_has_alternatives_of_one_pool_and_why_they_were_not_taken() -> None:
+    option = {"pool": "decode", "replicas": 3, "share_within_target": 0.97, "not_taken": "the GPU budget"}
+    explained = effects(more(decode=2))
+    explanation = replace(explained.explanation, alternatives=(option,))
+    told = Told(gathered(), replace(explained, explanation=explanation), None)
+    found = plan_data(plan(), told, Outcome(plan(), told)).alternatives
+    assert [(each.replicas, each.figures, each.reason) for each in found] == [
+        ({"decode": 3}, {"share_within_target": 0.97}, "the GPU budget")
+    ]

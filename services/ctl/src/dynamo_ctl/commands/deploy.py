@@ -3,52 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from dynamo_ctl.commands.intent import IntentOptions, taking_intent
 from dynamo_ctl.commands.parameters import Config, Kubeconfig, LineOutput
-
-Server = Annotated[
-    str,
-    typer.Option(
-        "--server", metavar="URL", envvar="DYNAMO_SERVER_URL", help="The platform's REST API.", show_default=False
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--token-file", metavar="FILE", help="Bearer token; else $DYNAMO_TOKEN or the kubeconfig's.", show_default=False
-    ),
-]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.")]
-File = Annotated[
-    Path | None,
-    typer.Option(
-        "--file", "-f", metavar="FILE", help="Intent as YAML or JSON; - is standard input.", show_default=False
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option("--model", metavar="MODEL", help="Model: name on Hugging Face, or path.", show_default=False),
-]
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the graph or request.", show_default=False)]
-Backend = Annotated[
-    str | None, typer.Option(metavar="NAME", help="vllm, sglang, trtllm; auto for objectives.", show_default=False)
-]
-Ttft = Annotated[
-    float | None, typer.Option("--ttft", metavar="MS", help="Time to the first token.", show_default=False)
-]
-Itl = Annotated[float | None, typer.Option("--itl", metavar="MS", help="Time between tokens.", show_default=False)]
-Gpus = Annotated[
-    int | None,
-    typer.Option("--gpus", metavar="N", help="GPUs of a replica, or in all with an objective.", show_default=False),
-]
-Sku = Annotated[
-    str | None, typer.Option("--gpu", metavar="KIND", help="Kind of GPU, such as h100_sxm.", show_default=False)
-]
-NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL; `dynamoctl deploy --dry-run client` needs none"
+from dynamo_ctl.commands.remote import NO_SERVER, Namespace, Server, TokenFile
 
 
 class DryRun(StrEnum):
@@ -58,16 +19,10 @@ class DryRun(StrEnum):
     SERVER = "server"
 
 
+@taking_intent
 def deploy(
-    name: Name = None,
+    options: IntentOptions,
     *,
-    file: File = None,
-    model: Model = None,
-    backend: Backend = None,
-    ttft: Ttft = None,
-    itl: Itl = None,
-    gpus: Gpus = None,
-    gpu: Sku = None,
     replicas: Annotated[int | None, typer.Option(min=0, metavar="N", help="Workers.", show_default=False)] = None,
     namespace: Namespace = "default",
     dry_run: Annotated[
@@ -91,14 +46,13 @@ def deploy(
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
     settings.quiet()
-    given = _given(name, model, backend, times=(ttft, itl), gpus=(gpus, gpu), replicas=replicas, new=file is None)
-    sent = deploying.intent_of(file, given)
+    sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
         deploying.offline(sent, namespace, settings.load(config), typer.echo, as_json=as_json)
         return
     if not server:
-        raise CtlError(NO_SERVER, ExitCode.USAGE)
+        raise CtlError(f"{NO_SERVER}; --dry-run client needs none", ExitCode.USAGE)
 
     async def run() -> None:
         async with remote.Remote.open(server, token_file, kubeconfig) as api:
@@ -108,16 +62,10 @@ def deploy(
     interrupts.run(run())
 
 
+@taking_intent
 def estimate(
-    name: Name = None,
+    options: IntentOptions,
     *,
-    file: File = None,
-    model: Model = None,
-    backend: Backend = None,
-    ttft: Ttft = None,
-    itl: Itl = None,
-    gpus: Gpus = None,
-    gpu: Sku = None,
     namespace: Namespace = "default",
     output: Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")] = LineOutput.TABLE,
     server: Server = "",
@@ -129,10 +77,7 @@ def estimate(
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
     settings.quiet()
-    given = _given(
-        name or "estimate", model, backend, times=(ttft, itl), gpus=(gpus, gpu), replicas=None, new=file is None
-    )
-    sent = deploying.intent_of(file, given)
+    sent = options.intent(name="estimate")
     if not server:
         raise CtlError(NO_SERVER, ExitCode.USAGE)
 
@@ -168,29 +113,3 @@ def logs(
             await deploying.logs(api, namespace, graph, component, typer.echo, follow=follow, tail=tail)
 
     interrupts.run(run())
-
-
-def _given(
-    name: str | None,
-    model: str | None,
-    backend: str | None,
-    *,
-    times: tuple[float | None, float | None],
-    gpus: tuple[int | None, str | None],
-    replicas: int | None,
-    new: bool,
-) -> dict[str, Any]:
-    """What the command line says, as an intent; without a file it is an objective where times are given."""
-    (ttft, itl), (count, kind) = times, gpus
-    objective = ttft is not None or itl is not None
-    mode = ("objective" if objective else "graph") if new or objective else None
-    hardware = {"gpuSku": kind, "totalGpus": count} if objective else {"gpuProduct": kind, "gpusPerReplica": count}
-    return {
-        "mode": mode,
-        "name": name,
-        "model": {"name": model},
-        "backend": backend,
-        "hardware": hardware,
-        "objective": {"ttftMs": ttft, "itlMs": itl},
-        "serving": {"replicas": {"worker": replicas}},
-    }

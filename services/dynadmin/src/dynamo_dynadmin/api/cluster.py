@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
+    EVENTS,
     GROUP,
     HTTP_ROUTES,
     INFERENCE_POOLS,
@@ -19,6 +20,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SETS,
     PODS,
     SCALED_OBJECTS,
+    SERVICES,
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.bus import state
@@ -129,6 +131,8 @@ class Cluster:
         namespace = call.namespace
         acts = [Act(verb, kind.resource, namespace) for kind in KINDS for verb in _VERBS]
         acts += [
+            Act("create", SERVICES, namespace, subresource="proxy"),
+            Act("list", EVENTS, namespace),
             Act("get", PODS, namespace, subresource="log"),
             Act("list", PODS, namespace),
             Act("list", NODES),
@@ -147,6 +151,8 @@ class Cluster:
             {
                 "namespace": namespace,
                 "collections": collections,
+                "chat": verdicts[acts[-5]][0],
+                "events": verdicts[acts[-4]][0],
                 "logs": verdicts[acts[-3]][0],
                 "pods": verdicts[acts[-2]][0],
                 "nodes": verdicts[acts[-1]][0],

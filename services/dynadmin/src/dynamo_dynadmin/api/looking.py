@@ -1,13 +1,11 @@
-"""Looks at one object: status, manifest, events, pods, tree, logs."""
+"""Looks at one object: status, manifest, pods, tree."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import EVENTS, PODS, ObjectKey, Resource
+from dynamo_shared.api.resources import PODS, ObjectKey, Resource
 from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus import state
 
@@ -20,8 +18,6 @@ from dynamo_dynadmin.http.routes import YAML
 from dynamo_dynadmin.identity.access import Act
 from dynamo_dynadmin.state.hub import Hub
 
-#: Events of a namespace that are looked through. The API server keeps them for an hour.
-_EVENTS = 2000
 _SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences")
 
 
@@ -34,7 +30,7 @@ class Looking:
 
     async def status(self, call: Call, kind: Kind) -> web.StreamResponse:
         """How it is, in the same words for every kind."""
-        obj = await self._object(call, kind)
+        obj = await self.object(call, kind)
         found = obj.get("status") or {}
         metadata, observed = obj["metadata"], found.get("observedGeneration")
         return call.answer(
@@ -59,24 +55,12 @@ class Looking:
 
     async def manifest(self, call: Call, kind: Kind) -> web.StreamResponse:
         """What a user would apply: without status and without what the API server writes."""
-        obj = without_managed_fields(await self._object(call, kind))
+        obj = without_managed_fields(await self.object(call, kind))
         metadata = {name: value for name, value in obj["metadata"].items() if name not in _SERVERS_FIELDS}
         clean = {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
         if call.text("format") == "yaml":
             return web.Response(text=to_yaml(clean), content_type=YAML)
         return call.answer(clean)
-
-    async def events(self, call: Call, kind: Kind) -> web.StreamResponse:
-        """Events of the object and of all that it owns, newest first."""
-        root = await self._object(call, kind)
-        page = await call.kube.list_page(EVENTS, call.namespace, limit=_EVENTS)
-        objects, _ = await self._visible(call)
-        family_of = family.descendants({**root, "kind": kind.resource.kind}, objects)
-        rows = [_event_row(each) for each in page.get("items") or ()]
-        own = [row for row in rows if (row["object"]["kind"], row["object"]["name"]) in family_of]
-        own.sort(key=lambda row: str(row["time"]), reverse=True)
-        limit = call.number("limit", 200)
-        return call.answer({"items": own[:limit]})
 
     async def pods(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Its pods, with nodes and GPUs."""
@@ -84,7 +68,7 @@ class Looking:
 
     async def pods_of(self, call: Call, kind: Kind) -> list[KubeObject]:
         """Pods of a graph or of a component, in order of their names."""
-        await self._object(call, kind)
+        await self.object(call, kind)
         await self._reading.require(call, Act("list", PODS, call.namespace))
         self._reading.known(PODS)
         label = labels.GRAPH_DEPLOYMENT_NAME if kind is DEPLOYMENTS else labels.SELECTOR
@@ -93,14 +77,15 @@ class Looking:
 
     async def tree(self, call: Call, kind: Kind) -> web.StreamResponse:
         """The object and all that it owns, down to pods. What the caller may not list is left out, and named."""
-        root = await self._object(call, kind)
-        objects, hidden = await self._visible(call)
+        root = await self.object(call, kind)
+        objects, hidden = await self.visible(call)
         return call.answer({"tree": family.tree({**root, "kind": kind.resource.kind}, objects), "hidden": hidden})
 
-    async def _object(self, call: Call, kind: Kind) -> KubeObject:
+    async def object(self, call: Call, kind: Kind) -> KubeObject:
+        """The object of the path, as the caller may read it."""
         return await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
 
-    async def _visible(self, call: Call) -> tuple[list[KubeObject], list[str]]:
+    async def visible(self, call: Call) -> tuple[list[KubeObject], list[str]]:
         """Objects of the namespace that the caller may list, and the resources that the caller may not."""
         objects: list[KubeObject] = []
         hidden: list[str] = []
@@ -117,17 +102,3 @@ class Looking:
 
 def _with_kind(obj: KubeObject, resource: Resource) -> KubeObject:
     return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
-
-
-def _event_row(event: KubeObject) -> dict[str, Any]:
-    regarding, series = event.get("regarding") or {}, event.get("series") or {}
-    time = series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime")
-    return {
-        "time": str(time or event["metadata"].get("creationTimestamp") or ""),
-        "type": str(event.get("type") or "Normal"),
-        "reason": str(event.get("reason") or ""),
-        "message": str(event.get("note") or ""),
-        "count": int(series.get("count") or event.get("deprecatedCount") or 1),
-        "object": {"kind": str(regarding.get("kind") or ""), "name": str(regarding.get("name") or "")},
-        "reporter": str(event.get("reportingController") or ""),
-    }

@@ -5,7 +5,7 @@ Objects of Kubernetes are described by their own schemas (`kubectl explain`), an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -137,6 +137,8 @@ class EventObject(Schema):
 class Event(Schema):
     """A Kubernetes Event."""
 
+    id: str
+    """The same for the same Event, also when it is counted again."""
     time: str
     type: str
     reason: str
@@ -268,6 +270,90 @@ class Candidates(Schema):
     items: list[Candidate]
 
 
+class ChatMessage(Schema):
+    """A message of a chat."""
+
+    model_config = ConfigDict(extra="forbid")
+    role: Literal["system", "user", "assistant"]
+    content: str = Field(max_length=1 << 18)
+
+
+class ChatBody(Schema):
+    """A chat so far; the answer is the next message."""
+
+    model_config = ConfigDict(extra="forbid")
+    messages: list[ChatMessage] = Field(min_length=1, max_length=512)
+    model: str | None = Field(default=None, min_length=1, max_length=512)
+    """Name as the frontend serves it; may be left out where it serves one."""
+    max_tokens: int | None = Field(default=None, ge=1, le=1 << 20)
+    """Tokens of the answer at most."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+    parameters: dict[str, Any] = {}
+    """More parameters of the frontend's /v1/chat/completions, as they are; `stream` and `n` are not among them."""
+
+
+class ChatAnswer(Schema):
+    """The answer of a chat, with its times as this service measured them, from sending the request on."""
+
+    text: str
+    reasoning: str
+    model: str
+    finish_reason: str
+    prompt_tokens: int | None
+    completion_tokens: int
+    ttft_ms: float | None
+    """Until the first token."""
+    itl_ms: float | None
+    """Between tokens, the mean."""
+    itl_p99_ms: float | None = Field(alias="itlP99Ms")
+    """Between pieces of text, 99 of 100."""
+    total_ms: float
+
+
+class ChatModels(Schema):
+    """What answers the chats of a graph."""
+
+    service: str
+    models: list[str]
+
+
+class Decision(Schema):
+    """What the planner concluded at one moment, or what the scaler did about it."""
+
+    time: str
+    """RFC 3339."""
+    event: str
+    """planned, plan-held; of the scaler scale-applied, scale-held, scale-refused, scale-advised."""
+    reason: str
+    message: str
+    policy: str
+    advisory: bool
+    replicas: dict[str, int]
+    """Desired, by pool; of the scaler what it allowed, by component. Empty where nothing changes."""
+    current: dict[str, int]
+    inputs: dict[str, float]
+    """Traffic and what else was observed."""
+    predictions: dict[str, float]
+    """What is expected: traffic, attainment."""
+    missing: dict[str, str]
+    """Inputs that are not there, and why."""
+    alternatives: list[dict[str, Any]]
+    """What else was considered, and why it was not taken."""
+    budgets: list[dict[str, Any]]
+    """GPU budgets that the scaler held the replicas against: what capped them."""
+    command: str
+    """Id of the command from the planner to the scaler; empty where none was sent."""
+
+
+class Decisions(Schema):
+    """Decisions about a graph's replicas, oldest first."""
+
+    items: list[Decision]
+    truncated: bool
+    """Whether there are older ones."""
+
+
 class PromoteBody(Schema):
     """Which point to deploy."""
 
@@ -341,6 +427,9 @@ class Rights(Schema):
     namespace: str
     collections: dict[str, dict[str, bool]]
     """By collection and verb."""
+    chat: bool
+    """With any Service of the namespace; a role may name some."""
+    events: bool
     logs: bool
     pods: bool
     nodes: bool
@@ -402,6 +491,10 @@ MODELS: tuple[type[BaseModel], ...] = (
     RestartBody,
     Restarted,
     Candidates,
+    ChatBody,
+    ChatAnswer,
+    ChatModels,
+    Decisions,
     PromoteBody,
     Deployed,
     Capabilities,

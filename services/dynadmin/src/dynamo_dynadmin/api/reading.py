@@ -17,7 +17,8 @@ from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import Stream, Streams, frame
 from dynamo_dynadmin.identity.access import Access, Act
 from dynamo_dynadmin.state.entries import Entry
-from dynamo_dynadmin.state.hub import Hub, Position, Resync, changes
+from dynamo_dynadmin.state.hub import Hub, Resync, changes
+from dynamo_dynadmin.state.position import Position
 
 DEFAULT_LIMIT, MOST = 500, 5000
 _RESYNC = "the changes in between are not known; list again, or stream without Last-Event-ID"

@@ -9,9 +9,14 @@ from typing import Any
 from aiohttp import web
 
 from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT as DECISIONS
+from dynamo_dynadmin.api.decisions import MOST as MOST_DECISIONS
+from dynamo_dynadmin.api.decisions import Decisions
 from dynamo_dynadmin.api.deploying import Deploying
 from dynamo_dynadmin.api.estimating import Estimating
+from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, KINDS, REQUESTS, Kind
 from dynamo_dynadmin.api.logs import Logs
 from dynamo_dynadmin.api.looking import Looking
@@ -55,7 +60,10 @@ class Topics:
         reading: Reading,
         writing: Writing,
         looking: Looking,
+        events: Events,
         logs: Logs,
+        chat: Chat,
+        decisions: Decisions,
         acting: Acting,
         cluster: Cluster,
         deploying: Deploying,
@@ -64,7 +72,7 @@ class Topics:
     ) -> None:
         self.reading, self.writing, self.looking, self.logs = reading, writing, looking, logs
         self.acting, self.cluster, self.deploying, self.sessions = acting, cluster, deploying, sessions
-        self.estimating = estimating
+        self.estimating, self.events, self.chat, self.decisions = estimating, events, chat, decisions
 
 
 def table(topics: Topics, document: Callable[[], bytes]) -> tuple[Route, ...]:
@@ -74,6 +82,7 @@ def table(topics: Topics, document: Callable[[], bytes]) -> tuple[Route, ...]:
         *_sessions(topics),
         *(route for kind in KINDS for route in _collection(topics, kind)),
         *_actions(topics),
+        *_chat(topics),
         *_deploy(topics),
     )
 
@@ -218,13 +227,21 @@ def _collection(topics: Topics, kind: Kind) -> Iterator[Route]:
         problems=("not-found",),
         query=(choice("format", "JSON or YAML.", "json", "yaml", default="json"),),
     )
-    yield look(
-        f"{one}/events",
-        f"list{kind.operation}Events",
-        "Events of it and of all that it owns, newest first.",
-        handle=of(topics.looking.events),
-        schema="Events",
-        query=(number("limit", "Events at most.", least=1, most=2000, default=200),),
+    yield Route(
+        method="GET",
+        path=f"{one}/events",
+        operation=f"list{kind.operation}Events",
+        summary="Events of it and of all that it owns, newest first; with `watch` as server-sent events `event`, `synced`, "
+        "`resync`, `unauthorized`.",
+        tag=tag,
+        handle=of(topics.events.events),
+        answers={200: Answer("Events.", {JSON: "Events", SSE: ""})},
+        problems=("not-found",),
+        query=(
+            number("limit", "Events at most; of a stream, of those that there are.", least=1, most=2000, default=200),
+            flag("watch", "Go on with new events, oldest first."),
+        ),
+        streams=True,
     )
     yield look(
         f"{one}/tree",
@@ -387,6 +404,53 @@ def _actions(topics: Topics) -> Iterator[Route]:
         query=(_DRY_RUN,),
         body={JSON: "PromoteBody"},
         idempotent=True,
+    )
+
+
+def _chat(topics: Topics) -> Iterator[Route]:
+    graph = f"{IN_NAMESPACE}/{DEPLOYMENTS.collection}/{{name}}"
+    yield _get(
+        f"{graph}/chat",
+        "listChatModels",
+        "Which Service answers chats, and the models that it serves now. Needs `get` of services/proxy.",
+        DEPLOYMENTS.collection,
+        topics.chat.models,
+        schema="ChatModels",
+        problems=("not-found", "conflict"),
+    )
+    yield Route(
+        method="POST",
+        path=f"{graph}/chat",
+        operation="chat",
+        summary="The answer to a chat, with its times; as server-sent events `delta`, `end`, `failed`, `unauthorized`. "
+        "Needs `create` of services/proxy.",
+        tag=DEPLOYMENTS.collection,
+        handle=topics.chat.chat,
+        answers={200: Answer("The answer.", {JSON: "ChatAnswer", SSE: ""})},
+        problems=("invalid", "not-found", "conflict"),
+        body={JSON: "ChatBody"},
+    )
+    yield Route(
+        method="GET",
+        path=f"{graph}/decisions",
+        operation="listDecisions",
+        summary="What planner and scaler decided about its replicas, and why; with `watch` as server-sent events `decision`, "
+        "`synced`, `resync`, `unauthorized`.",
+        tag=DEPLOYMENTS.collection,
+        handle=topics.decisions.decisions,
+        answers={200: Answer("Decisions of the last seven days.", {JSON: "Decisions", SSE: ""})},
+        problems=("not-found",),
+        query=(
+            number(
+                "limit",
+                "The last so many; of a stream, of those that there are.",
+                least=1,
+                most=MOST_DECISIONS,
+                default=DECISIONS,
+            ),
+            flag("watch", "Go on with new decisions."),
+        ),
+        streams=True,
     )
 
 

@@ -98,7 +98,7 @@ class Streams:
             except KubeError as error:
                 await stream.send("error", {"detail": str(error)[:1000]})
             await response.write_eof()
-        except (ConnectionError, TimeoutError):
+        except ConnectionError:
             log.debug("stream broke", request=call.id)
         finally:
             self._open[key] -= 1
@@ -161,9 +161,12 @@ class Stream:
         await self.write(b": heartbeat\n\n")
 
     async def write(self, content: bytes) -> None:
-        """Bytes as they are. TimeoutError, ConnectionError."""
-        async with asyncio.timeout(SEND_WITHIN):
-            await self.response.write(content)
+        """Bytes as they are. ConnectionError, also where the reader takes nothing for too long."""
+        try:
+            async with asyncio.timeout(SEND_WITHIN):
+                await self.response.write(content)
+        except TimeoutError as error:
+            raise ConnectionError("the reader takes nothing") from error
 
 
 def frame(event: str, data: Any, identity: str = "") -> bytes:

@@ -12,7 +12,6 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import structlog
 from dynamo_shared.api.resources import Resource
@@ -21,29 +20,12 @@ from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.protocol import CaughtUp, Message, Restarted, Start
 
 from dynamo_dynadmin.state.entries import Entries, Entry
+from dynamo_dynadmin.state.position import Position, incarnation_of
 
 #: Changes that wait for a slow reader before it has to begin again.
 WAITING = 1000
 
 log = structlog.get_logger("dynamo.dynadmin.state")
-
-
-class Position(NamedTuple):
-    """Where a reader of a stream is: the id of an event."""
-
-    sequence: int
-    incarnation: str
-
-    def __str__(self) -> str:
-        return f"{self.sequence}-{self.incarnation}"
-
-    @classmethod
-    def of(cls, text: str) -> Position | None:
-        """The position that an id names; None where it is none."""
-        sequence, _, incarnation = text.partition("-")
-        if not sequence.isdecimal() or len(sequence) > 20 or not incarnation or len(incarnation) > 64:
-            return None
-        return cls(int(sequence), incarnation)
 
 
 class Resync(Exception):
@@ -161,7 +143,7 @@ class Hub:
             # Away, or not there yet: the reading begins again when it is.
             log.debug("STATE not asked", error=str(error))
             return
-        token = "".join(each for each in incarnation if each.isalnum()) or "0"
+        token = incarnation_of(incarnation)
         if self.incarnation and token != self.incarnation:
             self._last = 0
             for readers in self._readers.values():

@@ -142,14 +142,15 @@ def _seen(observation: Observation) -> dict[str, float]:
 
 
 def _alternative(found: Mapping[str, Any]) -> PlanAlternative:
-    replicas = found.get("replicas")
-    counts = (
-        {str(getattr(pool, "value", pool)): int(count) for pool, count in replicas.items()}
-        if isinstance(replicas, Mapping)
-        else {}
+    """What else was considered: counts by pool (of one pool `pool` and a number), figures, and why it was not taken."""
+    replicas = found.get("replicas", 0)
+    counts = replicas if isinstance(replicas, Mapping) else {found["pool"]: replicas} if "pool" in found else {}
+    figures = {name: value for name, value in found.items() if name not in ("pool", "replicas")}
+    return PlanAlternative(
+        replicas={str(getattr(pool, "value", pool)): int(count) for pool, count in counts.items()},
+        figures=_numbers(figures),
+        reason=str(found.get("reason") or found.get("not_taken") or ""),
     )
-    figures = {name: value for name, value in found.items() if name not in ("replicas", "reason")}
-    return PlanAlternative(replicas=counts, figures=_numbers(figures), reason=str(found.get("reason", "")))
 
 
 def _numbers(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from dynamo_shared.api import component_names
 from dynamo_shared.api.base_models import base_model_hash
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -20,25 +21,18 @@ _SHORTEST_SET = 8
 PLANNER_ACCOUNT = "planner-serviceaccount"
 EPP_ACCOUNT = "epp-serviceaccount"
 
+#: Other services know these names, too.
+component_deployment = component_names.component_deployment
+service = component_names.service
+
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_.-]")
 _LABEL_EDGE = re.compile(r"[^A-Za-z0-9]+$")
-
-
-def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
-    """Name of a component's DCD, Deployment and selector; only workers carry a hash."""
-    name = f"{graph}-{component.lower()}"
-    return f"{name}-{worker_hash}" if worker_hash else name
 
 
 def model_label(model: str) -> str:
     """Name of a model as the value of a label: `Qwen/Qwen3-0.6B` is `Qwen--Qwen3-0.6B`, as in the cache of Hugging Face."""
     value = _NOT_IN_LABELS.sub("-", model.replace("/", "--"))[:MAX_LABEL]
     return value.strip("-_.")
-
-
-def service(component_deployment_name: str) -> str:
-    """Name of a component's Service: dots, which graph names may have, are not allowed in it."""
-    return component_deployment_name.lower().replace(".", "-")
 
 
 def discovery_account(graph: str) -> str:

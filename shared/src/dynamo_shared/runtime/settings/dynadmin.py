@@ -61,3 +61,4 @@ class Dynadmin(Section):
         60.0, ge=0.05, le=60, description="How often the rights behind a stream are asked for again."
     )
     estimate_within: Duration = Field(300.0, ge=1, le=3600, description="How long an estimate may take.")
+    chat_within: Duration = Field(600.0, ge=1, le=3600, description="How long the answer of a chat may take.")

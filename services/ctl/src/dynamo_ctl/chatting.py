@@ -1,0 +1,72 @@
+"""What `dynamoctl chat` does: messages go to the REST API, answers are printed as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from dynamo_ctl.errors import CtlError
+from dynamo_ctl.remote import Remote, path_of
+
+
+class Talk:
+    """One chat: what was said is kept."""
+
+    def __init__(self, remote: Remote, namespace: str, graph: str, *, model: str, system: str, max_tokens: int) -> None:
+        self._remote = remote
+        self._path = path_of(namespace, "deployments", graph, "chat")
+        self._given: dict[str, Any] = {"maxTokens": max_tokens, **({"model": model} if model else {})}
+        self._messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
+
+    async def say(self, message: str, write: Callable[[str], object]) -> dict[str, Any]:
+        """Send a message; `write` gets the answer in pieces. The whole answer, with its times. CtlError."""
+        messages = [*self._messages, {"role": "user", "content": message}]
+        text: list[str] = []
+        async with self._remote.stream("POST", self._path, {**self._given, "messages": messages}) as events:
+            async for event in events:
+                if event.name == "delta":
+                    write(event.data.get("reasoning") or event.data.get("text") or "")
+                    text.append(event.data.get("text") or "")
+                elif event.name in ("failed", "unauthorized", "error"):
+                    raise CtlError(str(event.data["detail"]))
+                elif event.name == "end":
+                    answer = "".join(text)
+                    self._messages = [*messages, {"role": "assistant", "content": answer}]
+                    return {"text": answer, **event.data}
+        raise CtlError("the stream ended before the answer did; try again")
+
+
+async def chat(talk: Talk, message: str, *, as_json: bool) -> None:
+    """One message, or each line of standard input."""
+    while True:
+        line = message
+        if not line:
+            if sys.stdin.isatty() and not as_json:
+                _write("> ")
+            line = (await asyncio.to_thread(sys.stdin.readline)).rstrip("\n")
+            if not line:
+                return
+        if as_json:
+            _write(json.dumps(await talk.say(line, lambda _: None)) + "\n")
+        else:
+            answer = await talk.say(line, _write)
+            _write("\n")
+            sys.stderr.write(f"{_times(answer)}\n")
+        if message:
+            return
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _times(answer: dict[str, Any]) -> str:
+    parts = [f"{answer['completionTokens']} tokens"]
+    for name, title in (("ttftMs", "first after"), ("itlMs", "then one each"), ("totalMs", "in all")):
+        if answer.get(name) is not None:
+            parts.append(f"{title} {answer[name]:.1f} ms")
+    return ", ".join(parts)

@@ -1,0 +1,41 @@
+"""`dynamoctl chat`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynamo_ctl.commands.parameters import Kubeconfig, LineOutput
+from dynamo_ctl.commands.remote import NO_SERVER, Namespace, Server, TokenFile
+
+
+def chat(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="DynamoGraphDeployment.", show_default=False)],
+    message: Annotated[
+        str, typer.Argument(metavar="MESSAGE", help="Else each line of standard input.", show_default=False)
+    ] = "",
+    *,
+    model: Annotated[str, typer.Option(metavar="NAME", help="Model, where the graph serves several.")] = "",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer at most.")] = 1024,
+    output: Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")] = LineOutput.TABLE,
+    namespace: Namespace = "default",
+    server: Server = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Chat with the model of a graph; after each answer its times are shown."""
+    from dynamo_ctl import chatting, interrupts, remote, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+
+    settings.quiet()
+    if not server:
+        raise CtlError(NO_SERVER, ExitCode.USAGE)
+
+    async def run() -> None:
+        async with remote.Remote.open(server, token_file, kubeconfig) as api:
+            talk = chatting.Talk(api, namespace, graph, model=model, system=system, max_tokens=max_tokens)
+            await chatting.chat(talk, message, as_json=output is LineOutput.JSON)
+
+    interrupts.run(run())

@@ -1,0 +1,186 @@
+"""A chat with a graph's model: through the API server to the Service of its frontend, with the rights of the caller.
+
+What Kubernetes asks of someone who calls a Service through the API server is asked here, too: `create` of
+`services/proxy` for that Service. So this service needs no way to the pods of tenants, and the audit log has the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from dynamo_shared.api.component_names import frontend_service
+from dynamo_shared.api.registry import ports
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICES, ObjectKey
+from dynamo_shared.kube import Forbidden, KubeError, Unavailable
+from pydantic import ValidationError
+
+from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
+from dynamo_dynadmin.api.models import ChatBody
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.problems import ProblemError, of_kube
+from dynamo_dynadmin.http.pulse import Pulse
+from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
+from dynamo_dynadmin.identity.access import Act
+
+#: An engine that is silent for longer has broken down. Seconds.
+SILENCE = 120.0
+#: For the list of models. Seconds.
+_MODELS_WITHIN = 10.0
+_LARGEST_LIST = 1 << 20
+#: Of all messages of a chat together. Characters.
+LONGEST_CHAT = 1 << 20
+#: Of one answer. Bytes.
+LARGEST_ANSWER = 16 << 20
+
+
+class Chat:
+    """Chats with graphs. `within` bounds an answer; seconds."""
+
+    def __init__(self, reading: Reading, streams: Streams, within: float) -> None:
+        self._reading = reading
+        self._streams = streams
+        self._within = within
+
+    async def models(self, call: Call) -> web.StreamResponse:
+        """Which Service answers, and the models that it serves now."""
+        service = await self._service(call)
+        await self._reading.require(call, _act("get", service))
+        return call.answer({"service": service.name, "models": await _served(call, service)})
+
+    async def chat(self, call: Call) -> web.StreamResponse:
+        """Answer a chat: as server-sent events where the caller accepts them, else when all of it is there."""
+        body = _body(await call.object())
+        service = await self._service(call)
+        act = _act("create", service)
+        await self._reading.require(call, act)
+        model = body.model or await self._only_model(call, service)
+        sent = request(body, model)
+        if "text/event-stream" not in call.request.headers.get("Accept", ""):
+            return await self._whole(call, service, sent, model)
+        async with self._streams.opened(call, [act]) as stream:
+            try:
+                async with asyncio.timeout(self._within):
+                    await self._streamed(call, service, sent, stream, model)
+            except TimeoutError:
+                raise Ended("failed", f"no whole answer within {self._within:g} s") from None
+            except (Garbled, KubeError) as error:
+                raise Ended("failed", _refused(error).detail) from error
+        return stream.response
+
+    async def _whole(self, call: Call, service: ObjectKey, sent: bytes, model: str) -> web.StreamResponse:
+        started, completion = time.monotonic(), Completion(model)
+        try:
+            async with asyncio.timeout(self._within):
+                async for line in _lines(call, service, sent):
+                    if (chunk := chunk_of(line)) is not None:
+                        completion.take(chunk, time.monotonic() - started)
+        except TimeoutError:
+            raise ProblemError("unavailable", f"no whole answer within {self._within:g} s") from None
+        except (Garbled, KubeError) as error:
+            raise _refused(error) from error
+        texts = {"text": "".join(completion.text), "reasoning": "".join(completion.reasoning)}
+        return call.answer({**texts, **completion.summary(time.monotonic() - started)})
+
+    async def _streamed(self, call: Call, service: ObjectKey, sent: bytes, stream: Stream, model: str) -> None:
+        started, completion = time.monotonic(), Completion(model)
+        async with Pulse(_lines(call, service, sent), stream, lambda: self._streams.heartbeat) as pulse:
+            async for line in pulse:
+                at = time.monotonic() - started
+                chunk = chunk_of(line) if line is not None else None
+                if chunk is not None and (brought := completion.take(chunk, at)):
+                    await stream.send("delta", {**brought, "atMs": round(at * 1000, 2)})
+        await stream.send("end", completion.summary(time.monotonic() - started))
+
+    async def _service(self, call: Call) -> ObjectKey:
+        """The Service of the graph's frontend. ProblemError where there is none yet."""
+        graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
+        listed = graph["spec"].get("components") or []
+        frontend = next((each["name"] for each in listed if each.get("type") == "frontend"), None)
+        if frontend is None:
+            raise ProblemError("conflict", "this graph has no component of type frontend, which answers chats")
+        return ObjectKey(call.namespace, frontend_service(call.name, frontend))
+
+    async def _only_model(self, call: Call, service: ObjectKey) -> str:
+        if not await self._reading.may(call, _act("get", service)):
+            detail = "required: the frontend's list of models needs `get` of services/proxy, which you do not have"
+            raise ProblemError("invalid", f"/model: {detail}", errors=[Problem("/model", detail)])
+        served = await _served(call, service)
+        if not served:
+            raise ProblemError("unavailable", "the frontend serves no model yet", headers={"Retry-After": "5"})
+        if len(served) > 1:
+            detail = f"required, since the frontend serves several: {', '.join(served[:20])}"
+            raise ProblemError("invalid", f"/model: {detail}", errors=[Problem("/model", detail)])
+        return served[0]
+
+
+def _act(verb: str, service: ObjectKey) -> Act:
+    return Act(verb, SERVICES, service.namespace, service.name, "proxy")
+
+
+async def _served(call: Call, service: ObjectKey) -> list[str]:
+    try:
+        async with (
+            asyncio.timeout(_MODELS_WITHIN),
+            call.kube.service_proxy(service, ports.HTTP.number, "/v1/models", silence=_MODELS_WITHIN) as content,
+        ):
+            listed = await content.read(_LARGEST_LIST)
+            while len(listed) < _LARGEST_LIST and (more := await content.read(_LARGEST_LIST - len(listed))):
+                listed += more
+            return models_of(listed)
+    except TimeoutError:
+        raise ProblemError("unavailable", "the frontend does not answer", headers={"Retry-After": "5"}) from None
+    except (Garbled, KubeError) as error:
+        raise _refused(error) from error
+
+
+async def _lines(call: Call, service: ObjectKey, sent: bytes) -> AsyncGenerator[bytes, None]:
+    """Lines of the frontend's answer. KubeError, Garbled."""
+    size = 0
+    proxied = call.kube.service_proxy(service, ports.HTTP.number, "/v1/chat/completions", body=sent, silence=SILENCE)
+    async with proxied as content:
+        while line := await _line(content):
+            size += len(line)
+            if size > LARGEST_ANSWER:
+                raise Garbled(f"the answer is larger than {LARGEST_ANSWER} bytes")
+            yield line
+
+
+async def _line(content: aiohttp.StreamReader) -> bytes:
+    try:
+        return await content.readline()
+    except ValueError as error:
+        raise Garbled("the frontend's answer has a line that is too long") from error
+
+
+def _refused(error: Exception) -> ProblemError:
+    """Why there is no answer: the API server's reason, or the frontend's own words."""
+    if isinstance(error, Garbled):
+        return ProblemError("unavailable", str(error))
+    assert isinstance(error, KubeError)
+    if isinstance(error, (Forbidden, Unavailable)) or error.reason:
+        return of_kube(error)
+    kind = "not-found" if error.status == 404 else "bad-request" if 400 <= error.status < 500 else "unavailable"
+    return ProblemError(kind, f"the frontend answers {error.status}: {error.message[:500]}")
+
+
+def _body(sent: dict[str, Any]) -> ChatBody:
+    try:
+        body = ChatBody.model_validate(sent, by_alias=True, by_name=False)
+    except ValidationError as error:
+        errors = [Problem(pointer(each["loc"]), each["msg"]) for each in error.errors(include_url=False)]
+        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors) from None
+    errors = [
+        Problem(pointer(("parameters", name)), "is set by this API") for name in RESERVED if name in body.parameters
+    ]
+    if sum(len(each.content) for each in body.messages) > LONGEST_CHAT:
+        errors.append(Problem("/messages", f"together longer than {LONGEST_CHAT} characters"))
+    if errors:
+        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
+    return body

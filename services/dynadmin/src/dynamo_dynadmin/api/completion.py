@@ -1,0 +1,151 @@
+"""A chat completion: what a frontend is sent, what it streams back, and how long that took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import quantiles
+from typing import Any
+
+import msgspec
+
+from dynamo_dynadmin.api.models import ChatBody
+
+#: Parameters of a completion that this API sets itself.
+RESERVED = ("model", "messages", "stream", "stream_options", "n", "max_tokens", "temperature", "seed")
+_PREFIX, _DONE = b"data:", b"[DONE]"
+
+
+class Garbled(ValueError):
+    """The frontend's answer is not a stream of completions."""
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Chunk(msgspec.Struct):
+    """One event of the stream."""
+
+    model: str = ""
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model] = []
+
+
+_chunk = msgspec.json.Decoder(Chunk).decode
+_models = msgspec.json.Decoder(_Models).decode
+
+
+def request(body: ChatBody, model: str) -> bytes:
+    """The completion that a frontend is asked for."""
+    given: dict[str, Any] = {
+        "max_tokens": body.max_tokens,
+        "temperature": body.temperature,
+        "seed": body.seed,
+    }
+    return msgspec.json.encode(
+        {
+            **body.parameters,
+            **{name: value for name, value in given.items() if value is not None},
+            "model": model,
+            "messages": [{"role": each.role, "content": each.content} for each in body.messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+    )
+
+
+def chunk_of(line: bytes) -> Chunk | None:
+    """The event of a line; None for comments, blank lines and the end. Garbled."""
+    text = line.strip()
+    if not text.startswith(_PREFIX):
+        return None
+    data = text.removeprefix(_PREFIX).strip()
+    if not data or data == _DONE:
+        return None
+    try:
+        return _chunk(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Garbled(f"the frontend's answer is not a completion: {error}") from error
+
+
+def models_of(content: bytes) -> list[str]:
+    """Names of the models that a frontend serves. Garbled."""
+    try:
+        return [each.id for each in _models(content).data]
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Garbled(f"the frontend's list of models is not one: {error}") from error
+
+
+@dataclass(slots=True)
+class Completion:
+    """What has come of a completion. Times are seconds since the request was sent."""
+
+    model: str
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    finish_reason: str = ""
+    usage: _Usage | None = None
+    times: list[float] = field(default_factory=list)
+    """when each piece of text came"""
+
+    def take(self, chunk: Chunk, at: float) -> dict[str, str]:
+        """Adds a chunk; the text that it brings, by kind (`text`, `reasoning`). Garbled where it says an error."""
+        if chunk.error is not None:
+            raise Garbled(f"the frontend answers: {str(chunk.error)[:500]}")
+        self.model = chunk.model or self.model
+        self.usage = chunk.usage or self.usage
+        brought: dict[str, str] = {}
+        for choice in chunk.choices[:1]:
+            self.finish_reason = choice.finish_reason or self.finish_reason
+            if choice.delta is None:
+                continue
+            if choice.delta.content:
+                self.text.append(choice.delta.content)
+                brought["text"] = choice.delta.content
+            if choice.delta.reasoning_content:
+                self.reasoning.append(choice.delta.reasoning_content)
+                brought["reasoning"] = choice.delta.reasoning_content
+        if brought:
+            self.times.append(at)
+        return brought
+
+    def summary(self, ended: float) -> Mapping[str, Any]:
+        """How it ended, with its figures: the mean time between tokens is over the frontend's own count of them."""
+        tokens = self.usage.completion_tokens if self.usage is not None else len(self.times)
+        spent = self.times[-1] - self.times[0] if self.times else 0.0
+        gaps = [later - earlier for earlier, later in zip(self.times, self.times[1:], strict=False)]
+        return {
+            "model": self.model,
+            "finishReason": self.finish_reason,
+            "promptTokens": self.usage.prompt_tokens if self.usage is not None else None,
+            "completionTokens": tokens,
+            "ttftMs": _ms(self.times[0]) if self.times else None,
+            "itlMs": _ms(spent / (tokens - 1)) if tokens > 1 and spent > 0 else None,
+            "itlP99Ms": _ms(quantiles(gaps, n=100, method="inclusive")[98]) if len(gaps) > 1 else None,
+            "totalMs": _ms(ended),
+        }
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 2)

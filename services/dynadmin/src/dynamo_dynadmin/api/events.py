@@ -1,0 +1,175 @@
+"""Kubernetes Events of an object and of all that it owns, read as the caller: a list, or server-sent events."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import EVENTS
+from dynamo_shared.kube import Expired, NotFound
+from dynamo_shared.kube.watch_wire import BOOKMARK, ERROR, Lines, decode_event
+
+from dynamo_dynadmin.api import family
+from dynamo_dynadmin.api.kinds import Kind
+from dynamo_dynadmin.api.looking import Looking
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.http.pulse import Pulse
+from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
+from dynamo_dynadmin.identity.access import Act
+
+#: Events of a namespace that are looked through. The API server keeps them for an hour.
+READ = 2000
+#: Seconds of one watch; the API server is asked again after that.
+_WATCH = 1800
+#: How often the family of an object is looked up again for events of objects that are not known to be of it. Seconds.
+_FAMILY_EVERY = 0.5
+#: Events of objects that are not known yet: STATE follows within milliseconds. Seconds, and how many.
+_HELD_FOR, _HELD = 5.0, 512
+_GONE = "the events in between are not known any more; stream without Last-Event-ID"
+
+
+class Events:
+    """Answers with Events."""
+
+    def __init__(self, looking: Looking, streams: Streams) -> None:
+        self._looking = looking
+        self._streams = streams
+
+    async def events(self, call: Call, kind: Kind) -> web.StreamResponse:
+        """Newest first; with `watch` oldest first, and then as they come."""
+        root = await self._looking.object(call, kind)
+        last = call.request.headers.get("Last-Event-ID", "") if call.flag("watch") else ""
+        if last and not (last.isascii() and last.isdecimal() and len(last) <= 20):
+            raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
+        rows: list[dict[str, Any]] = []
+        if not last:
+            page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)
+            objects, _ = await self._looking.visible(call)
+            known = family.descendants({**root, "kind": kind.resource.kind}, objects)
+            rows = [row(each) for each in page.get("items") or () if _about(each) in known]
+            rows.sort(key=lambda each: str(each["time"]), reverse=True)
+            rows = rows[: call.number("limit", 200)]
+            last = str(page["metadata"]["resourceVersion"])
+        if not call.flag("watch"):
+            return call.answer({"items": rows})
+        acts = [
+            Act("watch", EVENTS, call.namespace),
+            Act("get", kind.resource, call.namespace, call.name),
+        ]
+        async with self._streams.opened(call, acts) as stream:
+            follower = _Follower(self._looking, call, kind, stream)
+            await follower.follow(reversed(rows), last, self._streams.heartbeat)
+        return stream.response
+
+
+class _Follower:
+    """One stream: events wait a moment for the object that they are about to be known."""
+
+    def __init__(self, looking: Looking, call: Call, kind: Kind, stream: Stream) -> None:
+        self._looking = looking
+        self._call = call
+        self._kind = kind
+        self._stream = stream
+        self._family: set[tuple[str, str]] = set()
+        self._looked = float("-inf")
+        self._held: deque[tuple[float, KubeObject]] = deque()
+
+    async def follow(self, first: Iterable[dict[str, Any]], version: str, heartbeat: float) -> None:
+        """What there is, `synced`, then what comes. Ended."""
+        for each in first:
+            await self._stream.send("event", each)
+        await self._stream.send("synced", {"position": version}, version)
+        async with Pulse(
+            self._watched(version), self._stream, lambda: _FAMILY_EVERY if self._held else heartbeat
+        ) as pulse:
+            async for event in pulse:
+                await self._release()
+                if event is not None:
+                    await self._take(event)
+
+    async def _take(self, event: KubeObject) -> None:
+        if _about(event) not in self._family:
+            await self._look()
+        if _about(event) in self._family:
+            await self._send(event)
+        elif len(self._held) < _HELD:
+            self._held.append((time.monotonic() + _HELD_FOR, event))
+
+    async def _release(self) -> None:
+        """Send what waited, and was found to be of the family; drop what waited for too long."""
+        if not self._held:
+            return
+        await self._look()
+        waiting, self._held = self._held, deque()
+        for until, event in waiting:
+            if _about(event) in self._family:
+                await self._send(event)
+            elif time.monotonic() < until:
+                self._held.append((until, event))
+
+    async def _look(self) -> None:
+        if time.monotonic() - self._looked < _FAMILY_EVERY:
+            return
+        self._looked = time.monotonic()
+        try:
+            root = await self._looking.object(self._call, self._kind)
+        except NotFound:
+            # Gone: the last events about it and its children still come.
+            return
+        objects, _ = await self._looking.visible(self._call)
+        self._family |= family.descendants({**root, "kind": self._kind.resource.kind}, objects)
+
+    async def _send(self, event: KubeObject) -> None:
+        await self._stream.send("event", row(event), str(event["metadata"]["resourceVersion"]))
+
+    async def _watched(self, version: str) -> AsyncGenerator[KubeObject, None]:
+        """Events that are new or changed, one watch after another."""
+        while True:
+            query = urlencode(
+                {
+                    "watch": "1",
+                    "resourceVersion": version,
+                    "allowWatchBookmarks": "true",
+                    "timeoutSeconds": str(_WATCH),
+                }
+            )
+            try:
+                async with self._call.kube.stream(EVENTS, self._call.namespace, query, silence=_WATCH + 60) as content:
+                    lines = Lines()
+                    async for chunk in content.iter_any():
+                        for line in lines.feed(chunk):
+                            told = decode_event(line)
+                            if told.type == ERROR:
+                                raise Ended("resync", _GONE)
+                            version = str(told.object["metadata"]["resourceVersion"])
+                            if told.type not in (BOOKMARK, "DELETED"):
+                                yield told.object
+            except Expired:
+                raise Ended("resync", _GONE) from None
+
+
+def row(event: KubeObject) -> dict[str, Any]:
+    """An Event as the API shows it."""
+    regarding, series = event.get("regarding") or {}, event.get("series") or {}
+    moment = series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime")
+    return {
+        "id": str(event["metadata"].get("uid") or ""),
+        "time": str(moment or event["metadata"].get("creationTimestamp") or ""),
+        "type": str(event.get("type") or "Normal"),
+        "reason": str(event.get("reason") or ""),
+        "message": str(event.get("note") or ""),
+        "count": int(series.get("count") or event.get("deprecatedCount") or 1),
+        "object": {"kind": str(regarding.get("kind") or ""), "name": str(regarding.get("name") or "")},
+        "reporter": str(event.get("reportingController") or ""),
+    }
+
+
+def _about(event: KubeObject) -> tuple[str, str]:
+    regarding = event.get("regarding") or {}
+    return str(regarding.get("kind") or ""), str(regarding.get("name") or "")

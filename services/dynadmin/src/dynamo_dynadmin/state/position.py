@@ -1,0 +1,30 @@
+"""Places in a NATS stream, as ids of server-sent events."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    """Where a reader of a stream is: the id of an event."""
+
+    sequence: int
+    incarnation: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}-{self.incarnation}"
+
+    @classmethod
+    def of(cls, text: str) -> Position | None:
+        """The position that an id names; None where it is not valid."""
+        sequence, _, incarnation = text.partition("-")
+        if not (sequence.isascii() and sequence.isdecimal()) or len(sequence) > 20:
+            return None
+        if not incarnation or len(incarnation) > 64:
+            return None
+        return cls(int(sequence), incarnation)
+
+
+def incarnation_of(text: str) -> str:
+    """The incarnation of a stream as a part of ids: letters and digits."""
+    return "".join(each for each in text if each.isalnum()) or "0"

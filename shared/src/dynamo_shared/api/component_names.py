@@ -1,0 +1,19 @@
+"""Names of the objects of a graph's components, which more than one service needs to know. Pure."""
+
+from __future__ import annotations
+
+
+def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
+    """Name of a component's DCD, Deployment and selector; only workers carry a hash."""
+    name = f"{graph}-{component.lower()}"
+    return f"{name}-{worker_hash}" if worker_hash else name
+
+
+def service(component_deployment_name: str) -> str:
+    """Name of a component's Service: dots, which graph names may have, are not allowed in it."""
+    return component_deployment_name.lower().replace(".", "-")
+
+
+def frontend_service(graph: str, component: str) -> str:
+    """Name of the Service of a graph's frontend."""
+    return service(component_deployment(graph, component))

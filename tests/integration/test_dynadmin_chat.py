@@ -1,0 +1,275 @@
+"""Chats over the REST API: through a real API server's proxy to a frontend, with the rights of the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.resources import (
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    ROLE_BINDINGS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+
+from .dynadmin import EVERYTHING, Api, account, dynadmin
+
+ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
+GRAPHS = {"verbs": ["get"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
+MODEL = "Qwen/Qwen3-0.6B"
+ASKED = {"messages": [{"role": "user", "content": "Which day is it?"}]}
+
+
+def chatting(*verbs: str) -> dict[str, Any]:
+    return {"verbs": list(verbs), "apiGroups": [""], "resources": ["services/proxy"]}
+
+
+def this_host() -> str:
+    """An address of this machine that is not loopback: endpoints of a Service may have no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback, and a Service may not lead there")
+        return str(probe.getsockname()[0])
+
+
+class Frontend:
+    """Speaks as the frontend does. `answer` streams a completion; requests are kept."""
+
+    def __init__(self) -> None:
+        self.models = [MODEL]
+        self.asked: list[dict[str, Any]] = []
+        self.answer: Callable[[web.StreamResponse], Awaitable[None]] = self.words
+        self.gone = asyncio.Event()
+
+    async def words(self, response: web.StreamResponse) -> None:
+        for word in ("It", " is", " Friday"):
+            await self.chunk(response, choices=[{"index": 0, "delta": {"content": word}}])
+        await self.chunk(response, choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])
+        await self.chunk(response, choices=[], usage={"prompt_tokens": 9, "completion_tokens": 3})
+        await response.write(b"data: [DONE]\n\n")
+
+    async def chunk(self, response: web.StreamResponse, **fields: Any) -> None:
+        found = {"id": "c", "object": "chat.completion.chunk", "model": MODEL, **fields}
+        await response.write(b"data: " + json.dumps(found).encode() + b"\n\n")
+
+    async def list_models(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": each} for each in self.models]})
+
+    async def completions(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.asked.append({"body": body, "headers": dict(request.headers)})
+        if body["model"] not in self.models:
+            return web.json_response({"message": f"Model not found: {body['model']}"}, status=404)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            await self.answer(response)
+        except ConnectionError:
+            self.gone.set()
+        return response
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[int]:
+        app = web.Application()
+        app.router.add_get("/v1/models", self.list_models)
+        app.router.add_post("/v1/chat/completions", self.completions)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, this_host(), 0)
+        await site.start()
+        try:
+            yield site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+        finally:
+            await runner.cleanup()
+
+
+async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> None:
+    graph = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "shop.eu", "namespace": namespace},
+        "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
+    }
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+    name, ports = "shop-eu-frontend", [{"name": "http", "port": port}]
+    metadata = {"name": name, "namespace": namespace}
+    spec = {"ports": [{"name": "http", "port": 8000}]}
+    await kube.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    subsets = [{"addresses": [{"ip": this_host()}], "ports": ports}]
+    await kube.create(
+        ENDPOINTS, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {**metadata}, "subsets": subsets}
+    )
+    slice_ = {
+        "apiVersion": ENDPOINT_SLICES.api_version,
+        "kind": ENDPOINT_SLICES.kind,
+        "metadata": {**metadata, "labels": {"kubernetes.io/service-name": name}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [this_host()], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+    await kube.create(ENDPOINT_SLICES, slice_)
+
+
+@pytest.fixture
+async def frontend(kube: KubeClient, namespace: str) -> AsyncIterator[Frontend]:
+    found = Frontend()
+    async with found.serving() as port:
+        await graph_with_service(kube, namespace, port)
+        yield found
+
+
+@pytest.fixture
+async def api(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> AsyncIterator[Api]:
+    extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
+        running.token = await account(kube, namespace, "owner", EVERYTHING, chatting("get", "create"))
+        yield running
+
+
+def path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/deployments/shop.eu/chat"
+
+
+async def test_a_chat_is_streamed_with_its_times(api: Api, frontend: Frontend, namespace: str) -> None:
+    listed = await api("GET", path(namespace))
+    assert listed.json == {"service": "shop-eu-frontend", "models": [MODEL]}
+    async with api.stream(path(namespace), {**ASKED, "maxTokens": 7, "parameters": {"top_p": 0.5}}) as events:
+        found = await events.until("end")
+    assert [(event, data.get("text")) for event, data, _ in found[:-1]] == [
+        ("delta", "It"),
+        ("delta", " is"),
+        ("delta", " Friday"),
+    ]
+    end = found[-1][1]
+    assert (end["model"], end["finishReason"], end["completionTokens"], end["promptTokens"]) == (MODEL, "stop", 3, 9)
+    assert 0 < end["ttftMs"] == found[0][1]["atMs"] <= end["totalMs"]
+    assert end["itlMs"] == pytest.approx((found[2][1]["atMs"] - found[0][1]["atMs"]) / 2, abs=0.02)
+    sent = frontend.asked[0]
+    assert sent["body"] == {
+        "model": MODEL,
+        "messages": ASKED["messages"],
+        "max_tokens": 7,
+        "top_p": 0.5,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    assert not {name.lower() for name in sent["headers"]} & {"authorization", "cookie", "impersonate-user"}
+    whole = await api("POST", path(namespace), {**ASKED, "model": MODEL})
+    assert (whole.status, whole.json["text"], whole.json["completionTokens"]) == (200, "It is Friday", 3)
+
+
+async def test_who_may_chat_is_who_may_call_the_service(
+    api: Api, frontend: Frontend, kube: KubeClient, namespace: str
+) -> None:
+    viewer = await account(kube, namespace, "viewer", EVERYTHING)
+    caller = await account(kube, namespace, "caller", chatting("create"))
+    named = await account(
+        kube, namespace, "named", GRAPHS, {**chatting("create"), "resourceNames": ["shop-eu-frontend"]}
+    )
+    other = await account(kube, namespace, "other", GRAPHS, {**chatting("create"), "resourceNames": ["other"]})
+    for token in (viewer, caller, other):
+        refused = await api("POST", path(namespace), {**ASKED, "model": MODEL}, token=token)
+        assert (refused.status, refused.json["type"]) == (403, "urn:dynamo:problem:forbidden")
+    assert not frontend.asked
+    assert (await api("POST", path(namespace), {**ASKED, "model": MODEL}, token=named)).status == 200
+    unnamed = await api("POST", path(namespace), ASKED, token=named)
+    assert [each["pointer"] for each in unnamed.json["errors"]] == ["/model"]
+    assert (await api("GET", path(namespace), token=named)).status == 403
+    assert (await api("GET", f"/api/v1/namespaces/{namespace}/me/access", token=viewer)).json["chat"] is False
+
+
+async def test_what_the_frontend_refuses_is_said(api: Api, frontend: Frontend, namespace: str) -> None:
+    unknown = await api("POST", path(namespace), {**ASKED, "model": "other"})
+    assert unknown.status == 404
+    assert "Model not found: other" in unknown.json["detail"]
+    async with api.stream(path(namespace), {**ASKED, "model": "other"}) as events:
+        event, data, _ = await events.next()
+        assert (event, "Model not found" in data["detail"]) == ("failed", True)
+
+    async def broken(response: web.StreamResponse) -> None:
+        await response.write(b"data: {\n\n")
+
+    async def error(response: web.StreamResponse) -> None:
+        await frontend.chunk(response, error={"message": "out of memory"})
+
+    async def endless_line(response: web.StreamResponse) -> None:
+        for _ in range(64):
+            await response.write(b"x" * 65536)
+
+    for answer, words in ((broken, "not a completion"), (error, "out of memory"), (endless_line, "too long")):
+        frontend.answer = answer
+        async with api.stream(path(namespace), ASKED) as events:
+            event, data, _ = await events.next()
+            assert (event, words in data["detail"]) == ("failed", True), data
+    frontend.models = []
+    assert (await api("POST", path(namespace), ASKED)).status == 503
+    frontend.models = ["a", "b"]
+    several = await api("POST", path(namespace), ASKED)
+    assert (several.status, several.json["errors"][0]["pointer"]) == (422, "/model")
+
+
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ({}, ["/messages"]),
+        ({"messages": []}, ["/messages"]),
+        ({"messages": [{"role": "root", "content": "x"}]}, ["/messages/0/role"]),
+        ({**ASKED, "temperature": 9, "secret": "x"}, ["/temperature", "/secret"]),
+        ({**ASKED, "parameters": {"stream": False, "n": 4}}, ["/parameters/stream", "/parameters/n"]),
+        ({"messages": [{"role": "user", "content": "x" * (1 << 18)}] * 5}, ["/messages"]),
+    ],
+)
+async def test_every_error_of_a_chat_is_at_its_field(
+    api: Api, namespace: str, body: dict[str, Any], pointers: list[str]
+) -> None:
+    answer = await api("POST", path(namespace), body)
+    assert (answer.status, [each["pointer"] for each in answer.json["errors"]]) == (422, pointers)
+
+
+async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
+    api: Api, frontend: Frontend, kube: KubeClient, namespace: str
+) -> None:
+    async def endless(response: web.StreamResponse) -> None:
+        while True:
+            await frontend.chunk(response, choices=[{"index": 0, "delta": {"content": "x"}}])
+            await asyncio.sleep(0.02)
+
+    frontend.answer = endless
+    async with api.stream(path(namespace), ASKED) as events:
+        assert (await events.next())[0] == "delta"
+    async with asyncio.timeout(30):
+        await frontend.gone.wait()
+    guest = await account(kube, namespace, "guest", GRAPHS, chatting("get", "create"))
+    async with asyncio.timeout(30), api.stream(path(namespace), ASKED, token=guest) as events:
+        assert (await events.next())[0] == "delta"
+        await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest"))
+        found = await events.until("unauthorized")
+        assert found[-1][0] == "unauthorized"
+        assert (await events.next())[0] == "closed"
+
+
+async def test_a_graph_without_a_frontend_has_no_chat(api: Api, kube: KubeClient, namespace: str) -> None:
+    graph = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "shop.eu", "namespace": namespace},
+        "spec": {"components": [{"name": "W", "type": "worker", "replicas": 1}]},
+    }
+    await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+    assert (await api("POST", path(namespace), ASKED)).json["type"] == "urn:dynamo:problem:conflict"
+    del graph

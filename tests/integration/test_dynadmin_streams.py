@@ -1,0 +1,208 @@
+"""Streams of the REST API besides those of collections: Kubernetes Events, and decisions about replicas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    EVENTS,
+    ROLE_BINDINGS,
+    ObjectKey,
+)
+from dynamo_shared.bus import EventPublisher
+from dynamo_shared.bus.nats import NatsBus, NatsOptions
+from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.bus.specifications.planning import PlanData
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.runtime import Settings
+
+from .dynadmin import EVERYTHING, Api, account, dynadmin
+
+WATCHING = {"verbs": ["list", "watch"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
+
+
+@pytest.fixture
+async def api(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> AsyncIterator[Api]:
+    extra = {"HEARTBEAT": "0.2s", "RECHECK": "0.3s"}
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as running:
+        running.token = await account(kube, namespace, "owner", EVERYTHING, WATCHING)
+        yield running
+
+
+async def graph(kube: KubeClient, namespace: str, name: str = "shop") -> KubeObject:
+    return await kube.create(
+        DYNAMO_GRAPH_DEPLOYMENTS,
+        {
+            "apiVersion": "nvidia.com/v1beta1",
+            "kind": "DynamoGraphDeployment",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
+        },
+    )
+
+
+async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
+    reference = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    return await kube.create(
+        DYNAMO_COMPONENT_DEPLOYMENTS,
+        {
+            "apiVersion": "nvidia.com/v1beta1",
+            "kind": "DynamoComponentDeployment",
+            "metadata": {
+                "name": f"{reference['name']}-frontend",
+                "namespace": owner["metadata"]["namespace"],
+                "ownerReferences": [reference],
+            },
+            "spec": {"name": "Frontend", "type": "frontend", "replicas": 1},
+        },
+    )
+
+
+async def happens(kube: KubeClient, about: KubeObject, reason: str, kind: str = "") -> None:
+    metadata = about["metadata"]
+    await kube.create(
+        EVENTS,
+        {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"generateName": "e-", "namespace": metadata["namespace"]},
+            "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "type": "Normal",
+            "reason": reason,
+            "action": "Test",
+            "note": reason,
+            "reportingController": "tests",
+            "reportingInstance": "1",
+            "regarding": {
+                "kind": kind or about["kind"],
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+            },
+        },
+    )
+
+
+async def test_events_are_streamed_and_resumed(api: Api, kube: KubeClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/deployments/shop/events"
+    mine, other = await graph(kube, namespace), await graph(kube, namespace, "other")
+    await happens(kube, mine, "First")
+    assert [each["reason"] for each in (await api("GET", path)).json["items"]] == ["First"]
+    async with asyncio.timeout(60), api.stream(f"{path}?watch=true") as events:
+        first = await events.until("synced")
+        assert [(event, data.get("reason")) for event, data, _ in first[:-1]] == [("event", "First")]
+        await happens(kube, other, "Elsewhere")
+        # The component is created after the stream began: its events are of the graph, too.
+        await happens(kube, await component(kube, mine), "OfItsComponent")
+        event, data, position = await events.next()
+        assert (event, data["reason"], data["object"]["kind"]) == (
+            "event",
+            "OfItsComponent",
+            "DynamoComponentDeployment",
+        )
+    await happens(kube, mine, "Meanwhile")
+    async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID=position) as events:
+        assert (await events.next())[0] == "synced"
+        assert (await events.next())[1]["reason"] == "Meanwhile"
+    async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID="1") as events:
+        found = await events.until("resync")
+        assert found[-1][0] == "resync"
+    assert (await api("GET", f"{path}?watch=true", Last_Event_ID="x")).status == 400
+
+
+async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/deployments/shop/events?watch=true"
+    await graph(kube, namespace)
+    await account(kube, namespace, "reader", WATCHING)
+    token = await account(kube, namespace, "guest", EVERYTHING)
+    assert (await api("GET", path, token=token)).status == 403
+    subject = {"kind": "ServiceAccount", "name": "guest", "namespace": namespace}
+    reader = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    binding = {
+        "apiVersion": ROLE_BINDINGS.api_version,
+        "kind": ROLE_BINDINGS.kind,
+        "metadata": {"name": "guest-reads", "namespace": namespace},
+    }
+    await kube.create(ROLE_BINDINGS, {**binding, "roleRef": reader, "subjects": [subject]})
+    async with asyncio.timeout(60):
+        while (await api("GET", path.partition("?")[0], token=token)).status != 200:
+            await asyncio.sleep(0.05)
+        async with api.stream(path, token=token) as events:
+            await events.until("synced")
+            await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest-reads"))
+            assert (await events.next())[0] == "unauthorized"
+            assert (await events.next())[0] == "closed"
+
+
+@pytest.fixture
+async def publisher(nats_server: NatsServer) -> AsyncIterator[EventPublisher]:
+    bus = await NatsBus.connect(NatsOptions(servers=(nats_server.url,), name="test"))
+    found = EventPublisher(bus, Settings().platform.cluster_name)
+    try:
+        yield found
+    finally:
+        await bus.close()
+
+
+async def plan(publisher: EventPublisher, obj: KubeObject, message: str, **fields: Any) -> None:
+    data = PlanData(
+        graph_deployment=obj["metadata"]["name"],
+        namespace=obj["metadata"]["namespace"],
+        policy="adaptive",
+        reason="scale_up",
+        message=message,
+        replicas={"decode": 3},
+        current={"decode": 2},
+        inputs={"requestsPerSecond": 4.0},
+        predictions={"attainment_aim": 0.96},
+        **fields,
+    )
+    publisher.publish(kind=GRAPH_DEPLOYMENT, obj=obj, event="planned", data=data, causation_id=message)
+    assert await publisher.flush(10)
+
+
+async def test_decisions_are_listed_streamed_and_resumed(
+    api: Api, kube: KubeClient, namespace: str, publisher: EventPublisher
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/deployments/shop/decisions"
+    mine, other = await graph(kube, namespace), await graph(kube, namespace, "other")
+    assert (await api("GET", path)).json == {"items": [], "truncated": False}
+    earlier = {**mine, "metadata": {**mine["metadata"], "uid": "of-an-earlier-graph"}}
+    for obj, message in ((earlier, "zero"), (mine, "one"), (other, "other"), (mine, "two")):
+        await plan(publisher, obj, message)
+    listed = (await api("GET", path)).json
+    assert [each["message"] for each in listed["items"]] == ["one", "two"]
+    assert listed["items"][0]["predictions"] == {"attainment_aim": 0.96}
+    last = (await api("GET", f"{path}?limit=1")).json
+    assert ([each["message"] for each in last["items"]], last["truncated"]) == (["two"], True)
+    async with asyncio.timeout(60), api.stream(f"{path}?watch=true&limit=1") as events:
+        first = await events.until("synced")
+        assert [data["message"] for _, data, _ in first[:-1]] == ["two"]
+        await plan(publisher, mine, "three")
+        event, data, position = await events.next()
+        assert (event, data["message"]) == ("decision", "three")
+    await plan(publisher, mine, "four")
+    async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID=position) as events:
+        missed = await events.until("synced")
+        assert [data["message"] for _, data, _ in missed[:-1]] == ["four"]
+    async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID="3-elsewhere") as events:
+        assert (await events.next())[0] == "resync"
+    stranger = await account(kube, namespace, "stranger")
+    assert (await api("GET", path, token=stranger)).status == 403

@@ -1,0 +1,85 @@
+"""Completions: what a frontend is sent, what is read of its stream, and the times."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_dynadmin.api.completion import Chunk, Completion, Garbled, chunk_of, models_of, request
+from dynamo_dynadmin.api.models import ChatBody
+
+
+def body(**fields: Any) -> ChatBody:
+    return ChatBody.model_validate({"messages": [{"role": "user", "content": "x"}], **fields})
+
+
+def chunk(**fields: Any) -> Chunk:
+    found = chunk_of(b"data: " + json.dumps(fields).encode())
+    assert found is not None
+    return found
+
+
+def piece(text: str, **fields: Any) -> Chunk:
+    return chunk(choices=[{"index": 0, "delta": {"content": text}, **fields}])
+
+
+def test_parameters_go_along_and_replace_nothing() -> None:
+    sent = json.loads(request(body(maxTokens=5, temperature=0, parameters={"top_p": 0.1, "model": "other"}), "m"))
+    assert sent == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "x"}],
+        "max_tokens": 5,
+        "temperature": 0,
+        "top_p": 0.1,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+@pytest.mark.parametrize("line", [b"", b"\n", b": keep-alive\n", b"data: [DONE]\n", b"event: x\n", b"data:\n"])
+def test_lines_that_say_nothing(line: bytes) -> None:
+    assert chunk_of(line) is None
+
+
+@pytest.mark.parametrize(
+    "line", [b"data: {", b"data: []", b'data: {"choices": 3}', b'data: {"model": 1}', b"data: " + b"[" * 100_000]
+)
+def test_what_is_not_a_completion_is_refused(line: bytes) -> None:
+    with pytest.raises(Garbled):
+        chunk_of(line)
+
+
+def test_times_are_of_pieces_that_bring_text() -> None:
+    completion = Completion("m")
+    completion.take(chunk(choices=[{"delta": {"role": "assistant"}}]), 0.05)
+    assert completion.take(chunk(choices=[{"delta": {"reasoning_content": "hm"}}]), 0.1) == {"reasoning": "hm"}
+    assert completion.take(piece("a"), 0.2) == {"text": "a"}
+    completion.take(piece("b", finish_reason="length"), 0.4)
+    completion.take(chunk(choices=[], usage={"prompt_tokens": 4, "completion_tokens": 7}), 0.41)
+    assert completion.summary(0.5) == {
+        "model": "m",
+        "finishReason": "length",
+        "promptTokens": 4,
+        "completionTokens": 7,
+        "ttftMs": 100.0,
+        "itlMs": 50.0,
+        "itlP99Ms": pytest.approx(200, rel=0.05),
+        "totalMs": 500.0,
+    }
+
+
+def test_an_answer_without_text_has_no_times() -> None:
+    summary = Completion("m").summary(0.1)
+    assert (summary["ttftMs"], summary["itlMs"], summary["completionTokens"]) == (None, None, 0)
+
+
+def test_an_error_in_the_stream_ends_it() -> None:
+    with pytest.raises(Garbled, match="out of memory"):
+        Completion("m").take(chunk(error={"message": "out of memory"}), 0)
+
+
+def test_models() -> None:
+    assert models_of(b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}') == ["a", "b"]
+    with pytest.raises(Garbled):
+        models_of(b'{"data": [3]}')
