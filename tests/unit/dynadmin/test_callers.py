@@ -8,9 +8,10 @@ import pytest
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
 from dynamo_dynadmin.api.selectors import InvalidSelector, selector
-from dynamo_dynadmin.identity.session import Sessions, TooLong
+from dynamo_dynadmin.identity.sealing import TooLong
+from dynamo_dynadmin.identity.session import Sessions
 from dynamo_dynadmin.identity.who import Disallowed, Unidentified, identity_of
-from dynamo_dynadmin.state.hub import Position
+from dynamo_dynadmin.state.position import Position
 
 ACCOUNT = "system:serviceaccount:team:owner"
 

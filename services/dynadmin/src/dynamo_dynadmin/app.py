@@ -52,7 +52,9 @@ from dynamo_dynadmin.document import API_VERSION, openapi
 from dynamo_dynadmin.http.server import Server
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.identity.access import Access
+from dynamo_dynadmin.identity.login import Logins
 from dynamo_dynadmin.identity.oidc import Issuer
+from dynamo_dynadmin.identity.provider import Provider
 from dynamo_dynadmin.identity.session import Sessions, key_of
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.metrics import DynadminMetrics
@@ -118,8 +120,12 @@ class DynadminService:
         settings, platform = context.settings.platform.dynadmin, context.settings.platform
         kube = context.kube.acting_as(NAME)
         hub = Hub(context.bus, platform.cluster_name, READS)
-        tokens = Tokens(kube, settings.audiences, Issuer(settings.oidc) if settings.oidc.issuer else None)
-        sessions = Sessions(await asyncio.to_thread(key_of, settings.session_key_file), settings.session)
+        key = await asyncio.to_thread(key_of, settings.session_key_file)
+        provider = Provider(settings.oidc)
+        issuer = Issuer(settings.oidc, provider)
+        tokens = Tokens(kube, settings.audiences, issuer if settings.oidc.issuer else None)
+        sessions = Sessions(key, settings.session)
+        logins = Logins(settings.oidc, key, provider, issuer) if settings.oidc.client_id else None
         access = Access(kube, settings.recheck)
         streams = Streams(
             access,
@@ -154,7 +160,7 @@ class DynadminService:
                 estimator=estimator,
                 within=settings.estimate_within,
             ),
-            sessions=SessionPages(tokens, sessions),
+            sessions=SessionPages(tokens, sessions, logins),
         )
         server = Server(
             table(topics, lambda: document),

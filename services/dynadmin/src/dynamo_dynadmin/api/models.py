@@ -450,6 +450,15 @@ class SessionAnswer(Schema):
     expires: float
 
 
+class SessionWays(Schema):
+    """How a session can be begun."""
+
+    token: bool
+    """With a token, by POST."""
+    login: str | None
+    """Path to send the browser to, to log in at the issuer; None where none is set."""
+
+
 class EstimateFigures(BaseModel):
     """What a deployment is expected to do; milliseconds, tokens, requests and seconds. None where nothing is known."""
 
@@ -502,5 +511,6 @@ MODELS: tuple[type[BaseModel], ...] = (
     Rights,
     TokenBody,
     SessionAnswer,
+    SessionWays,
     Estimate,
 )

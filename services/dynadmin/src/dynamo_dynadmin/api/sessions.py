@@ -1,4 +1,4 @@
-"""Browser sessions: begun with a token, ended by the user, or with the token."""
+"""Browser sessions: begun with a token or at the issuer, ended by the user, or with the token."""
 
 from __future__ import annotations
 
@@ -7,16 +7,56 @@ from aiohttp import web
 from dynamo_dynadmin.deploy.problems import Problem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.identity.session import COOKIE, Sessions, TooLong
+from dynamo_dynadmin.identity.login import WITHIN, Logins, safe_path
+from dynamo_dynadmin.identity.sealing import TooLong
+from dynamo_dynadmin.identity.session import COOKIE, LOGIN_COOKIE, Sessions
 from dynamo_dynadmin.identity.tokens import Tokens
+from dynamo_dynadmin.identity.who import Unidentified
+
+PATH = "/api/v1/session"
 
 
 class SessionPages:
     """Begins and ends sessions."""
 
-    def __init__(self, tokens: Tokens, sessions: Sessions) -> None:
+    def __init__(self, tokens: Tokens, sessions: Sessions, logins: Logins | None) -> None:
         self._tokens = tokens
         self._sessions = sessions
+        self._logins = logins
+
+    async def ways(self, call: Call) -> web.StreamResponse:
+        """How a session can be begun."""
+        return call.answer({"token": True, "login": f"{PATH}/login" if self._logins is not None else None})
+
+    async def login(self, call: Call) -> web.StreamResponse:
+        """Send the browser to the issuer."""
+        begun = await self._configured().begin(safe_path(call.text("returnTo")))
+        answer = _redirect(begun.url)
+        # Lax: it has to come along when the issuer sends the browser back.
+        _set(answer, LOGIN_COOKIE, begun.cookie, "Lax", seconds=int(WITHIN))
+        return answer
+
+    async def callback(self, call: Call) -> web.StreamResponse:
+        """The issuer has sent the browser back: a session begins."""
+        logins = self._configured()
+        if call.text("error"):
+            raise Unidentified(f"the issuer refuses the login: {call.text('error')} {call.text('error_description')}")
+        cookie = call.request.cookies.get(LOGIN_COOKIE, "")
+        token, back = await logins.finish(cookie, call.text("state"), call.text("code"), call.text("iss"))
+        caller = await self._tokens.caller(token)
+        try:
+            _, sealed = self._sessions.begin(token, caller.expires)
+        except TooLong as error:
+            raise ProblemError("invalid", str(error)) from None
+        answer = _redirect(back)
+        _set(answer, COOKIE, sealed, "Strict")
+        _set(answer, LOGIN_COOKIE, "", "Lax", seconds=0)
+        return answer
+
+    def _configured(self) -> Logins:
+        if self._logins is None:
+            raise ProblemError("not-found", "no issuer is set for logins (platform.dynadmin.oidc.clientId)")
+        return self._logins
 
     async def begin(self, call: Call) -> web.StreamResponse:
         """A session of a pasted token. The token goes into a sealed cookie and nowhere else."""
@@ -32,7 +72,7 @@ class SessionPages:
         answer = call.answer(
             {"user": caller.identity.user, "csrfToken": session.csrf, "expires": session.expires}, status=201
         )
-        answer.set_cookie(COOKIE, cookie, path="/", secure=True, httponly=True, samesite="Strict")
+        _set(answer, COOKIE, cookie, "Strict")
         return answer
 
     async def show(self, call: Call) -> web.StreamResponse:
@@ -45,6 +85,14 @@ class SessionPages:
     async def end(self, call: Call) -> web.StreamResponse:
         """End the session in this browser."""
         answer = web.Response(status=204)
-        answer.set_cookie(COOKIE, "", path="/", secure=True, httponly=True, samesite="Strict", max_age=0)
+        _set(answer, COOKIE, "", "Strict", seconds=0)
         del call
         return answer
+
+
+def _redirect(location: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": location, "Referrer-Policy": "no-referrer"})
+
+
+def _set(answer: web.Response, name: str, value: str, same_site: str, *, seconds: int | None = None) -> None:
+    answer.set_cookie(name, value, path="/", secure=True, httponly=True, samesite=same_site, max_age=seconds)

@@ -135,6 +135,42 @@ def _about(topics: Topics, document: Callable[[], bytes]) -> Iterator[Route]:
 
 
 def _sessions(topics: Topics) -> Iterator[Route]:
+    yield _get(
+        f"{PREFIX}/session/ways",
+        "listSessionWays",
+        "How a browser session can be begun.",
+        "session",
+        topics.sessions.ways,
+        schema="SessionWays",
+        public=True,
+    )
+    yield Route(
+        method="GET",
+        path=f"{PREFIX}/session/login",
+        operation="logIn",
+        summary="Sends the browser to the issuer, to log in (authorization code flow with PKCE).",
+        tag="session",
+        handle=topics.sessions.login,
+        answers={303: Answer("To the issuer.", {}, ("Location", "Set-Cookie"))},
+        problems=("not-found",),
+        query=(Parameter("returnTo", "Path of the page to come back to."),),
+        public=True,
+    )
+    yield Route(
+        method="GET",
+        path=f"{PREFIX}/session/callback",
+        operation="finishLogIn",
+        summary="Where the issuer sends the browser back: begins the session.",
+        tag="session",
+        handle=topics.sessions.callback,
+        answers={303: Answer("To the page.", {}, ("Location", "Set-Cookie"))},
+        problems=("not-found", "unidentified", "invalid"),
+        query=tuple(
+            Parameter(name, "As the issuer says it.") for name in ("code", "state", "iss", "error", "error_description")
+        ),
+        public=True,
+        lenient=True,
+    )
     yield Route(
         method="POST",
         path=f"{PREFIX}/session",

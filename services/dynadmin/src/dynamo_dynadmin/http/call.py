@@ -93,6 +93,8 @@ class Call:
         errors = []
         for name, text in self.request.query.items():
             if name not in known:
+                if self.route.lenient:
+                    continue
                 detail = f"no such parameter; there are {', '.join(sorted(known)) or 'none'}"
                 errors.append(Problem(f"?{name[:100]}", detail))
             elif (wrong := _wrong(known[name], text)) is not None:

@@ -58,6 +58,8 @@ class Route:
     """whether an Idempotency-Key is taken"""
     public: bool = False
     """whether nobody needs to be known to call"""
+    lenient: bool = False
+    """whether parameters that are not listed are ignored: others add theirs"""
     streams: bool = False
     """whether the answer may be a stream of server-sent events"""
 

@@ -8,29 +8,21 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
-import os
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from dynamo_shared.runtime.settings import InvalidSettings
 
+from dynamo_dynadmin.identity.sealing import Seal
+
 #: The prefix binds it to this host, to https (or localhost) and to the path /: no other host can set it.
-COOKIE = "__Host-dynadmin"
+COOKIE, LOGIN_COOKIE = "__Host-dynadmin", "__Host-dynadmin-login"
 CSRF_HEADER = "X-CSRF-Token"
-#: Browsers keep cookies of 4096 bytes, name and attributes included.
-LONGEST_COOKIE = 3900
-_NONCE = 12
 _PURPOSE = b"dynadmin session v1"
-
-
-class TooLong(ValueError):
-    """The token does not fit into a cookie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class Sessions:
     """Seals and opens cookies."""
 
     def __init__(self, key: bytes, lasts: float, now: Callable[[], float] = time.time) -> None:
-        self._cipher = AESGCM(key)
+        self._seal = Seal(key, _PURPOSE)
         self._lasts = lasts
         self._now = now
 
@@ -56,22 +48,14 @@ class Sessions:
         if token_expires is not None:
             expires = min(expires, token_expires)
         session = Session(token, secrets.token_urlsafe(24), expires)
-        content = json.dumps([session.token, session.csrf, session.expires]).encode()
-        nonce = os.urandom(_NONCE)
-        sealed = base64.urlsafe_b64encode(nonce + self._cipher.encrypt(nonce, content, _PURPOSE)).decode()
-        if len(sealed) > LONGEST_COOKIE:
-            raise TooLong("this token is too long for a session; call with it as a bearer token")
-        return session, sealed
+        return session, self._seal.seal([session.token, session.csrf, session.expires])
 
     def open(self, cookie: str) -> Session | None:
         """The session of a cookie; None where it was not made with the key, was changed, or has ended."""
-        try:
-            content = base64.b64decode(cookie, altchars=b"-_", validate=True)
-            opened = self._cipher.decrypt(content[:_NONCE], content[_NONCE:], _PURPOSE)
-            token, csrf, expires = json.loads(opened)
-        except (ValueError, InvalidTag):
+        content = self._seal.open(cookie)
+        if content is None:
             return None
-        session = Session(token, csrf, expires)
+        session = Session(*content)
         return session if self._now() < session.expires else None
 
 

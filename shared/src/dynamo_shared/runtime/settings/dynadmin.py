@@ -25,11 +25,25 @@ class Oidc(Section):
     username_prefix: str = Field("", description="Goes before it, as the API server's flag of this name does.")
     groups_claim: str = Field("groups", description="Claim that lists groups; empty: none.")
     groups_prefix: str = Field("", description="Goes before each of them.")
+    client_id: str = Field(
+        "",
+        max_length=512,
+        description="Client id of this service at the issuer, for browsers to log in; empty: they cannot.",
+    )
+    client_secret_file: Path | None = Field(None, description="Its secret; unset: a public client, by PKCE alone.")
+    redirect_url: str = Field(
+        "",
+        pattern=r"^(https?://[^@\s?#]+/api/v1/session/callback)?$",
+        description="URL of `/api/v1/session/callback` as browsers reach it; required with a client id.",
+    )
+    scopes: tuple[str, ...] = Field(("openid", "profile", "email"), description="Scopes that a login asks for.")
 
     @model_validator(mode="after")
-    def _has_audience(self) -> Self:
+    def _is_complete(self) -> Self:
         if self.issuer and not self.audience:
             raise ValueError("platform.dynadmin.oidc.audience is required where an issuer is named")
+        if self.client_id and not (self.issuer and self.redirect_url):
+            raise ValueError("platform.dynadmin.oidc.clientId needs issuer and redirectUrl")
         return self
 
 

@@ -1,0 +1,111 @@
+"""Logging in at the issuer: the authorization code flow with PKCE (RFC 7636), without a store.
+
+What the answer is held against (state, nonce, PKCE's verifier) goes along in a sealed cookie of the browser that began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from dynamo_shared.kube import Unavailable
+from dynamo_shared.runtime.settings.dynadmin import Oidc
+
+from dynamo_dynadmin.identity.oidc import Issuer
+from dynamo_dynadmin.identity.provider import Provider, Refused
+from dynamo_dynadmin.identity.sealing import Seal
+from dynamo_dynadmin.identity.session import is_same
+from dynamo_dynadmin.identity.who import Unidentified
+
+#: Until the user is back from the issuer. Seconds.
+WITHIN = 600.0
+_PURPOSE = b"dynadmin login v1"
+_AGAIN = "the login was not begun in this browser, or has taken too long; log in again"
+
+
+class Begun(NamedTuple):
+    """A login that has begun: where the browser goes, and the cookie that it takes along."""
+
+    url: str
+    cookie: str
+
+
+class Logins:
+    """Begins and finishes logins. `settings.client_id` is not empty."""
+
+    def __init__(
+        self, settings: Oidc, key: bytes, provider: Provider, issuer: Issuer, now: Callable[[], float] = time.time
+    ) -> None:
+        self._settings = settings
+        self._seal = Seal(key, _PURPOSE)
+        self._provider = provider
+        self._issuer = issuer
+        self._now = now
+
+    async def begin(self, back: str) -> Begun:
+        """A login; `back` is the path of the page that the user comes back to. Unavailable."""
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        settings, endpoint = self._settings, (await self._provider.endpoints()).authorization
+        query = urlencode(
+            {
+                "response_type": "code",
+                "client_id": settings.client_id,
+                "redirect_uri": settings.redirect_url,
+                "scope": " ".join(("openid", *(each for each in settings.scopes if each != "openid"))),
+                "state": state,
+                "nonce": nonce,
+                "code_challenge": challenge,
+                "code_challenge_method": "S256",
+            }
+        )
+        cookie = self._seal.seal([state, nonce, verifier, back, self._now() + WITHIN])
+        return Begun(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
+
+    async def finish(self, cookie: str, state: str, code: str, issuer: str) -> tuple[str, str]:
+        """The verified id token of a login, and the page to go back to. Unidentified, Unavailable."""
+        begun = self._seal.open(cookie)
+        if begun is None or self._now() >= begun[4] or not is_same(state, begun[0]):
+            raise Unidentified(_AGAIN)
+        _, nonce, verifier, back, _ = begun
+        if issuer and issuer != self._settings.issuer:
+            raise Unidentified("another issuer answers this login")
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self._settings.redirect_url,
+            "client_id": self._settings.client_id,
+            "code_verifier": verifier,
+        }
+        try:
+            answer = await self._provider.exchange(form, await self._secret())
+        except Refused as error:
+            raise Unidentified(f"the issuer refuses the login: {error}") from error
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise Unidentified("the issuer answers without an id token")
+        claims = await self._issuer.claims(token)
+        if not is_same(str(claims.get("nonce") or ""), nonce):
+            raise Unidentified("the token is of another login")
+        return token, back
+
+    async def _secret(self) -> str:
+        file = self._settings.client_secret_file
+        if file is None:
+            return ""
+        try:
+            return (await asyncio.to_thread(file.read_text)).strip()
+        except OSError as error:
+            raise Unavailable(0, "IssuerUnavailable", f"{file}: {error.strerror or error}") from error
+
+
+def safe_path(text: str) -> str:
+    """A path of this origin to go back to; `/` for anything that browsers could take for another origin."""
+    plain = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
+    return text if plain and text.isascii() and len(text) <= 512 else "/"

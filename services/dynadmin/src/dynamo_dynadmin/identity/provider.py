@@ -1,0 +1,148 @@
+"""What an OIDC issuer publishes about itself: its endpoints and its keys, over verified TLS, of bounded size."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+import jwt
+from dynamo_shared.kube import Unavailable
+from dynamo_shared.runtime.settings.dynadmin import Oidc
+
+#: Issuers rotate keys over days; an unknown key id is looked for at once, but not more often than this. Seconds.
+KEYS_FOR, KEYS_NOT_BEFORE = 3600.0, 10.0
+ANSWER_WITHIN = 10.0
+LARGEST_ANSWER = 1 << 20
+
+
+class Endpoints(NamedTuple):
+    """Where an issuer is asked."""
+
+    authorization: str
+    token: str
+    keys: str
+
+
+class Refused(Exception):
+    """The issuer refuses a request; the text says why."""
+
+
+class Provider:
+    """One issuer."""
+
+    def __init__(self, settings: Oidc, now: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._now = now
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys_at = float("-inf")
+        self._endpoints: Endpoints | None = None
+        self._endpoints_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def key(self, identifier: str) -> jwt.PyJWK | None:
+        """The key of an id; without an id the only one there is. None where there is none. Unavailable."""
+        async with self._reading:
+            age = self._now() - self._keys_at
+            if age > KEYS_FOR or (identifier not in self._keys and age > KEYS_NOT_BEFORE):
+                self._keys = await self._published()
+                self._keys_at = self._now()
+        if not identifier and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(identifier)
+
+    async def endpoints(self) -> Endpoints:
+        """The endpoints of its discovery document. Unavailable."""
+        if self._endpoints is None or self._now() - self._endpoints_at > KEYS_FOR:
+            issuer = self._settings.issuer
+            async with self._session() as session:
+                document = await _read(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
+            if document.get("issuer") != issuer:
+                raise _unavailable("the issuer's discovery document names another issuer")
+            names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+            found = Endpoints(*(str(document.get(name) or "") for name in names))
+            if any(each and urlsplit(each).scheme not in self._schemes() for each in found):
+                raise _unavailable("an endpoint of the issuer is not served over https")
+            self._endpoints, self._endpoints_at = found, self._now()
+        return self._endpoints
+
+    async def exchange(self, form: Mapping[str, str], secret: str) -> dict[str, Any]:
+        """The answer of the token endpoint. Refused, Unavailable."""
+        endpoint = (await self.endpoints()).token
+        # RFC 6749, 2.3.1: client id and secret are form-encoded before they become Basic credentials.
+        credentials = aiohttp.encode_basic_auth(form["client_id"], secret) if secret else ""
+        headers = {"Accept": "application/json", **({"Authorization": credentials} if credentials else {})}
+        async with self._session() as session:
+            return await _read(session.post(endpoint, data=form, headers=headers), refusals=True)
+
+    def _schemes(self) -> tuple[str, ...]:
+        return ("https",) if urlsplit(self._settings.issuer).scheme == "https" else ("https", "http")
+
+    async def _published(self) -> dict[str, jwt.PyJWK]:
+        uri = self._settings.jwks_uri or (await self.endpoints()).keys
+        async with self._session() as session:
+            document = await _read(session.get(uri))
+        try:
+            keys = jwt.PyJWKSet.from_dict(document).keys
+        except jwt.PyJWTError as error:
+            raise _unavailable(f"the issuer's keys cannot be read: {error}") from error
+        return {str(key.key_id or ""): key for key in keys if key.key_type != "oct"}
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[aiohttp.ClientSession]:
+        tls: ssl.SSLContext | bool = True
+        if (file := self._settings.ca_file) is not None:
+            try:
+                tls = await asyncio.to_thread(ssl.create_default_context, cafile=str(file))
+            except OSError as error:
+                raise _unavailable(f"{file}: {error}") from error
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN),
+            connector=aiohttp.TCPConnector(ssl=tls),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        ) as session:
+            yield session
+
+
+async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
+    try:
+        async with request as response:
+            content = await _bounded(response)
+            if refusals and 400 <= response.status < 500:
+                raise Refused(_reason(content))
+            if response.status != 200:
+                raise _unavailable(f"the issuer answers {response.status}")
+        found = json.loads(content)
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
+        raise _unavailable(f"the issuer cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise _unavailable("the issuer's answer is not a JSON object")
+    return found
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+    content = b""
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > LARGEST_ANSWER:
+            raise ValueError("its answer is too large")
+    return content
+
+
+def _reason(content: bytes) -> str:
+    """What an error of the token endpoint says; never more of the answer, which may hold secrets."""
+    try:
+        found = json.loads(content)
+        return " ".join(str(found[name])[:200] for name in ("error", "error_description") if name in found)
+    except (ValueError, TypeError, RecursionError):
+        return ""
+
+
+def _unavailable(detail: str) -> Unavailable:
+    return Unavailable(0, "IssuerUnavailable", detail)

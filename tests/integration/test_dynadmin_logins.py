@@ -1,0 +1,231 @@
+"""Tokens of an OIDC issuer, and browsers that log in there: against a real issuer and a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_shared.api.resources import ROLE_BINDINGS, ROLES
+from dynamo_shared.kube import KubeClient
+
+from .dynadmin import EVERYTHING, Answer, Api, dynadmin
+from .oidc_issuer import CLIENT, SECRET, OidcIssuer
+
+CALLBACK = "https://dynadmin.test/api/v1/session/callback"
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[OidcIssuer]:
+    async with OidcIssuer().serving() as running:
+        yield running
+
+
+@pytest.fixture
+def configured(issuer: OidcIssuer, tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    (tmp_path / "key").write_text(base64.b64encode(b"k" * 32).decode())
+    return {
+        "HEARTBEAT": "0.1s",
+        "RECHECK": "0.3s",
+        "SESSION_KEY_FILE": str(tmp_path / "key"),
+        "OIDC__ISSUER": issuer.url,
+        "OIDC__AUDIENCE": CLIENT,
+        "OIDC__CLIENT_ID": CLIENT,
+        "OIDC__CLIENT_SECRET_FILE": str(tmp_path / "secret"),
+        "OIDC__REDIRECT_URL": CALLBACK,
+        "OIDC__USERNAME_PREFIX": "oidc:",
+        "OIDC__GROUPS_PREFIX": "oidc:",
+    }
+
+
+@pytest.fixture
+async def api(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str, configured: dict[str, str]
+) -> AsyncIterator[Api]:
+    await may(kube, namespace, "ann", {"kind": "User", "name": "oidc:ann"})
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, **configured) as running:
+        yield running
+
+
+async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, str]) -> None:
+    group = "rbac.authorization.k8s.io"
+    metadata = {"name": name, "namespace": namespace}
+    await kube.create(
+        ROLES, {"apiVersion": ROLES.api_version, "kind": "Role", "metadata": metadata, "rules": [EVERYTHING]}
+    )
+    await kube.create(
+        ROLE_BINDINGS,
+        {
+            "apiVersion": ROLE_BINDINGS.api_version,
+            "kind": ROLE_BINDINGS.kind,
+            "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": [{**subject, "apiGroup": group}],
+        },
+    )
+
+
+def forged(issuer: OidcIssuer) -> dict[str, str]:
+    """Tokens that must not be taken, by what is wrong with them."""
+    claims = {"iss": issuer.url, "sub": "ann", "aud": CLIENT, "exp": time.time() + 60}
+    public = issuer.public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    header, _, signature = issuer.token().split(".")
+    payload = jwt.encode({**claims, "sub": "root"}, "x" * 32, "HS256").split(".")[1]
+    stranger = OidcIssuer()
+    stranger.url = issuer.url
+    return {
+        "expired": issuer.token(exp=time.time() - 60),
+        "for another audience": issuer.token(aud="other"),
+        "without audience": issuer.token(aud=None),
+        "without end": issuer.token(exp=None),
+        "not yet valid": issuer.token(nbf=time.time() + 600),
+        "without a user": issuer.token(sub=None),
+        "signed by nobody": jwt.encode(claims, "", "none"),
+        "signed with the public key as a secret": hmac_signed(claims, public),
+        "changed after it was signed": f"{header}.{payload}.{signature}",
+        "signed with a key that is not published": stranger.token(),
+        "of another issuer": issuer.token(iss="https://elsewhere.test"),
+    }
+
+
+def hmac_signed(claims: dict[str, Any], secret: bytes) -> str:
+    """As a forger would: the library refuses to."""
+
+    def part(content: bytes) -> bytes:
+        return base64.urlsafe_b64encode(content).rstrip(b"=")
+
+    signed = part(b'{"alg":"HS256","typ":"JWT"}') + b"." + part(json.dumps(claims).encode())
+    return (signed + b"." + part(hmac.new(secret, signed, hashlib.sha256).digest())).decode()
+
+
+async def test_tokens_of_the_issuer_are_verified_here(
+    api: Api, issuer: OidcIssuer, kube: KubeClient, namespace: str
+) -> None:
+    me = await api("GET", "/api/v1/me", token=issuer.token())
+    assert (me.status, me.json["user"], me.json["groups"]) == (200, "oidc:ann", ["oidc:dev"])
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    assert (await api("GET", many, token=issuer.token())).status == 200
+    assert (await api("GET", many, token=issuer.token(sub="bob"))).status == 403
+    # Kubernetes' own groups are never taken from an issuer: the prefix makes others of them.
+    masters = await api("GET", "/api/v1/me", token=issuer.token(groups=["system:masters"]))
+    assert masters.json["groups"] == ["oidc:system:masters"]
+    for why, token in forged(issuer).items():
+        assert (await api("GET", many, token=token)).status == 401, why
+
+
+async def test_keys_rotate_and_are_not_asked_for_at_a_strangers_will(api: Api, issuer: OidcIssuer) -> None:
+    assert (await api("GET", "/api/v1/me", token=issuer.token())).status == 200
+    stranger = OidcIssuer()
+    stranger.url = issuer.url
+    for _ in range(20):
+        stranger.rotate()
+        assert (await api("GET", "/api/v1/me", token=stranger.token())).status == 401
+    assert issuer.key_reads <= 2
+
+
+async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namespace: str) -> None:
+    issuer.lasts = 1.5
+    path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
+    async with asyncio.timeout(30), api.stream(path, token=issuer.token()) as events:
+        await events.until("synced")
+        event, data, _ = await events.next()
+        assert (event, "expired" in data["detail"]) == ("unauthorized", True)
+        assert (await events.next())[0] == "closed"
+
+
+async def begun(api: Api, back: str = "/graphs/a") -> tuple[str, str]:
+    """Where the browser is sent, and its cookie."""
+    answer = await api("GET", f"/api/v1/session/login?returnTo={back}")
+    assert answer.status == 303
+    cookie = answer.headers["Set-Cookie"]
+    assert {"HttpOnly", "Secure", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    return answer.headers["Location"], cookie.partition(";")[0]
+
+
+async def at_issuer(api: Api, url: str) -> dict[str, str]:
+    """What the issuer sends the browser back with."""
+    async with api.session.get(url, allow_redirects=False) as response:
+        location = urlsplit(response.headers["Location"])
+    assert f"{location.scheme}://{location.netloc}{location.path}" == CALLBACK
+    return {name: values[0] for name, values in parse_qs(location.query).items()}
+
+
+async def back(api: Api, cookie: str, **given: str) -> Answer:
+    query = "&".join(f"{name}={value}" for name, value in given.items())
+    return await api("GET", f"/api/v1/session/callback?{query}", Cookie=cookie)
+
+
+async def test_a_browser_logs_in_at_the_issuer(api: Api, issuer: OidcIssuer, namespace: str) -> None:
+    assert (await api("GET", "/api/v1/session/ways")).json == {"token": True, "login": "/api/v1/session/login"}
+    url, login = await begun(api)
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    assert (asked["response_type"], asked["code_challenge_method"], asked["redirect_uri"]) == ("code", "S256", CALLBACK)
+    answered = await at_issuer(api, url)
+    done = await back(api, login, **answered)
+    assert (done.status, done.headers["Location"]) == (303, "/graphs/a")
+    session = next(each for each in done.headers.getall("Set-Cookie") if each.startswith("__Host-dynadmin="))
+    assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(session.split("; "))
+    cookie = session.partition(";")[0]
+    shown = await api("GET", "/api/v1/session", Cookie=cookie)
+    assert shown.json["user"] == "oidc:ann"
+    assert shown.json["expires"] <= time.time() + issuer.lasts
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    assert (await api("GET", many, Cookie=cookie)).status == 200
+    made = {"metadata": {"name": "m"}, "spec": {"modelName": "m", "baseModelName": "b"}}
+    models = f"/api/v1/namespaces/{namespace}/models"
+    assert (await api("POST", models, made, Cookie=cookie)).json["type"] == "urn:dynamo:problem:csrf"
+    csrf = shown.json["csrfToken"]
+    assert (await api("POST", models, made, Cookie=cookie, X_CSRF_Token=csrf)).status == 201
+    # A code counts once.
+    assert (await back(api, login, **answered)).status == 401
+
+
+async def test_logins_that_were_not_begun_here_are_refused(api: Api, issuer: OidcIssuer) -> None:
+    url, login = await begun(api)
+    answered = await at_issuer(api, url)
+    other_url, other = await begun(api)
+    assert (await back(api, "", **answered)).status == 401, "without the cookie"
+    assert (await back(api, other, **answered)).status == 401, "with the cookie of another login"
+    assert (await back(api, login, **{**answered, "state": "x"})).status == 401
+    assert (await back(api, login, **{**answered, "iss": "https://elsewhere.test"})).status == 401
+    # An attacker's code in the victim's login: PKCE's verifier does not fit.
+    stolen = await at_issuer(api, other_url)
+    assert (await back(api, login, **{**answered, "code": stolen["code"]})).status == 401
+    session = (await api("POST", "/api/v1/session", {"token": issuer.token()})).headers["Set-Cookie"]
+    sealed = session.partition(";")[0].replace("__Host-dynadmin=", "__Host-dynadmin-login=")
+    assert (await back(api, sealed, **answered)).status == 401, "a cookie for another purpose"
+    issuer.nonce = "of another login"
+    url, login = await begun(api)
+    assert (await back(api, login, **await at_issuer(api, url))).status == 401
+    issuer.nonce, issuer.denies = None, True
+    url, login = await begun(api)
+    denied = await back(api, login, **await at_issuer(api, url))
+    assert (denied.status, "not today" in denied.json["detail"]) == (401, True)
+
+
+@pytest.mark.parametrize(
+    "path", ["https://evil.test/", "//evil.test", "/\\evil.test", "javascript:alert(1)", "/%0d%0aSet-Cookie:x=y", "a"]
+)
+async def test_users_come_back_to_this_origin_only(api: Api, path: str) -> None:
+    url, login = await begun(api, path)
+    done = await back(api, login, **await at_issuer(api, url))
+    assert (done.status, done.headers["Location"]) == (303, "/")
+
+
+async def test_an_issuer_that_is_away_is_said(api: Api, issuer: OidcIssuer, namespace: str) -> None:
+    del namespace
+    issuer.url = "https://elsewhere.test"
+    assert (await api("GET", "/api/v1/session/login")).status == 503
