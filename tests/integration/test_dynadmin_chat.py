@@ -16,12 +16,13 @@ from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     ENDPOINT_SLICES,
+    PODS,
     ROLE_BINDINGS,
     SERVICES,
     ObjectKey,
     Resource,
 )
-from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube import KubeClient, Unavailable
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 
@@ -108,7 +109,9 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
     metadata = {"name": name, "namespace": namespace}
     spec = {"ports": [{"name": "http", "port": 8000}]}
     await kube.create(SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
-    subsets = [{"addresses": [{"ip": this_host()}], "ports": ports}]
+    pod = {"kind": "Pod", "name": "frontend-0", "namespace": namespace}
+    await running_pod(kube, ObjectKey(namespace, "frontend-0"))
+    subsets = [{"addresses": [{"ip": this_host(), "targetRef": pod}], "ports": ports}]
     await kube.create(
         ENDPOINTS, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {**metadata}, "subsets": subsets}
     )
@@ -117,10 +120,38 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
         "kind": ENDPOINT_SLICES.kind,
         "metadata": {**metadata, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
-        "endpoints": [{"addresses": [this_host()], "conditions": {"ready": True}}],
+        "endpoints": [{"addresses": [this_host()], "conditions": {"ready": True}, "targetRef": pod}],
         "ports": ports,
     }
     await kube.create(ENDPOINT_SLICES, slice_)
+    # The API server hears of endpoints by a watch of its own.
+    async with asyncio.timeout(30):
+        while not await answers(kube, ObjectKey(namespace, name)):
+            await asyncio.sleep(0.05)
+
+
+async def running_pod(kube: KubeClient, key: ObjectKey) -> None:
+    """A pod that says it has this host's address: the API server calls no endpoint that is not a pod's."""
+    containers = [{"name": "main", "image": "none"}]
+    await kube.create(
+        PODS,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "spec": {"schedulerName": "none", "containers": containers},
+        },
+    )
+    status = {"phase": "Running", "podIP": this_host(), "podIPs": [{"ip": this_host()}]}
+    await kube.merge_patch(PODS, key, {"status": status}, subresource="status")
+
+
+async def answers(kube: KubeClient, service: ObjectKey) -> bool:
+    try:
+        async with kube.service_proxy(service, 8000, "/v1/models", silence=10) as content:
+            return bool(await content.read())
+    except Unavailable:
+        return False
 
 
 @pytest.fixture
@@ -179,9 +210,11 @@ async def test_who_may_chat_is_who_may_call_the_service(
     viewer = await account(kube, namespace, "viewer", EVERYTHING)
     caller = await account(kube, namespace, "caller", chatting("create"))
     named = await account(
-        kube, namespace, "named", GRAPHS, {**chatting("create"), "resourceNames": ["shop-eu-frontend"]}
+        kube, namespace, "named", GRAPHS, {**chatting("create"), "resourceNames": ["shop-eu-frontend:8000"]}
     )
-    other = await account(kube, namespace, "other", GRAPHS, {**chatting("create"), "resourceNames": ["other"]})
+    other = await account(
+        kube, namespace, "other", GRAPHS, {**chatting("create"), "resourceNames": ["shop-eu-frontend", "other:8000"]}
+    )
     for token in (viewer, caller, other):
         refused = await api("POST", path(namespace), {**ASKED, "model": MODEL}, token=token)
         assert (refused.status, refused.json["type"]) == (403, "urn:dynamo:problem:forbidden")

@@ -83,13 +83,13 @@ class Outgoing:
 
     def sent_headers(self) -> CIMultiDict[str]:
         """The headers, credentials left out."""
-        found: CIMultiDict[str] = CIMultiDict(self.headers)
-        found["User-Agent"] = self.agent
+        headers: CIMultiDict[str] = CIMultiDict(self.headers)
+        headers["User-Agent"] = self.agent
         if self.body is not None:
-            found["Content-Type"] = self.content_type
+            headers["Content-Type"] = self.content_type
         if self.accept:
-            found["Accept"] = self.accept
-        return found
+            headers["Accept"] = self.accept
+        return headers
 
 
 class Requests(Protocol):

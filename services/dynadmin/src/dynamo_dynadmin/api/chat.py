@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import aiohttp
 from aiohttp import web
 from dynamo_shared.api.component_names import frontend_service
 from dynamo_shared.api.registry import ports
@@ -36,8 +35,8 @@ _MODELS_WITHIN = 10.0
 _LARGEST_LIST = 1 << 20
 #: Of all messages of a chat together. Characters.
 LONGEST_CHAT = 1 << 20
-#: Of one answer. Bytes.
-LARGEST_ANSWER = 16 << 20
+#: Of one answer, and of a line of it. Bytes.
+LARGEST_ANSWER, LONGEST_LINE = 16 << 20, 1 << 20
 
 
 class Chat:
@@ -121,7 +120,8 @@ class Chat:
 
 
 def _act(verb: str, service: ObjectKey) -> Act:
-    return Act(verb, SERVICES, service.namespace, service.name, "proxy")
+    """RBAC knows a Service's port as a part of its name here, as it stands in the path."""
+    return Act(verb, SERVICES, service.namespace, f"{service.name}:{ports.HTTP.number}", "proxy")
 
 
 async def _served(call: Call, service: ObjectKey) -> list[str]:
@@ -142,21 +142,17 @@ async def _served(call: Call, service: ObjectKey) -> list[str]:
 
 async def _lines(call: Call, service: ObjectKey, sent: bytes) -> AsyncGenerator[bytes, None]:
     """Lines of the frontend's answer. KubeError, Garbled."""
-    size = 0
+    size, rest = 0, b""
     proxied = call.kube.service_proxy(service, ports.HTTP.number, "/v1/chat/completions", body=sent, silence=SILENCE)
     async with proxied as content:
-        while line := await _line(content):
-            size += len(line)
-            if size > LARGEST_ANSWER:
-                raise Garbled(f"the answer is larger than {LARGEST_ANSWER} bytes")
-            yield line
-
-
-async def _line(content: aiohttp.StreamReader) -> bytes:
-    try:
-        return await content.readline()
-    except ValueError as error:
-        raise Garbled("the frontend's answer has a line that is too long") from error
+        async for chunk in content.iter_any():
+            size += len(chunk)
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line
+            if size > LARGEST_ANSWER or len(rest) > LONGEST_LINE:
+                raise Garbled("the frontend's answer, or a line of it, is too long")
+    yield rest
 
 
 def _refused(error: Exception) -> ProblemError:

@@ -97,6 +97,13 @@ class Streams:
                 await stream.send(end.event, {"detail": str(end)})
             except KubeError as error:
                 await stream.send("error", {"detail": str(error)[:1000]})
+            except ConnectionError:
+                raise
+            except Exception:
+                # The answer has begun: only the stream can say it.
+                log.exception("stream failed", request=call.id)
+                detail = f"the service failed on this stream; its log has the reason under request {call.id}"
+                await stream.send("error", {"detail": detail})
             await response.write_eof()
         except ConnectionError:
             log.debug("stream broke", request=call.id)
