@@ -147,7 +147,8 @@ async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClien
         async with api.stream(path, token=token) as events:
             await events.until("synced")
             await kube.delete(ROLE_BINDINGS, ObjectKey(namespace, "guest-reads"))
-            assert (await events.next())[0] == "unauthorized"
+            event, data, _ = await events.next()
+            assert event == "unauthorized", data
             assert (await events.next())[0] == "closed"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import structlog
 from aiohttp import web
-from dynamo_shared.kube import KubeError
+from dynamo_shared.kube import Forbidden, KubeError
 
 from dynamo_dynadmin.http.call import TURN, Call
 from dynamo_dynadmin.http.problems import ProblemError
@@ -96,7 +96,8 @@ class Streams:
             except Ended as end:
                 await stream.send(end.event, {"detail": str(end)})
             except KubeError as error:
-                await stream.send("error", {"detail": str(error)[:1000]})
+                event = "unauthorized" if isinstance(error, Forbidden) else "error"
+                await stream.send(event, {"detail": error.message[:1000]})
             except ConnectionError:
                 raise
             except Exception:
