@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.transport import Outgoing
 from dynamo_shared.runtime import running
 from dynamo_watcher.app import WatcherService
+from multidict import CIMultiDict
 
 from .platform import settings
 
@@ -34,7 +35,7 @@ CLUSTER_ROLE_BINDINGS = Resource(
 @dataclass(frozen=True)
 class Answer:
     status: int
-    headers: Mapping[str, str]
+    headers: CIMultiDict[str]
     content: bytes
 
     @property
@@ -64,7 +65,7 @@ class Api:
         async with self.session.request(
             method, self.url + path, data=data, headers=given, allow_redirects=False
         ) as response:
-            return Answer(response.status, response.headers.copy(), await response.read())
+            return Answer(response.status, CIMultiDict(response.headers), await response.read())
 
     @asynccontextmanager
     async def stream(
