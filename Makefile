@@ -84,6 +84,7 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, or a word of the glossary's left side stands.
 	@set -e; for each in $(GENERATORS); do echo "$$each --check"; $(BIN)/python -m $$each --check; done
 	$(BIN)/python -m dynamo_shared.api.releases check
+	$(BIN)/python -m dynamo_shared.api.releases graduation
 	$(BIN)/python -m tools.pictures --check
 	$(BIN)/python -m tools.words
 	$(BIN)/python -m tools.page check

@@ -9,6 +9,8 @@ import pytest
 from dynamo_shared.api.crds.build import DEFINITIONS
 from dynamo_shared.api.deprecations import DEPRECATIONS, of
 from dynamo_shared.api.releases import NOTICE_RELEASES
+from dynamo_shared.api.releases.graduation import criteria
+from dynamo_shared.api.releases.history import releases
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "policy.md").read_text()
@@ -80,3 +82,25 @@ def test_v1_is_not_claimed_before_it_is_there() -> None:
     assert ["v1", "to come", "none yet", "long term"] in [
         [cell.strip("| ") for cell in row] for row in rows("### Support windows")
     ]
+
+
+def test_the_state_that_is_written_is_the_one_that_is_computed() -> None:
+    found = criteria(ROOT)
+    assert len(found) == 12
+    for each in found:
+        (state,) = [row[1] for row in rows(f"### {each.step}") if row[0] == each.text]
+        assert state.startswith("done" if each.met else "not yet"), str(each)
+
+
+def test_each_release_has_its_section_in_the_changelog() -> None:
+    sections = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = {str(each["release"]) for each in releases(ROOT)}
+    assert released <= set(sections)
+    assert "Unreleased" in sections
+
+
+def test_the_migration_guide_names_everything_that_is_deprecated() -> None:
+    text = (ROOT / "docs" / "migrate.md").read_text()
+    for each in DEPRECATIONS:
+        named = [each.path.removeprefix("spec.").replace("services{}.", "")] if each.path else each.kinds
+        assert [name for name in named if f"`{name}`" not in text] == []

@@ -1,4 +1,6 @@
-"""Command line: what changed since the last release (`show`), whether that may be (`check`), a new release (`freeze`)."""
+"""Command line: changes since the last release (`show`), whether they may be (`check`), a new release (`freeze`), and how
+far the API is on its way to v1 (`graduation`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import sys
 from pathlib import Path
 
 from dynamo_shared.api.releases.compare import breaking, compare
+from dynamo_shared.api.releases.graduation import criteria
 from dynamo_shared.api.releases.history import file_of, releases, text, version_of
 from dynamo_shared.api.releases.policy import violations
 from dynamo_shared.api.releases.snapshot import today
@@ -21,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("show", help="print what changed since the last release")
     commands.add_parser("check", help="fail where something that others rely on was changed without notice")
+    commands.add_parser("graduation", help="print which criteria for the next version of the API are met")
     freezing = commands.add_parser("freeze", help="write the file of the release that pyproject.toml names")
     freezing.add_argument("--again", action="store_true", help="write it anew, as long as nobody has that release")
     options = parser.parse_args(arguments)
@@ -32,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _freeze(root, again=options.again)
         case "check":
             return _check(root)
+        case "graduation":
+            return _graduation(root)
         case _:
             return _show(root)
 
@@ -58,6 +64,16 @@ def _check(root: Path) -> int:
             f"Where nobody has {version} yet: `python -m dynamo_shared.api.releases freeze --again` writes its file anew."
         )
     return 1 if broken else 0
+
+
+def _graduation(root: Path) -> int:
+    step = ""
+    for each in criteria(root):
+        if each.step != step:
+            step = each.step
+            _say(step)
+        _say(f"  {each}")
+    return 0
 
 
 def _freeze(root: Path, *, again: bool) -> int:
