@@ -144,7 +144,7 @@ bench-render: $(STAMP) ## From a manifest of 25 components to all its objects, w
 bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator on measured profiles, beside the reference's.
 	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)
 
-bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (an hour).
+bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (hours at first, then minutes).
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
 bench-mocker: $(STAMP) ## The simulator of replay beside Dynamo's own mocker, on one load.

@@ -81,8 +81,34 @@ def test_rates_that_may_come_are_as_far_off_as_forecasts_were() -> None:
 
 
 def test_before_forecasts_are_judged_it_may_stay_as_it_is() -> None:
-    climb, stay = Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 100.0]), 8)
-    assert climb[1] > stay[1] == 10
+    climb, stay, straight = Forecast("trend", 10, 0.1, 100).spread(np.array([0.0, 100.0]), 8)
+    assert straight[1] == 20 > climb[1] > stay[1] == 10
+
+
+def test_a_burst_that_was_not_seen_yet_is_one_of_the_rates_that_may_come() -> None:
+    rates = Forecast("level", 10, 0.0, 100, errors=(0.0,) * 10, peak=10, burst=10).spread(
+        np.array([0.0, 50.0, 100.0]), 8
+    )
+    assert rates.max(axis=0).tolist() == [10, 15, 20]
+    assert np.sort(rates[:, -1])[:-1].max() == 10
+
+
+def test_after_eight_starts_without_a_burst_none_is_expected() -> None:
+    expected = [follow(lambda _: 20, seconds, 110)[0].burst for seconds in (120, 600, 1200)]
+    assert min(expected[:2]) > 10
+    assert expected[2] == 0
+
+
+def test_short_starts_follow_bursts_and_expect_less() -> None:
+    assert follow(lambda _: 20, 80, 10)[0].burst == 0
+    short, long = (follow(lambda _: 20, 200, lead)[0].burst for lead in (40, 300))
+    assert 0 < short < long / 2
+
+
+def test_a_jump_may_be_the_beginning_of_more() -> None:
+    forecast, _ = follow(lambda t: 8 if t < 600 else 18, 610, 10)
+    assert forecast.burst > 5
+    assert follow(lambda t: 8 if t < 600 else 18, 620, 10)[0].burst == 0
 
 
 def test_a_step_is_not_taken_for_a_burst_where_none_was_seen() -> None:

@@ -135,7 +135,7 @@ def test_a_graph_that_nobody_asked_yet_goes_to_its_minimum() -> None:
 
 @pytest.mark.parametrize("why", list(Missing))
 def test_what_is_missing_is_never_no_demand(graph: Follower, why: Missing) -> None:
-    graph.run(40, 300)
+    graph.run(40, 900)
     before = dict(graph.replicas)
     for _ in range(100):
         effects = graph.step(None, missing={"traffic": why})

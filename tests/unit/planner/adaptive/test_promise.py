@@ -120,3 +120,20 @@ def test_a_price_takes_the_place_of_the_promise() -> None:
     assert "attainment_aim" not in told.predictions
     remarks = dict(PlannerConfig.model_validate({"gpu_price": 0.5, "attainment": 0.9}).remarks())
     assert "ignored with gpu_price" in remarks[("attainment",)]
+
+
+def test_a_warm_reserve_is_part_of_the_plan_and_of_its_reason() -> None:
+    graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120)
+    effects = graph.run(20, 200)
+    assert "are a warm reserve" in effects.explanation.message
+    reserve = {pool: effects.explanation.predictions[f"{pool.value}_warm_reserve"] for pool in Pool}
+    assert 0 < sum(reserve.values()) < sum(graph.replicas.values())
+    calm = graph.run(20, 1200)
+    assert "warm reserve" not in calm.explanation.message
+
+
+def test_what_no_replicas_can_meet_is_said_once() -> None:
+    graph = Follower(AdaptivePolicy(config(ttft_ms=1), profile=PROFILE), BOTH)
+    message = graph.run(5, 100).explanation.message
+    assert message.count("no number of prefill replicas meets the target") == 1
+    assert "cannot meet" not in message

@@ -178,3 +178,19 @@ def test_everybody_is_served_once_and_in_order(
         assert job.first is not None
         assert job.request.at < job.first <= job.finished
         assert job.request.osl == 1 or (job.itl or 0) >= 0.005
+
+
+def test_a_prompt_gets_its_first_token_from_a_tokens_part_where_one_comes_after_the_other(profile: Profile) -> None:
+    for apart, expected in ((False, 0.020), (True, 0.020 + 0.0051)):
+        graph = replace(ONE_POOL, one_after_another=apart)
+        job = simulate([Request(0.0, 1000, 1)], graph, profile, None, name="one").jobs[0]
+        assert job.first == pytest.approx(expected)
+
+
+def test_prompts_and_tokens_one_after_another_take_longer_than_together(profile: Profile) -> None:
+    requests = traces.constant(rate=12, seconds=20, isl=1000, osl=60, seed=3)
+    took = []
+    for apart in (False, True):
+        jobs = simulate(requests, replace(ONE_POOL, one_after_another=apart), profile, None, name="one").jobs
+        took.append(sum(job.finished - job.request.at for job in jobs if job.finished is not None) / len(jobs))
+    assert took[0] < took[1]

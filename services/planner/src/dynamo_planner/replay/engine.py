@@ -63,6 +63,7 @@ class Engine:
         chunk: int,
         max_num_seqs: int,
         max_kv_tokens: int,
+        one_after_another: bool = False,
     ) -> None:
         self.name = name
         self.pool = pool
@@ -73,6 +74,7 @@ class Engine:
         self._chunk = chunk
         self._max_num_seqs = max_num_seqs
         self._max_kv_tokens = max_kv_tokens
+        self._one_after_another = one_after_another
         self._cache: OrderedDict[int, None] = OrderedDict()
         self._prompts: deque[Job] = deque()
         self._admitted = 0
@@ -236,7 +238,7 @@ class Engine:
             return
         if self._running:
             self._planned = 1
-            self._each = self._truth.mixed(tokens, batch, max(self._kv, 1))
+            self._each = self._mixed(tokens, batch)
         else:
             self._planned = min(self._active[0][0] - self._count, LONGEST_LEG)
             self._each = self._truth.decode(batch, self._kv + batch * self._planned / 2)
@@ -244,6 +246,14 @@ class Engine:
         for job in fresh:
             job.first = now + self._each
         self._arm()
+
+    def _mixed(self, tokens: int, batch: int) -> float:
+        """Seconds of an iteration with so many tokens of prompts."""
+        if not self._one_after_another or self._prompts_only:
+            return self._truth.mixed(tokens, batch, max(self._kv, 1))
+        ending = [job for job, count in self._running if count == job.prompt_left]
+        kv = self._kv + sum(job.context for job in ending)
+        return self._truth.mixed(tokens, batch + len(ending), max(kv, 1), shared=False)
 
     def _pieces(self) -> list[tuple[Job, int]]:
         """Prompts, or pieces of them, that the next iteration computes: first come, first served."""

@@ -37,6 +37,9 @@ class Graph:
     max_kv_tokens: int = DEFAULT_KV
     transfer: float = DEFAULT_TRANSFER
     """seconds to move the KV cache of one token from prefill to decode"""
+    one_after_another: bool = False
+    """prompts and tokens of an iteration take their times one after another, and a prompt that ends gets its first token from the
+    tokens' part, as Dynamo's mocker has it; else they share one reading of the weights, as engines do"""
 
     @classmethod
     def of(cls, config: PlannerConfig, *, startup: float = 0.0, max_kv_tokens: int | None = None) -> Self:

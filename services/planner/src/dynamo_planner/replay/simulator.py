@@ -88,6 +88,7 @@ class _Run:
                 chunk=graph.max_num_batched_tokens,
                 max_num_seqs=graph.max_num_seqs,
                 max_kv_tokens=graph.max_kv_tokens,
+                one_after_another=graph.one_after_another,
             )
 
         return ReplicaPool(

@@ -78,11 +78,11 @@ class MeasuredEngine:
         below, above = self._decode[i - 1].at(kv_tokens), self._decode[i].at(kv_tokens)
         return (below + (above - below) * share) / 1000
 
-    def mixed(self, prefill_tokens: float, batch: float, kv_tokens: float) -> float:
-        """Seconds of an iteration with prompts and tokens, which share one reading of the weights."""
+    def mixed(self, prefill_tokens: float, batch: float, kv_tokens: float, *, shared: bool = True) -> float:
+        """Seconds of an iteration with prompts and tokens; `shared`: with one reading of the weights for both."""
         if prefill_tokens <= 0:
             return self.decode(batch, kv_tokens)
         if batch <= 0:
             return self.prefill(prefill_tokens)
-        shared = min(self._at_nothing, self._one_token) / 1000
-        return self.prefill(prefill_tokens) + self.decode(batch, kv_tokens) - shared
+        once = min(self._at_nothing, self._one_token) / 1000 if shared else 0.0
+        return self.prefill(prefill_tokens) + self.decode(batch, kv_tokens) - once

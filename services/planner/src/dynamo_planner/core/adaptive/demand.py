@@ -82,6 +82,18 @@ class Demand:
             run.append(sample)
         return run[::-1]
 
+    def jump(self) -> float:
+        """Requests a second by which the newest sample lies above the one before, where that is no chance.
+
+        The burst began somewhere within that sample, so as much again may come; the next sample is all of it.
+        """
+        if len(self.samples) < 3:
+            return 0.0
+        earlier, before, newest = self.samples[-3], self.samples[-2], self.samples[-1]
+        if not _jumped(newest, before) or _jumped(before, earlier):
+            return 0.0
+        return max(0.0, newest.rate - before.rate)
+
     def steady(self, now: float) -> float:
         """The rate of the newest samples that can be of one rate: as long a run as may be, so chance has the least say."""
         total = weight = 0.0

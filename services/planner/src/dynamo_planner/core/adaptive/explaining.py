@@ -11,8 +11,12 @@ from dynamo_planner.core.adaptive.forecasting import Forecast
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
+from dynamo_planner.core.adaptive.risk import unreachable
 from dynamo_planner.core.deciding import Explanation
 from dynamo_planner.core.observing import Observation, Pool
+
+WARM_FROM = 60.0
+"""Seconds of a start-up from which spare replicas are reported as a reserve: shorter ones follow the load."""
 
 
 def explain(
@@ -62,10 +66,13 @@ def explain(
         predictions[name] = plan.sizer.latency
         predictions[f"{pool.value}_capacity_requests_per_second"] = plan.sizer.capacity
         predictions[f"{pool.value}_share_within_target"] = plan.sizer.share(final[pool])
+        predictions[f"{pool.value}_warm_reserve"] = plan.reserve
     return Explanation(
         load_reason=reason.value,
         throughput_reason=reason.value,
-        message=_sentence(reason, forecast, plans, final, horizon) + (f"; {at_risk}" if at_risk else ""),
+        message="; ".join(
+            filter(None, (_sentence(reason, forecast, plans, final, horizon), at_risk or unreachable(plans)))
+        ),
         at_risk=at_risk,
         inputs=inputs,
         predictions=predictions,
@@ -131,7 +138,17 @@ def _sentence(
     )
     load = f"{forecast.now:.1f} requests/s now, {forecast.at(horizon):.1f} in {horizon:.0f} s ({forecast.way})"
     text = f"{reason.value}: {moves}; {load}"
-    missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
-    if missed:
-        text += f"; {' and '.join(missed)} cannot meet the target with any number of replicas, these bear the load"
-    return text
+    return text + _reserve(forecast, plans, horizon)
+
+
+def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float) -> str:
+    """What is kept warm, for what, and what it costs; nothing where nothing is."""
+    kept = {pool: plan.reserve for pool, plan in plans.items() if plan.reserve}
+    if not kept or horizon < WARM_FROM:
+        return ""
+    replicas = " and ".join(f"{count} {pool.value}" for pool, count in kept.items())
+    gpus = sum(plans[pool].gpus * count for pool, count in kept.items())
+    return (
+        f"; {replicas} of these are a warm reserve ({gpus} GPUs) for up to {forecast.highest(horizon):.1f} requests/s, since a "
+        f"start takes as long as a burst"
+    )

@@ -46,6 +46,14 @@ SEEN = 0.8
 """That bursts end is believed where it foretells so much better."""
 WAYS = ("level", "trend", "wave", *BURSTS)
 USUAL_OVER = 7200.0
+UNSEEN = 8.0
+"""Start-up times without a burst after which none is expected: what comes in fewer than one of them is not worth a replica."""
+UNSEEN_GROWTH = 1.0
+"""Share of the rate that a burst brings where none was seen yet: it doubles."""
+LONG_START = 120.0
+"""Seconds of a start-up from which the whole burst is reckoned with; shorter ones let replicas follow it."""
+BURST_ROWS = 1 / 8
+"""Share of the rates that may come that such a burst takes the place of."""
 BETTER = 0.95
 """A way must do so much better than the one in use to take its place."""
 
@@ -92,6 +100,8 @@ class Forecast:
     """what the rate was at most in that time, but for its highest twentieth"""
     errors: tuple[float, ...] = ()
     """of forecasts at the horizon, as they came out of late"""
+    burst: float = 0.0
+    """requests a second on top of this rate that may come within a start-up time, though none were seen yet"""
 
     def at(self, lead: float) -> float:
         """The rate after so many seconds, without margin."""
@@ -113,10 +123,28 @@ class Forecast:
 
     def spread(self, leads: Array, rows: int) -> Array:
         """Rates that may come at lead times, as many rows of them, each as likely: the forecast, off as it was of late."""
+        return self._with_burst(self._spread(leads, rows), leads)
+
+    def highest(self, lead: float, rows: int = 8) -> float:
+        """The highest of the rates that may come after so many seconds."""
+        return float(self.spread(np.array([lead]), rows).max())
+
+    def _with_burst(self, rates: Array, leads: Array) -> Array:
+        """The highest of the rates may be a burst that was not seen yet."""
+        if self.burst <= 0:
+            return rates
+        count = max(1, round(len(rates) * BURST_ROWS))
+        highest = np.argsort(rates[:, -1])[-count:]
+        burst = self.now + self.burst * np.minimum(1.0, leads / self.horizon)
+        rates[highest] = np.maximum(rates[highest], burst)
+        return rates
+
+    def _spread(self, leads: Array, rows: int) -> Array:
         expected = np.array([self.at(float(lead)) for lead in leads])
         if not self.errors:
-            # Nobody knows yet how forecasts do: it may stay as it is just as well.
-            return np.array([expected, np.full(len(leads), self.now)])
+            # How forecasts do is not known yet: it may stay as it is, or go on as it does, just as well.
+            straight = np.maximum(0.0, self.now + self.slope * leads)
+            return np.array([expected, np.full(len(leads), self.now), straight])
         places = (np.arange(rows) + 0.5) / rows
         places[-1] = 0.99
         off = np.quantile(np.array(self.errors), places)
@@ -161,7 +189,15 @@ class Forecaster:
             errors = tuple(self._wave.off * each for each in BELL)
         else:
             errors = self._records[self._way].alike(start)
-        return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors)
+        burst = self._burst(demand, now, max(start, trough), horizon) + max(0.0, trough - start)
+        return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors, burst)
+
+    def _burst(self, demand: Demand, now: float, rate: float, horizon: float) -> float:
+        """What may come on top though it was not seen yet: more where starts take long, nothing after enough time without one."""
+        watched = now - (demand.samples[0].at - demand.samples[0].seconds)
+        unseen = max(0.0, 1 - watched / (UNSEEN * horizon))
+        jump = demand.jump()
+        return max(UNSEEN_GROWTH * rate * min(1.0, horizon / LONG_START) if unseen > 0 else 0.0, jump)
 
     def _choose(self, ways: list[str]) -> None:
         if self._way not in ways:

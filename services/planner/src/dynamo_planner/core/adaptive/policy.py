@@ -172,6 +172,9 @@ class AdaptivePolicy:
         asked = {pool: max(_asked(seen.workers[pool]), self._least_of(pool)) for pool in pools}
         size = self._by_share if self._config.gpu_price is None else self._by_price
         up, keep = size(weighing, startup, needed, asked)
+        expected = weighing.expecting(forecast.at)
+        least = {pool: self._least_of(pool) for pool in pools}
+        calm = expected.cheapest(startup, startup + settings.together, self._promise.aim, least, weighing.most)
         final, reasons = {}, {}
         for pool in pools:
             enough = self._steady[pool].enough(seen.now, keep[pool], settings.regret * startup)
@@ -185,6 +188,7 @@ class AdaptivePolicy:
                 brings=weighing.around(pool, final, startup, startup + settings.together),
                 price=weighing.price * weighing.pools[pool].gpus,
                 gpus=weighing.pools[pool].gpus,
+                reserve=max(0, final[pool] - calm[pool]),
             )
             for pool in pools
         }

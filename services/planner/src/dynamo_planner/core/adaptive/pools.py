@@ -89,3 +89,5 @@ class PoolPlan:
     """requests a second in time that one replica has to bring, where GPUs have a price"""
     gpus: int = 1
     """of one replica"""
+    reserve: int = 0
+    """replicas of these that only a burst needs, which would be over before others could start"""

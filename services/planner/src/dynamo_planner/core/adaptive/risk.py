@@ -10,6 +10,14 @@ from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.observing import Pool, PoolCounts
 
 
+def unreachable(plans: Mapping[Pool, PoolPlan]) -> str:
+    """Which targets cannot be met at all, whatever is paid; nothing where all can."""
+    missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
+    if not missed:
+        return ""
+    return f"no number of {' and '.join(missed)} replicas meets the target, these bear the load: raise it, or use a faster engine"
+
+
 def risk(
     promise: Promise,
     plans: Mapping[Pool, PoolPlan],
@@ -21,9 +29,8 @@ def risk(
 ) -> str:
     """One sentence, or nothing where the promise is expected to hold. `budget` in GPUs, `startup` in seconds."""
     promised = f"{100 * promise.attainment:g} % are promised"
-    missed = [pool.value for pool, plan in plans.items() if not plan.sizer.reachable]
-    if missed:
-        return f"{promised}, and no number of {' and '.join(missed)} replicas meets the target: raise it, or use a faster engine"
+    if missed := unreachable(plans):
+        return f"{promised}, and {missed}"
     expected = prod(plan.sizer.share(final[pool]) for pool, plan in plans.items())
     if expected < promise.attainment:
         expects = f"{100 * expected:.0f} % of requests are expected within the targets, {promised}"

@@ -8,7 +8,7 @@ misses one target is of no use to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,11 @@ class Weighing:
         self._late, self._waits = self._queue(next(iter(pools)))
         gpus = [state.gpus * self._counts[pool] for pool, state in pools.items()]
         self._gpus = gpus[0][:, None] + (gpus[1][None, :] if len(gpus) > 1 else np.zeros((1, 1)))
+
+    def expecting(self, rate: Callable[[float], float]) -> Weighing:
+        """The same pools under one rate by lead time, requests a second, and nothing in question."""
+        rates = np.array([[rate(float(lead)) for lead in self._rates.leads]])
+        return Weighing(self.pools, Rates(leads=self._rates.leads, rates=rates), self.price)
 
     def brings(self, since: float, until: float) -> Array:
         """Requests in time between two lead times, by the counts of both pools (one column where there is one pool).

@@ -1,0 +1,51 @@
+"""Results of simulations, kept on disk: a run is exact, so the same input and code give the same output again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import dynamo_planner
+import numpy as np
+from dynamo_planner.replay.traces import Request
+
+CODE = ("replay", "core/reference", "core/predictors", "core/observing.py", "core/deciding.py", "core/profile.py")
+"""Of the planner: what simulations and baselines are made of."""
+
+
+def folder() -> Path:
+    """Where they are."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dynamo-platform" / "bench-plan"
+
+
+def remembered(key: Sequence[object], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `compute` gave for this key before, or gives now: plain data."""
+    name = sha256(json.dumps([_code(), *map(str, key)]).encode()).hexdigest()[:32]
+    file = folder() / f"{name}.json"
+    if file.is_file():
+        known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return known
+    found = compute()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(found), encoding="utf-8")
+    part.rename(file)
+    return found
+
+
+def digest(requests: Sequence[Request]) -> str:
+    """Of a trace."""
+    numbers = np.array([(request.at, request.isl, request.osl, len(request.blocks)) for request in requests])
+    return sha256(numbers.tobytes()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    root, here = Path(dynamo_planner.__file__).parent, Path(__file__).parent
+    files = [file for part in CODE for file in sorted((root / part).rglob("*.py")) or [root / part]]
+    return sha256(b"".join(file.read_bytes() for file in (*files, here / "hpa.py", here / "splits.py"))).hexdigest()
