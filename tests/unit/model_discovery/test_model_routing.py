@@ -8,6 +8,7 @@ import pytest
 from dynamo_model_discovery.models.workers import find_workers, matters
 from dynamo_model_discovery.routing import index, kept, tasks_for
 from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import ObjectCache
 
@@ -67,15 +68,44 @@ def test_changes_of_a_pod_that_nobody_reads_wake_nobody(cache: ObjectCache):
     assert woken(cache, PODS, labelled(), labelled(spec={"nodeName": "n"})) == set()
 
 
-def test_a_model_wakes_itself_and_its_rivals(cache: ObjectCache):
-    assert woken(cache, DYNAMO_MODELS, None, model("a")) == {"prod/a", "prod/b"}
-    assert woken(cache, DYNAMO_MODELS, model("a"), None) == {"prod/a", "prod/b"}
+def lora(name: str, adapter: str, created: str = "2026-01-01T00:00:00Z", **metadata: Any) -> dict[str, Any]:
+    made = model(name, creationTimestamp=created, **metadata)
+    return {**made, "spec": {**made["spec"], "modelName": adapter, "modelType": "lora"}}
+
+
+@pytest.fixture
+def adapters(cache: ObjectCache) -> ObjectCache:
+    """Three that ask for one name, one that asks for another."""
+    for number, name in enumerate(("first", "second", "third")):
+        cache.put(DYNAMO_MODELS, lora(name, "sql", f"2026-01-0{number + 1}T00:00:00Z"))
+    cache.put(DYNAMO_MODELS, lora("apart", "chat"))
+    return cache
+
+
+def test_a_model_wakes_itself_and_the_first_of_its_rivals(adapters: ObjectCache):
+    late = lora("late", "sql", "2026-02-01T00:00:00Z")
+    assert woken(adapters, DYNAMO_MODELS, None, late) == {"prod/late", "prod/first"}
+    gone = lora("first", "sql")
+    assert woken(adapters, DYNAMO_MODELS, gone, None) == {"prod/first", "prod/second"}
+    renamed = lora("first", "chat", generation=2)
+    assert woken(adapters, DYNAMO_MODELS, gone, renamed) == {"prod/first", "prod/second", "prod/apart"}
+
+
+def test_the_one_that_has_loaded_the_name_comes_first(adapters: ObjectCache):
+    holding = {LOADED_ADAPTER: '{"name": "sql", "source": "s3://b/m"}'}
+    adapters.put(DYNAMO_MODELS, lora("third", "sql", "2026-01-03T00:00:00Z", annotations=holding))
+    assert woken(adapters, DYNAMO_MODELS, None, lora("late", "sql")) == {"prod/late", "prod/third"}
+
+
+def test_models_without_a_common_name_leave_each_other_alone(cache: ObjectCache):
+    assert woken(cache, DYNAMO_MODELS, None, model("a")) == {"prod/a"}
+    assert woken(cache, DYNAMO_MODELS, None, lora("z", "alone")) == {"prod/z"}
 
 
 def test_its_own_status_wakes_nobody(cache: ObjectCache):
     written = {**model("a", resourceVersion="2"), "status": {"readyEndpoints": 1}}
     assert woken(cache, DYNAMO_MODELS, model("a"), written) == set()
-    assert woken(cache, DYNAMO_MODELS, model("a"), model("a", deletionTimestamp="now")) == {"prod/a", "prod/b"}
+    assert woken(cache, DYNAMO_MODELS, model("a"), model("a", deletionTimestamp="now")) == {"prod/a"}
 
 
 def test_other_resources_wake_nobody(cache: ObjectCache):

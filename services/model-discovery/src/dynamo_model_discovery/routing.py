@@ -11,6 +11,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.bus.cache import ObjectCache
 
+from dynamo_model_discovery.lora.names import NAME_INDEX, claims, first, name_of
 from dynamo_model_discovery.models.workers import base_model_of, index_value, matters
 
 BASE_MODEL_INDEX = "base-model"
@@ -52,6 +53,7 @@ def index(cache: ObjectCache) -> None:
     cache.add_index(PODS, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(DYNAMO_MODELS, BASE_MODEL_INDEX, served_by)
+    cache.add_index(DYNAMO_MODELS, NAME_INDEX, claims)
 
 
 def kept(pod: KubeObject) -> KubeObject:
@@ -77,8 +79,12 @@ def tasks_for(
             return  # our own status write comes back to us
         yield DiscoveryTask(DiscoveryConcern.MODEL, key)
         # Another model of the base may have waited for the name, or has to.
-        values = {value for obj in (old, new) if obj is not None for value in served_by(obj)}
-    elif resource == PODS:
+        for value in {value for obj in (old, new) if obj is not None for value in claims(obj)}:
+            rivals = (each for each in cache.by_index(DYNAMO_MODELS, NAME_INDEX, value) if key_of(each) != key)
+            if (rival := first(rivals, name_of(value))) is not None:
+                yield DiscoveryTask(DiscoveryConcern.MODEL, key_of(rival))
+        return
+    if resource == PODS:
         if old is not None and new is not None and matters(old) == matters(new):
             return
         values = {value for obj in (old, new) if obj is not None for value in base_model_of(obj)}
@@ -88,8 +94,7 @@ def tasks_for(
         return
     for value in values:
         for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
-            if resource != DYNAMO_MODELS or key_of(model) != key:
-                yield DiscoveryTask(DiscoveryConcern.MODEL, key_of(model))
+            yield DiscoveryTask(DiscoveryConcern.MODEL, key_of(model))
 
 
 def _input(model: KubeObject) -> tuple[Any, ...]:

@@ -39,6 +39,7 @@ from dynamo_model_discovery.lora.adapter import (
     written,
 )
 from dynamo_model_discovery.lora.keeper import AdapterKeeper
+from dynamo_model_discovery.lora.names import NAME_INDEX, asks_for, claim, rank
 from dynamo_model_discovery.models.status import (
     ENDPOINTS_READY,
     Readiness,
@@ -48,7 +49,7 @@ from dynamo_model_discovery.models.status import (
     unloading_verdict,
 )
 from dynamo_model_discovery.models.workers import Worker, WorkerSet, find_workers, index_value
-from dynamo_model_discovery.routing import BASE_MODEL_INDEX, served_by
+from dynamo_model_discovery.routing import BASE_MODEL_INDEX
 
 FINALIZER = f"{GROUP}/finalizer"
 """The reference operator's finalizer: models that it handled are deleted in the same way."""
@@ -176,20 +177,23 @@ class ModelReconciler:
         else:
             names = record.names
         taken = {
-            other_record.name
-            for other in self._others(model)
-            if "deletionTimestamp" not in other["metadata"] and (other_record := record_of(other)) is not None
+            name
+            for name in names
+            for other in self._rivals(model, name)
+            if "deletionTimestamp" not in other["metadata"]
+            and (other_record := record_of(other)) is not None
+            and other_record.name == name
         }
         return tuple(name for name in names if name not in taken and is_segment(name))
 
     def _check_name(self, model: KubeObject, name: str) -> None:
         """A name on a worker is one adapter: of several models that ask for it, one has it. Raises InvalidAdapter."""
-        for other in self._others(model):
-            spec, record = other.get("spec", {}), record_of(other)
+        for other in self._rivals(model, name):
+            record = record_of(other)
             leaving = "deletionTimestamp" in other["metadata"]
             whose = f"DynamoModel {other['metadata']['name']!r}"
-            wants = is_lora(spec) and spec.get("modelName") == name and not leaving
-            if wants and _rank(other, name) < _rank(model, name):
+            wants = asks_for(other, name)
+            if wants and rank(other, name) < rank(model, name):
                 message = (
                     f"spec.modelName: {name!r} is loaded for {whose} already; choose another name, or delete that one"
                 )
@@ -200,13 +204,10 @@ class ModelReconciler:
                 message = f"{name!r} was loaded for {whose} and is being unloaded: this one is loaded after that"
                 raise InvalidAdapter(NAME_TAKEN, message)
 
-    def _others(self, model: KubeObject) -> list[KubeObject]:
-        """All other models of the same base in the namespace."""
-        uid = model["metadata"]["uid"]
-        models = [
-            each for value in served_by(model) for each in self.cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value)
-        ]
-        return [each for each in models if each["metadata"]["uid"] != uid]
+    def _rivals(self, model: KubeObject, name: str) -> list[KubeObject]:
+        """All other models of the same base in the namespace that ask for a name or may have loaded it."""
+        uid, found = model["metadata"]["uid"], self.cache.by_index(DYNAMO_MODELS, NAME_INDEX, claim(model, name))
+        return [each for each in found if each["metadata"]["uid"] != uid]
 
     def _workers(self, model: KubeObject) -> WorkerSet:
         namespace, base = model["metadata"]["namespace"], model["spec"].get("baseModelName", "")
@@ -261,9 +262,3 @@ class ModelReconciler:
 
 def _ready_reason(status: KubeObject) -> str | None:
     return next((entry["reason"] for entry in status.get("conditions") or () if entry["type"] == ENDPOINTS_READY), None)
-
-
-def _rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
-    """The model that has loaded a name keeps it; else the older model comes first, then the name decides."""
-    metadata, record = model["metadata"], record_of(model)
-    return record is None or record.name != name, metadata.get("creationTimestamp", ""), metadata["name"]

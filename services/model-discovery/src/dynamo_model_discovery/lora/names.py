@@ -1,0 +1,55 @@
+"""Who has the name of an adapter: of the models of one base in a namespace that ask for it, one is loaded.
+
+A change of one model concerns the first of its rivals alone: that one may have the name now, or must wait. Thousands of
+models of one base, or of one name, cost one look each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dynamo_shared.api.base_models import base_model_hash
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_model_discovery.lora.adapter import is_lora, record_of
+from dynamo_model_discovery.models.workers import index_value
+
+NAME_INDEX = "adapter-name"
+#: Names may hold what namespaces and hashes do not.
+_BEFORE_NAME = "\0"
+
+
+def claims(model: KubeObject) -> tuple[str, ...]:
+    """Index values of the names that a model asks for, or may have loaded."""
+    spec, record = model.get("spec") or {}, record_of(model)
+    asked = (spec.get("modelName"),) if is_lora(spec) else ()
+    names = dict.fromkeys((*asked, *(record.names if record is not None else ())))
+    return tuple(value for name in names if isinstance(name, str) and (value := claim(model, name)))
+
+
+def claim(model: KubeObject, name: str) -> str:
+    """The index value of a name on the workers of a model's base; empty where it has no base."""
+    base = (model.get("spec") or {}).get("baseModelName")
+    return f"{index_value(model['metadata']['namespace'], base_model_hash(base))}{_BEFORE_NAME}{name}" if base else ""
+
+
+def name_of(claimed: str) -> str:
+    """The name of an index value."""
+    return claimed.partition(_BEFORE_NAME)[2]
+
+
+def asks_for(model: KubeObject, name: str) -> bool:
+    """Whether a model is to be loaded under a name."""
+    spec = model.get("spec") or {}
+    return is_lora(spec) and spec.get("modelName") == name and "deletionTimestamp" not in model["metadata"]
+
+
+def rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
+    """The model that has loaded a name keeps it; else older models come first, and of those of one second the name decides."""
+    metadata, record = model["metadata"], record_of(model)
+    return record is None or record.name != name, metadata.get("creationTimestamp", ""), metadata["name"]
+
+
+def first(models: Iterable[KubeObject], name: str) -> KubeObject | None:
+    """The one that comes first among those that ask for a name."""
+    return min((each for each in models if asks_for(each, name)), key=lambda each: rank(each, name), default=None)
