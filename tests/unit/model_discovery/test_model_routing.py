@@ -93,7 +93,7 @@ def test_a_model_wakes_itself_and_the_first_of_its_rivals(adapters: ObjectCache)
 
 def test_the_one_that_has_loaded_the_name_comes_first(adapters: ObjectCache):
     holding = {LOADED_ADAPTER: '{"name": "sql", "source": "s3://b/m"}'}
-    adapters.put(DYNAMO_MODELS, lora("third", "sql", "2026-01-03T00:00:00Z", annotations=holding))
+    adapters.put(DYNAMO_MODELS, lora("third", "sql", "2026-01-03T00:00:00Z", resourceVersion="2", annotations=holding))
     assert woken(adapters, DYNAMO_MODELS, None, lora("late", "sql")) == {"prod/late", "prod/third"}
 
 
