@@ -10,6 +10,7 @@ import shutil
 import statistics
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 
@@ -21,7 +22,7 @@ from tests.stage.service import Service
 
 from .attack import TABLE, Attack
 from .farm import farm
-from .world import Probed, World, world
+from .world import TOGETHER, Probed, World, world
 
 TABLES = ("documents", "leases", "sizes", "shapes", "answers", "storms", "takeovers", "bus", "addresses")
 BASELINE = 5
@@ -66,48 +67,51 @@ class Runner:
     idle: Probed
     speed: float
 
-    async def run(self, attack: Attack) -> Report:
-        """One attack, from doing it to having cleaned up."""
-        report, up = Report(attack), self.world
-        services = up.stage.services
+    async def run(self, attacks: Sequence[Attack]) -> list[Report]:
+        """Attacks at the same time, from doing them to having cleaned up; where they do not hold, each of them alone."""
+        worlds = [self.world.within(name) for name in TOGETHER] if len(attacks) > 1 else [self.world]
+        reports = await self._run(list(zip(attacks, worlds, strict=False)))
+        if len(attacks) > 1 and any(report.problems for report in reports):
+            return [report for attack in attacks for report in await self.run([attack])]
+        return reports
+
+    async def _run(self, acts: Sequence[tuple[Attack, World]]) -> list[Report]:
+        """What holds for the platform, of all of them, stands in the first report."""
+        reports, up = [Report(attack) for attack, _ in acts], self.world
+        whole, services = reports[0], up.stage.services
         before = {each.id: (each.process.pid, each.restarts(), each.resident_mib()) for each in services}
         for each in services:
             each.forget_peak()
-        up.answers.clear()
-        up.last_refusal = ""
-        up.memory.clear()
+        for _, its in acts:
+            its.answers.clear()
+            its.last_refusal = ""
+            its.memory.clear()
         up.farm.reset()
         up.prometheus.reset()
         await self.prober.account()
         began = time.monotonic()
+        await asyncio.gather(*(_do(report, its) for report, (_, its) in zip(reports, acts, strict=True)))
         try:
-            await attack.run(up)
-            if up.answers.total() != up.refused():
-                # What was refused is not there to work.
-                await asyncio.sleep(attack.linger)
-            report.probed = await up.probe()
-            if attack.check is not None:
-                await attack.check(up)
+            whole.probed = await up.probe()
         except AssertionError as error:
-            report.problems.append(str(error)[:1500])
-        except Exception as error:
-            report.problems.append(f"the attack itself failed: {error!r}"[:1500])
-        report.answers = ",".join(f"{status}x{count}" for status, count in sorted(up.answers.items()))
-        report.answers += f" {up.last_refusal[:160]}" if not up.answers.get(201) and up.last_refusal else ""
-        self._healthy(report, await self.prober.account())
-        self._same(report, services, before)
+            whole.problems.append(str(error)[:1500])
+        await asyncio.gather(*(_check(report, its) for report, (_, its) in zip(reports, acts, strict=True)))
+        self._healthy(whole, await self.prober.account())
+        self._same(whole, services, before)
         cleaned = time.monotonic()
         try:
-            left = await up.sweep()
+            left = await asyncio.gather(*(its.sweep() for _, its in acts))
             await self._settled(services)
             if time.monotonic() - cleaned > LONG:
-                report.answers += f" (cleaning up took {time.monotonic() - cleaned:.0f} s, at last of {left})"
+                whole.answers += f" (cleaning up took {time.monotonic() - cleaned:.0f} s, at last of {left})"
         except AssertionError as error:
-            report.problems.append(f"cleaning up: {error}"[:1500])
-        self._healthy(report, await self.prober.account())
-        await self._compared(report)
-        report.seconds = time.monotonic() - began
-        return report
+            whole.problems.append(f"cleaning up: {error}"[:1500])
+        self._healthy(whole, await self.prober.account())
+        await self._compared(whole)
+        for report in reports:
+            report.seconds = (time.monotonic() - began) / len(reports)
+            report.worst, report.grown, report.probed = whole.worst, whole.grown, whole.probed
+        return reports
 
     async def _compared(self, report: Report) -> None:
         """Hold the other namespace's times against idle ones; where they are long, against what is idle by now.
@@ -190,6 +194,45 @@ class Runner:
         return said
 
 
+async def _do(report: Report, world: World) -> None:
+    try:
+        await report.attack.run(world)
+        if world.answers.total() != world.refused():
+            # What was refused is not there to work.
+            await asyncio.sleep(report.attack.linger)
+    except AssertionError as error:
+        report.problems.append(str(error)[:1500])
+    except Exception as error:
+        report.problems.append(f"the attack itself failed: {error!r}"[:1500])
+
+
+async def _check(report: Report, world: World) -> None:
+    try:
+        if report.attack.check is not None and not report.problems:
+            await report.attack.check(world)
+    except AssertionError as error:
+        report.problems.append(str(error)[:1500])
+    except Exception as error:
+        report.problems.append(f"the check itself failed: {error!r}"[:1500])
+    report.answers = ",".join(f"{status}x{count}" for status, count in sorted(world.answers.items()))
+    report.answers += f" {world.last_refusal[:160]}" if not world.answers.get(201) and world.last_refusal else ""
+
+
+def _batches(attacks: Sequence[Attack]) -> Iterator[list[Attack]]:
+    """Attacks in order, those that may run at the same time in groups of neighbours."""
+    group: list[Attack] = []
+    for each in attacks:
+        if group and (not each.together or len(group) == len(TOGETHER)):
+            yield group
+            group = []
+        if each.together:
+            group.append(each)
+        else:
+            yield [each]
+    if group:
+        yield group
+
+
 async def main(options: argparse.Namespace) -> int:
     """Run; returns the exit code."""
     for table in TABLES:
@@ -197,6 +240,7 @@ async def main(options: argparse.Namespace) -> int:
             import_module(f"tests.hostile.attacks.{table}")
     wanted = options.only.split(",")
     chosen = [each for each in TABLE.values() if any(word in each.name or word in each.row for word in wanted)]
+    chosen.sort(key=lambda each: not each.together)
     names = [each.name for each in chosen]
     if options.begin:
         chosen = chosen[names.index(options.begin) :]
@@ -246,12 +290,13 @@ async def _attack(chosen: list[Attack], around: World, prober: Prober, speed: fl
         flush=True,
     )
     runner = Runner(around, prober, idle, speed)
-    reports = []
-    for each in chosen:
-        reports.append(report := await runner.run(each))
-        print(report.line(), flush=True)
-        for problem in report.problems:
-            print(f"         {problem}", flush=True)
+    reports: list[Report] = []
+    for group in _batches(chosen):
+        for report in await runner.run(group):
+            reports.append(report)
+            print(report.line(), flush=True)
+            for problem in report.problems:
+                print(f"         {problem}", flush=True)
     failed = [report for report in reports if report.problems]
     for report in failed:
         print(f"not held: {report.attack.name} ({report.attack.row}): {report.problems[0][:300]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dynamo_shared.api.objects import KubeObject
@@ -33,7 +33,8 @@ class Attack:
     """MiB by which a process may grow meanwhile; more only where objects that it must hold take more"""
     slack: float = 1.0
     """seconds by which the other namespace may be slower than twice the idle time: what the API server itself takes"""
-    tags: frozenset[str] = field(default_factory=frozenset)
+    together: bool = False
+    """whether others like it may run at the same time, each in a namespace of its own: it uses nothing but its own"""
 
 
 TABLE: dict[str, Attack] = {}
@@ -55,7 +56,9 @@ def stored(name: str, row: str, does: str, objects: Callable[[str], Iterable[Kub
         for obj in objects(world.namespace):
             await world.create(obj)
 
-    add(Attack(name, row, does, run, **more))  # type: ignore[arg-type]
+    # Those with a bound of their own are measured alone.
+    together = not {"memory", "slack"} & more.keys()
+    add(Attack(name, row, does, run, together=together, **more))  # type: ignore[arg-type]
 
 
 def attack(name: str, row: str, does: str, **more: object) -> Callable[[Check], Check]:

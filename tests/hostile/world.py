@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynamo_shared.api import resources
@@ -29,6 +29,8 @@ from .farm import Farm
 from .objects import graph
 
 TENANT, QUIET = "tenant", "quiet"
+#: Namespaces of the tenant in which attacks run at the same time.
+TOGETHER = tuple(f"tenant-{number}" for number in range(8))
 #: How long what an attack left may take to go. Seconds.
 GONE_WITHIN = 90.0
 #: From creation of the probe graph to its success, at worst, on a machine that does a hundred things. Seconds.
@@ -111,6 +113,10 @@ class World:
         if not answer.ok:
             self.last_refusal = str(answer)
         return answer
+
+    def within(self, namespace: str) -> World:
+        """The same world from another namespace of the tenant, with answers of its own."""
+        return replace(self, namespace=namespace, answers=Counter(), last_refusal="", memory={})
 
     def refused(self) -> int:
         """How many of the tenant's requests were refused; where there were none, one is counted that was not."""
@@ -204,7 +210,7 @@ class World:
 async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[World]:
     """The two namespaces, and the tenant with the ClusterRole `edit` in his."""
     admin = stage.admin
-    for name in (TENANT, QUIET):
+    for name in (TENANT, QUIET, *TOGETHER):
         await admin.create(namespace(name))
     # As an aggregated role of the platform's charts would give it.
     await admin.create(
@@ -218,15 +224,16 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
             "rules": [{"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}],
         }
     )
-    await admin.create(
-        {
-            "apiVersion": ROLE_BINDINGS.api_version,
-            "kind": ROLE_BINDINGS.kind,
-            "metadata": {"name": "hostile-edit", "namespace": TENANT},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
-        }
-    )
+    for name in (TENANT, *TOGETHER):
+        await admin.create(
+            {
+                "apiVersion": ROLE_BINDINGS.api_version,
+                "kind": ROLE_BINDINGS.kind,
+                "metadata": {"name": "hostile-edit", "namespace": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
+            }
+        )
     async with Api(stage.plane.user_kubeconfig("mallory")) as tenant:
         up = World(stage, tenant, farm, prometheus)
 
