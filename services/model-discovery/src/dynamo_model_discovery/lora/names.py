@@ -1,7 +1,7 @@
 """Who has the name of an adapter: of the models of one base in a namespace that ask for it, one is loaded.
 
 A change of one model concerns the first of its rivals alone: that one may have the name now, or must wait. Thousands of
-models of one base, or of one name, cost one look each.
+models of one base, or of one name, cost one reconcile each.
 """
 
 from __future__ import annotations

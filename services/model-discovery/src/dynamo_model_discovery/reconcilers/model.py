@@ -206,8 +206,8 @@ class ModelReconciler:
 
     def _rivals(self, model: KubeObject, name: str) -> list[KubeObject]:
         """All other models of the same base in the namespace that ask for a name or may have loaded it."""
-        uid, found = model["metadata"]["uid"], self.cache.by_index(DYNAMO_MODELS, NAME_INDEX, claim(model, name))
-        return [each for each in found if each["metadata"]["uid"] != uid]
+        uid, models = model["metadata"]["uid"], self.cache.by_index(DYNAMO_MODELS, NAME_INDEX, claim(model, name))
+        return [each for each in models if each["metadata"]["uid"] != uid]
 
     def _workers(self, model: KubeObject) -> WorkerSet:
         namespace, base = model["metadata"]["namespace"], model["spec"].get("baseModelName", "")
