@@ -31,12 +31,11 @@ from dynamo_shared.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
-    ObjectKey,
     Resource,
 )
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient, coverage
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 
 from dynamo_pod_builder.errors import NameTaken
@@ -181,26 +180,38 @@ class Applier:
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
         """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose full wish is no longer known."""
-        key = resources.key_of(observed)
-        try:
-            written = await self._scale(resource, key, observed, replicas)
-        except Conflict:
-            # Its status changes all the time: what is known of it is often a moment old.
-            now = await self._kube.get(resource, key)
-            if now["metadata"]["uid"] != observed["metadata"]["uid"]:
-                raise
-            written = await self._scale(resource, key, now, replicas)
-        return self._remembered(resource, Change.UPDATED, written)
-
-    async def _scale(self, resource: Resource, key: ObjectKey, observed: KubeObject, replicas: int) -> KubeObject:
-        """The object with its new number. Conflict where it is not as observed."""
+        key, metadata = resources.key_of(observed), observed["metadata"]
         # A third less work for the API server than a patch of the object, whose fields it would compare with their managers.
-        patch = {
-            "metadata": {"resourceVersion": observed["metadata"]["resourceVersion"]},
-            "spec": {"replicas": replicas},
-        }
-        scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
-        return _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"replicas": replicas}}
+        try:
+            scale = await self._kube.merge_patch(resource, key, patch, subresource="scale")
+        except Conflict as outdated:
+            result = await self._replace_number(resource, observed, replicas, outdated)
+        else:
+            result = _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
+        return self._remembered(resource, Change.UPDATED, result)
+
+    async def _replace_number(
+        self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict
+    ) -> KubeObject:
+        """Set `spec.replicas` of an object whose status changes all the time: only of this one, and from the number it has now.
+
+        Raises `outdated` where another object has its name, or another writer was faster.
+        """
+        key, uid = resources.key_of(observed), observed["metadata"]["uid"]
+        now = await self._kube.get(resource, key)
+        if now["metadata"]["uid"] != uid:
+            raise outdated
+        place = "/spec/replicas"
+        number = now["spec"].get("replicas")
+        operations: list[KubeObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
+        if number is not None:
+            operations.append({"op": "test", "path": place, "value": number})
+        operations.append({"op": "add", "path": place, "value": replicas})
+        try:
+            return await self._kube.json_patch(resource, key, operations)
+        except Invalid as changed:
+            raise outdated from changed
 
     def _remembered(self, resource: Resource, change: Change, obj: KubeObject) -> Ensured:
         self._cache.put(resource, obj)
