@@ -27,6 +27,7 @@ from dynamo_pod_builder.render.rbac import PICKER_RULES, PLANNER_RULES, discover
 from dynamo_pod_builder.render.scaling_adapter import scaling_adapters
 from dynamo_pod_builder.render.template import graph_annotations, graph_template, main_container, with_labels
 from dynamo_pod_builder.render.v1alpha1 import OfGraph, handed_down, of_graph, with_metadata
+from dynamo_pod_builder.render.volcano import in_queue, volcano_queue
 from dynamo_pod_builder.render.volume_claims import volume_claims
 
 
@@ -138,6 +139,7 @@ def _component_spec(
             **template,
             "spec": {**(template.get("spec") or {}), "serviceAccountName": names.PLANNER_ACCOUNT},
         }
+    template = in_queue(template, volcano_queue(graph))
     if template:
         spec["podTemplate"] = template
     if "eppConfig" in spec:

@@ -9,14 +9,18 @@ from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.errors import NotDeployable
+from dynamo_pod_builder.render.volcano import volcano_queue
 
 SCHEDULER = "kai-scheduler"
 DEFAULT_QUEUE = "dynamo"
 
 
 def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
-    """Queue that a graph's annotation names, or the usual one; "" without the scheduler. NotDeployable for one that is none."""
-    if config.kai_queues is None:
+    """Queue that a graph's annotation names, or the usual one; "" without the scheduler, and in a queue of Volcano.
+
+    NotDeployable for one that does not exist.
+    """
+    if config.kai_queues is None or volcano_queue(graph):
         return ""
     queue = graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip() or DEFAULT_QUEUE
     if queue not in config.kai_queues:

@@ -125,6 +125,22 @@ KAI_SCHEDULER_QUEUE = _add(
     values="queue name, `dynamo` by default",
     where="DGDs",
 )
+VOLCANO_QUEUE = _add(
+    "nvidia.com/volcano-queue",
+    "Queue of the Volcano scheduler for the pods of a graph; not together with a queue of KAI.",
+    set_by="user",
+    read_by="pod-builder",
+    values="queue name",
+    where="DGDs",
+)
+VOLCANO_POD_QUEUE = _add(
+    "scheduling.volcano.sh/queue-name",
+    "Queue in which Volcano keeps a pod until there is room for it.",
+    set_by="pod-builder",
+    read_by="Volcano",
+    values="queue name",
+    where="DCDs, pods",
+)
 RESTART_AT = _add(
     "nvidia.com/restartAt",
     "Rolls the pods of a component when it changes.",

@@ -1,0 +1,37 @@
+"""The Volcano scheduler: pods of a graph wait in the queue that its annotation names. Volcano itself makes their PodGroups."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import KAI_SCHEDULER_QUEUE, VOLCANO_POD_QUEUE, VOLCANO_QUEUE
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
+
+from dynamo_pod_builder.render.errors import NotDeployable
+
+SCHEDULER = "volcano"
+
+
+def volcano_queue(graph: DynamoGraphDeployment) -> str:
+    """Queue of Volcano that a graph's annotation names; "" for none. NotDeployable where it names one of KAI, too."""
+    queue = graph.metadata.annotations.get(VOLCANO_QUEUE, "").strip()
+    if queue and graph.metadata.annotations.get(KAI_SCHEDULER_QUEUE, "").strip():
+        raise NotDeployable(
+            "",
+            f"a pod has one scheduler, and {KAI_SCHEDULER_QUEUE} names another one",
+            f"metadata.annotations[{VOLCANO_QUEUE}]",
+            "leave one of the two annotations out",
+        )
+    return queue
+
+
+def in_queue(template: KubeObject, queue: str) -> KubeObject:
+    """A pod template whose pods wait in a queue of Volcano, unless it names another scheduler."""
+    pod, metadata = template.get("spec") or {}, template.get("metadata") or {}
+    if not queue or pod.get("schedulerName", SCHEDULER) != SCHEDULER:
+        return template
+    annotations = {VOLCANO_POD_QUEUE: queue, **(metadata.get("annotations") or {})}
+    return {
+        **template,
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": {**pod, "schedulerName": SCHEDULER},
+    }

@@ -1,0 +1,58 @@
+"""The Volcano scheduler: queues of graphs, whatever runs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dynamo_pod_builder import render
+from dynamo_shared.api.objects import KubeObject
+
+from .building import CONFIG, component, deployment, graph, graph_children, of_kind
+
+QUEUE, OF_POD, KAI = (
+    "nvidia.com/volcano-queue",
+    "scheduling.volcano.sh/queue-name",
+    "nvidia.com/kai-scheduler-queue",
+)
+GROVE = replace(CONFIG, grove=True, kai_queues=frozenset({"dynamo"}))
+
+
+def on_grove(**annotations: str) -> KubeObject:
+    obj = graph(component("Worker"), annotations=annotations)
+    (found,) = of_kind(graph_children(obj, GROVE), "PodCliqueSet")
+    clique: KubeObject = found["spec"]["template"]["cliques"][0]
+    return clique
+
+
+def test_pods_of_a_graph_wait_in_its_volcano_queue() -> None:
+    template = deployment(component("Worker"), annotations={QUEUE: " team-a "})["spec"]["template"]
+    assert template["spec"]["schedulerName"] == "volcano"
+    assert template["metadata"]["annotations"][OF_POD] == "team-a"
+
+
+def test_pods_of_grove_wait_in_it_and_in_none_of_kai() -> None:
+    clique = on_grove(**{QUEUE: "team-a"})
+    assert clique["spec"]["podSpec"]["schedulerName"] == "volcano"
+    assert clique["annotations"][OF_POD] == "team-a"
+    assert "kai.scheduler/queue" not in clique["labels"]
+
+
+@pytest.mark.parametrize("annotations", [{}, {QUEUE: ""}])
+def test_without_a_queue_nothing_is_said_of_volcano(annotations: dict[str, str]) -> None:
+    template = deployment(component("Worker"), annotations=annotations)["spec"]["template"]
+    assert "schedulerName" not in template["spec"]
+    assert OF_POD not in template["metadata"].get("annotations", {})
+
+
+def test_pods_of_another_scheduler_are_left_to_it() -> None:
+    worker: Any = component("Worker", pod={"schedulerName": "mine"})
+    template = deployment(worker, annotations={QUEUE: "team-a"})["spec"]["template"]
+    assert template["spec"]["schedulerName"] == "mine"
+    assert OF_POD not in template["metadata"].get("annotations", {})
+
+
+def test_queues_of_two_schedulers_are_refused() -> None:
+    with pytest.raises(render.NotDeployable, match=r"a pod has one scheduler, and .* names another"):
+        deployment(component("Worker"), annotations={QUEUE: "team-a", KAI: "dynamo"})
