@@ -24,11 +24,21 @@ from dynamo_shared.bus.specifications import BY_TYPE
 
 HERE = Path(__file__).parent
 FROZEN = sorted(folder for folder in HERE.iterdir() if (folder / "objects.json").is_file())
-ENTRIES = [
-    pytest.param(entry, id=f"{folder.name}-{entry['source']}-{entry['stored']['metadata']['name']}")
+OBJECTS: list[KubeObject] = [
+    {"release": folder.name, **entry}
     for folder in FROZEN
     for entry in json.loads((folder / "objects.json").read_text())
 ]
+
+
+def _named(entries: list[KubeObject]) -> list[Any]:
+    return [
+        pytest.param(each, id=f"{each['release']}-{each['source']}-{each['stored']['metadata']['name']}")
+        for each in entries
+    ]
+
+
+ENTRIES, GRAPHS = _named(OBJECTS), _named([each for each in OBJECTS if "children" in each])
 MESSAGES = [
     pytest.param(name, message, id=f"{folder.name}-{name}")
     for folder in FROZEN
@@ -68,7 +78,7 @@ def _without_ours(obj: KubeObject) -> KubeObject:
     return made
 
 
-@pytest.mark.parametrize("entry", [each for each in ENTRIES if "children" in each.values[0]])
+@pytest.mark.parametrize("entry", GRAPHS)
 def test_pods_of_a_stored_graph_stay(entry: KubeObject) -> None:
     graph = json.loads(json.dumps(entry["stored"]))
     graph["metadata"]["uid"] = "u"
