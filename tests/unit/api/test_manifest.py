@@ -85,7 +85,7 @@ def test_every_error_is_told_at_once() -> None:
         "spec.components[0].replicas: must be an integer, not '2'",
         "spec.components[1].replicas: -1 is too small; at least 0",
         "spec.components[1].multinode.nodeCount: 1 is too small; at least 2",
-        "spec.components[1].sharedMemorySize: '1GB' is no quantity; examples: 8Gi, 500m, 2, 1e9",
+        "spec.components[1].sharedMemorySize: '1GB' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
         "spec.components[1].sharedmemorysize: no such field; did you mean sharedMemorySize?",
         "spec.components[2].experimental.failover.numShadows: 2 is too large; at most 1",
         "spec.components[2].name: 'a-' is not allowed; letters, digits and '-', and a letter or digit first and last",

@@ -67,7 +67,7 @@ def test_amount(text: str | int | float, amount: int | Decimal) -> None:
     ],
 )
 def test_no_quantity(text: str) -> None:
-    with pytest.raises(quantity.InvalidQuantity, match="is no quantity"):
+    with pytest.raises(quantity.InvalidQuantity, match="is not a quantity"):
         quantity.parse(text)
 
 

@@ -168,7 +168,7 @@ BAD: list[tuple[str, str, Any, list[str]]] = [
         [
             "spec.backend: 'llama' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'",
             "spec.profilingConfig.profilerImage: required, and missing",
-            "spec.profilingConfig.resources.limits.cpu: '1X' is no quantity; examples: 8Gi, 500m, 2, 1e9",
+            "spec.profilingConfig.resources.limits.cpu: '1X' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
             "spec.sla: no such field; v1alpha1 has it in profilingConfig.config",
         ],
     ),

@@ -33,12 +33,12 @@ _MAX_LENGTH = 64
 
 
 class InvalidQuantity(ValueError):
-    """A text is no quantity."""
+    """A text is not a quantity."""
 
     def __init__(self, value: object) -> None:
         # Never repeated whole: a tenant's text can be as long as an object.
         said = repr(value) if not isinstance(value, str) or len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]!r}..."
-        super().__init__(f"{said} is no quantity; examples: 8Gi, 500m, 2, 1e9")
+        super().__init__(f"{said} is not a quantity; examples: 8Gi, 500m, 2, 1e9")
 
 
 def parse(value: int | float | str) -> Decimal:

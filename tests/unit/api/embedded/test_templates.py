@@ -108,7 +108,7 @@ def test_null_is_absent() -> None:
         ),
         (
             {"resources": {"limits": {"memory": "8GB"}}},
-            "resources.limits.memory: '8GB' is no quantity; examples: 8Gi, 500m, 2, 1e9",
+            "resources.limits.memory: '8GB' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
         ),
         (
             {"resources": {"limits": {"memory": ["8Gi"]}}},

@@ -40,7 +40,7 @@ CASES = [
             "spec.backendFramework: cannot be changed from 'vllm' to 'sglang': create a DynamoGraphDeployment of another name",
         ),
         warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         ),
     ),
     Case(
@@ -51,7 +51,7 @@ CASES = [
             "spec.backendFramework: cannot be changed from unset to 'vllm': create a DynamoGraphDeployment of another name",
         ),
         warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         ),
     ),
     Case(
@@ -62,7 +62,7 @@ CASES = [
             "spec.backendFramework: cannot be changed from 'vllm' to unset: create a DynamoComponentDeployment of another name",
         ),
         warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         ),
     ),
     Case(
@@ -73,7 +73,7 @@ CASES = [
             "spec.backendFramework: cannot be changed from 'vllm' to 'trtllm': create a DynamoComponentDeployment of another name",
         ),
         warnings=(
-            "spec.backendFramework: the engine is fixed once pods run; serve the other engine beside this one, and move the traffic",
+            "spec.backendFramework: the engine is fixed once pods run; serve the other engine next to this one, and move the traffic",
         ),
     ),
     Case(
@@ -126,8 +126,8 @@ CASES = [
         ),
         facts=GROVE,
         errors=(
-            "spec.services.a.gpuMemoryService.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew",
-            "spec.services.a.failover.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew",
+            "spec.services.a.gpuMemoryService.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment",
+            "spec.services.a.failover.mode: 'interPod' cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(
@@ -145,7 +145,7 @@ CASES = [
         ),
         facts=GROVE,
         errors=(
-            "spec.components[0].experimental.failover.mode: 'InterPod' cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew",
+            "spec.components[0].experimental.failover.mode: 'InterPod' cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(
@@ -159,7 +159,7 @@ CASES = [
         ),
         facts=GROVE,
         errors=(
-            "spec.services.a.failover.numShadows: cannot be changed from 1 to 2 between pods: create the DynamoGraphDeployment anew",
+            "spec.services.a.failover.numShadows: cannot be changed from 1 to 2 between pods: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(
@@ -186,7 +186,7 @@ CASES = [
         ),
         facts=GROVE,
         errors=(
-            "spec.components[0].experimental.failover.numShadows: cannot be changed from 2 to 1 between pods: create the DynamoGraphDeployment anew",
+            "spec.components[0].experimental.failover.numShadows: cannot be changed from 2 to 1 between pods: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(
@@ -198,8 +198,8 @@ CASES = [
         old=services({"a": service()}, topologyConstraint={"topologyProfile": "dc", "packDomain": "zone"}),
         facts=GROVE,
         errors=(
-            "spec.topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
-            "spec.services.a.topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
+            "spec.topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
+            "spec.services.a.topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(
@@ -210,8 +210,8 @@ CASES = [
         ),
         facts=GROVE,
         errors=(
-            "spec.topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
-            "spec.components[0].topologyConstraint: cannot be added, removed or changed later: create the DynamoGraphDeployment anew",
+            "spec.topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
+            "spec.components[0].topologyConstraint: cannot be added, removed or changed later: recreate the DynamoGraphDeployment",
         ),
     ),
     Case(

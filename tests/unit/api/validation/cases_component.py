@@ -103,8 +103,8 @@ CASES = [
         "beta: a frontend sidecar that is not there",
         components(component("a", frontendSidecar="front"), component("b", frontendSidecar="main")),
         errors=(
-            "spec.components[0].frontendSidecar: 'front' is no container of podTemplate.spec.containers beside main: add it there, or leave this out",
-            "spec.components[1].frontendSidecar: 'main' is no container of podTemplate.spec.containers beside main: add it there, or leave this out",
+            "spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
+            "spec.components[1].frontendSidecar: 'main' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
         ),
     ),
     Case(
@@ -117,7 +117,7 @@ CASES = [
             )
         ),
         errors=(
-            "spec.components[0].frontendSidecar: 'front' is no container of podTemplate.spec.containers beside main (frontend): add it there, or leave this out",
+            "spec.components[0].frontendSidecar: 'front' is not a container of podTemplate.spec.containers other than main (frontend): add it there, or leave this out",
         ),
     ),
     Case(
@@ -130,8 +130,8 @@ CASES = [
             }
         ),
         errors=(
-            "spec.services.a.resources.limits.memory: '16Gb' is no quantity; examples: 8Gi, 500m, 2",
-            "spec.services.a.resources.requests.custom[\"rdma/ib\"]: 'one' is no quantity; examples: 8Gi, 500m, 2",
+            "spec.services.a.resources.limits.memory: '16Gb' is not a quantity; examples: 8Gi, 500m, 2",
+            "spec.services.a.resources.requests.custom[\"rdma/ib\"]: 'one' is not a quantity; examples: 8Gi, 500m, 2",
         ),
     ),
     Case(
@@ -223,15 +223,15 @@ CASES = [
             {"a": service(gpus="500m", gpuMemoryService=GMS_INTRA), "b": service(gpus="x", gpuMemoryService=GMS_INTRA)}
         ),
         errors=(
-            "spec.services.a.resources.limits.gpu: '500m' is no number of GPUs; spec.services.a.gpuMemoryService needs a whole one, 1 at least",
-            "spec.services.b.resources.limits.gpu: 'x' is no quantity; examples: 8Gi, 500m, 2",
+            "spec.services.a.resources.limits.gpu: '500m' is not a number of GPUs; spec.services.a.gpuMemoryService needs a whole one, 1 at least",
+            "spec.services.b.resources.limits.gpu: 'x' is not a quantity; examples: 8Gi, 500m, 2",
         ),
     ),
     Case(
         "beta: shared GPU memory and no GPU in the end",
         components(component("a", "decode", "0", experimental={"gpuMemoryService": {}})),
         errors=(
-            "spec.components[0].podTemplate.spec.containers[0].resources.limits[\"nvidia.com/gpu\"]: '0' is no number of GPUs; spec.components[0].experimental.gpuMemoryService needs a whole one, 1 at least",
+            "spec.components[0].podTemplate.spec.containers[0].resources.limits[\"nvidia.com/gpu\"]: '0' is not a number of GPUs; spec.components[0].experimental.gpuMemoryService needs a whole one, 1 at least",
         ),
     ),
     Case(
@@ -368,8 +368,8 @@ CASES = [
         "alpha: types that the platform does not know",
         services({"a": service("wroker"), "b": service("default"), "c": service("encode-process-data")}),
         warnings=(
-            "spec.services.a.componentType: 'wroker' is no type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
-            "spec.services.c.componentType: 'encode-process-data' is no type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
+            "spec.services.a.componentType: 'wroker' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
+            "spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
         ),
     ),
     Case(
@@ -410,7 +410,7 @@ CASES = [
             "metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
             "metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
             "metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
-            "spec.serviceName: 'my.epp' is no name of a service: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
+            "spec.serviceName: 'my.epp' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
             "spec.replicas: must be 1 for an endpoint picker, not 3",
             "spec.eppConfig: required for componentType epp: set configMapRef to a key of a ConfigMap, or write the configuration in config",
         ),
@@ -430,7 +430,7 @@ CASES = [
             "metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
             "metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
             "metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
-            "spec.frontendSidecar: 'x' is no container of podTemplate.spec.containers beside main: add it there, or leave this out",
+            "spec.frontendSidecar: 'x' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
             "spec.experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
         ),
     ),

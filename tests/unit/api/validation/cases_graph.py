@@ -34,7 +34,7 @@ CASES = [
         errors=(
             'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: must be at least minReplicas, which is 3',
             'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter.enabled: enable it, and the autoscaler has something to write to',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is no component of this graph',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is not a component of this graph',
         ),
     ),
     Case(
@@ -49,14 +49,14 @@ CASES = [
         errors=(
             'metadata.annotations["nvidia.com/dynamo-autoscaling"].a.maxReplicas: 0 is too small; at least 1',
             'metadata.annotations["nvidia.com/dynamo-autoscaling"].b: b has no scalingAdapter: enable it, and the autoscaler has something to write to',
-            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is no component of this graph',
+            'metadata.annotations["nvidia.com/dynamo-autoscaling"].c: is not a component of this graph',
         ),
     ),
     Case(
         "beta: autoscalers that are no map",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="on: [")),
         errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: 'on: [' is no map of components to their autoscalers, as YAML or JSON",
+            "metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: 'on: [' is not a map of components to their autoscalers, as YAML or JSON",
         ),
     ),
     Case(
@@ -78,7 +78,7 @@ CASES = [
             'metadata.annotations["nvidia.com/scaling-policy"].a.up.step: -1 is too small; at least 0',
             'metadata.annotations["nvidia.com/scaling-policy"].a.down.cooldown: write a duration such as 30s, 15m or 1h30m, or seconds; at most a day',
             'metadata.annotations["nvidia.com/scaling-policy"].a.mim: no such field',
-            'metadata.annotations["nvidia.com/scaling-policy"].b: is no component of this graph; * stands for all',
+            'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
         ),
     ),
     Case(
@@ -86,14 +86,14 @@ CASES = [
         services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
         errors=(
             'metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
-            'metadata.annotations["nvidia.com/scaling-policy"].b: is no component of this graph; * stands for all',
+            'metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
         ),
     ),
     Case(
         "alpha: limits of scale commands that are no map",
         services({"a": service()}, metadata=annotated(scaling_policy="x")),
         errors=(
-            "metadata.annotations[\"nvidia.com/scaling-policy\"]: 'x' is no map of components to their limits, as YAML or JSON",
+            "metadata.annotations[\"nvidia.com/scaling-policy\"]: 'x' is not a map of components to their limits, as YAML or JSON",
         ),
     ),
     Case(
@@ -162,7 +162,7 @@ CASES = [
         ),
         errors=(
             "spec.restart.strategy.order[1]: 'Frontend' stands at [0] already; name each service once",
-            "spec.restart.strategy.order[2]: 'decode' is no service of this graph; did you mean Decode?",
+            "spec.restart.strategy.order[2]: 'decode' is not a service of this graph; did you mean Decode?",
             "spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for the alphabetical one",
         ),
     ),
@@ -176,7 +176,7 @@ CASES = [
         ),
         errors=(
             "spec.restart.strategy.order[1]: 'decode' stands at [0] already; name each component once",
-            "spec.restart.strategy.order[2]: 'xyz' is no component of this graph; one of frontend, decode, c",
+            "spec.restart.strategy.order[2]: 'xyz' is not a component of this graph; one of frontend, decode, c",
             "spec.restart.strategy.order: lacks frontend, c: name every component once, or leave order out for the alphabetical one",
         ),
     ),
@@ -278,10 +278,10 @@ CASES = [
         "alpha: names of services",
         services({"my.service": service(), "Decode": service(), "decode": service(), "-a": service(), "": service()}),
         errors=(
-            "spec.services[\"my.service\"]: 'my.service' is no name of a service: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
+            "spec.services[\"my.service\"]: 'my.service' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
             "spec.services.decode: differs from spec.services.Decode in case only, and their objects would have the same names; rename one of them",
-            "spec.services.-a: '-a' is no name of a service: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
-            "spec.services[\"\"]: '' is no name of a service: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
+            "spec.services.-a: '-a' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
+            "spec.services[\"\"]: '' is not a valid service name: letters, digits and '-', a letter or digit first and last, at most 63 characters; rename it",
         ),
     ),
     Case(
@@ -375,7 +375,7 @@ CASES = [
             metadata=annotated(dynamo_operator_origin_version="latest", vllm_distributed_executor_backend="dask"),
         ),
         errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: 'latest' is no semantic version such as 1.2.0; leave it out, and the platform sets it",
+            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: 'latest' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
             "metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
             "spec.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'node' is not allowed; one of 'pod', 'container'",
             "spec.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: '-1' is neither a number of pods nor a percentage; write 1 or 25%",
@@ -427,7 +427,7 @@ CASES = [
             metadata=annotated(dynamo_operator_origin_version="1.2", dynamo_kube_discovery_mode="Container"),
         ),
         errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: '1.2' is no semantic version such as 1.2.0; leave it out, and the platform sets it",
+            "metadata.annotations[\"nvidia.com/dynamo-operator-origin-version\"]: '1.2' is not a semantic version such as 1.2.0; leave it out, and the platform sets it",
             "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: 'Container' is not allowed; one of 'pod', 'container'",
             "spec.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'dask' is not allowed; one of 'mp', 'ray'",
             "spec.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: 'half' is neither a number of pods nor a percentage; write 1 or 25%",
@@ -499,7 +499,7 @@ CASES = [
         services({"a": service()}, topologyConstraint={"topologyProfile": "dcc", "packDomain": "rack"}),
         facts=GROVE,
         errors=(
-            "spec.topologyConstraint.topologyProfile: 'dcc' is no ClusterTopology of this cluster; did you mean dc?",
+            "spec.topologyConstraint.topologyProfile: 'dcc' is not a ClusterTopology of this cluster; did you mean dc?",
         ),
     ),
     Case(
@@ -507,7 +507,7 @@ CASES = [
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "rack"}),
         facts=replace(GROVE, topologies={}),
         errors=(
-            "spec.topologyConstraint.clusterTopologyName: 'dc' is no ClusterTopology of this cluster; there are: none",
+            "spec.topologyConstraint.clusterTopologyName: 'dc' is not a ClusterTopology of this cluster; there are: none",
         ),
     ),
     Case(
@@ -522,7 +522,7 @@ CASES = [
         facts=GROVE,
         errors=(
             "spec.services.a.topologyConstraint.packDomain: 'zone' is wider than 'rack' of spec.topologyConstraint; one of rack, host",
-            "spec.services.b.topologyConstraint.packDomain: 'x' is no domain of ClusterTopology 'dc'; one of zone, rack, host",
+            "spec.services.b.topologyConstraint.packDomain: 'x' is not a domain of ClusterTopology 'dc'; one of zone, rack, host",
         ),
     ),
     Case(
@@ -543,7 +543,7 @@ CASES = [
         components(component("a"), topologyConstraint={"clusterTopologyName": "dc", "packDomain": "row"}),
         facts=GROVE,
         errors=(
-            "spec.topologyConstraint.packDomain: 'row' is no domain of ClusterTopology 'dc'; one of zone, rack, host",
+            "spec.topologyConstraint.packDomain: 'row' is not a domain of ClusterTopology 'dc'; one of zone, rack, host",
         ),
     ),
     Case(

@@ -71,7 +71,7 @@ CASES = [
         ),
         errors=(
             "spec.workload: has concurrency and requestRate, and one follows from the other: give one of them",
-            "spec.sla: has e2eLatency beside ttft or itl: give the whole time, or the two that it is made of",
+            "spec.sla: has e2eLatency together with ttft or itl: give the whole time, or the two that it is made of",
         ),
     ),
     Case(
@@ -135,7 +135,7 @@ CASES = [
         "alpha: a graph in another namespace",
         _old_request(deploymentOverrides={"namespace": "other"}),
         (
-            "spec.deploymentOverrides.namespace: other is not the request's namespace: whoever may create requests here "
+            "spec.deploymentOverrides.namespace: other is not the request's namespace: a user who may create requests here "
             "could create graphs there; create the request in other",
         ),
         (
@@ -155,7 +155,7 @@ CASES = [
         _request(BETA, hardware={"totalGpus": 8}),
         facts=BLIND,
         errors=(
-            "spec.hardware: set gpuSku, vramMb or numGpusPerNode: this platform may not look at nodes, so GPUs cannot be found out",
+            "spec.hardware: set gpuSku, vramMb or numGpusPerNode: this platform may not read nodes, so it cannot discover GPUs",
         ),
     ),
     Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
@@ -172,7 +172,7 @@ CASES = [
         _old_request(),
         facts=BLIND,
         errors=(
-            "spec: this platform may not look at nodes, so GPUs cannot be found out: set profilingConfig.config.hardware.gpuType and numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware",
+            "spec: this platform may not read nodes, so it cannot discover GPUs: set profilingConfig.config.hardware.gpuType and numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware",
         ),
         warnings=_OF_PROFILING,
     ),
@@ -182,10 +182,10 @@ CASES = [
             _request(BETA, {"phase": phase}, backend="vllm", sla={"ttft": 10}),
             old=_request(BETA, {"phase": phase}, image="x", sla={"ttft": 20}),
             errors=(
-                f"spec.image: cannot be changed in phase {phase}: profiling has begun; delete the request and create it anew",
-                f"spec.sla: cannot be changed in phase {phase}: profiling has begun; delete the request and create it anew",
+                f"spec.image: cannot be changed in phase {phase}: profiling has begun; delete the request and create it again",
+                f"spec.sla: cannot be changed in phase {phase}: profiling has begun; delete the request and create it again",
                 f"spec.backend: cannot be changed in phase {phase}: profiling has begun; "
-                "delete the request and create it anew",
+                "delete the request and create it again",
             ),
         )
         for phase in ("Profiling", "Deploying", "Deployed")
@@ -204,7 +204,7 @@ CASES = [
         _old_request({"state": "Profiling"}, backend="sglang"),
         old=_old_request({"state": "Profiling"}),
         errors=(
-            "spec.backend: cannot be changed in state Profiling: profiling has begun; delete the request and create it anew",
+            "spec.backend: cannot be changed in state Profiling: profiling has begun; delete the request and create it again",
         ),
         warnings=_OF_PROFILING,
     ),
@@ -213,7 +213,7 @@ CASES = [
         _old_request({"state": "Ready", "deployment": {"created": True}}, backend="sglang"),
         old=_old_request({"state": "Ready", "deployment": {"created": True}}),
         errors=(
-            "spec.backend: cannot be changed in state Ready: profiling has begun; delete the request and create it anew",
+            "spec.backend: cannot be changed in state Ready: profiling has begun; delete the request and create it again",
         ),
         warnings=_OF_PROFILING,
     ),

@@ -50,7 +50,7 @@ FINALIZER = "nvidia.com/finalizer"
 POD_INTERVAL = 10.0
 _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
 _CHANGED = (
-    "the spec was changed after profiling had begun, and that has no effect: delete the request and create it anew"
+    "the spec was changed after profiling had begun, and that has no effect: delete the request and create it again"
 )
 
 

@@ -82,7 +82,7 @@ def amount(value: Any, budget: Budget) -> Problems:
         parsed(value)
     except quantity.InvalidQuantity:
         if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return budget.problem(f"{shown(value)} is no quantity; examples: {_QUANTITIES}")
+            return budget.problem(f"{shown(value)} is not a quantity; examples: {_QUANTITIES}")
         return budget.problem(f"must be a quantity, not {shown(value)}; examples: {_QUANTITIES}")
     return None
 

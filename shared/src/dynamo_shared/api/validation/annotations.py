@@ -31,12 +31,12 @@ from dynamo_shared.api.validation.view import Component, Graph
 ANNOTATIONS = Book("Annotations", (GRAPH,), "always")
 ANNOTATIONS_OF_COMPONENTS = Book("Annotations", (GRAPH, COMPONENT), "always")
 
-_NO_VERSION = "{value} is no semantic version such as 1.2.0; leave it out, and the platform sets it"
+_NO_VERSION = "{value} is not a semantic version such as 1.2.0; leave it out, and the platform sets it"
 
 
 @ANNOTATIONS.rule(_NO_VERSION)
 def origin_version_is_a_version(graph: Graph, _facts: Facts) -> Violations:
-    """The version that first saw a graph is a semantic version: defaults depend on it."""
+    """The version that first reconciled a graph is a semantic version: defaults depend on it."""
     value = annotation(graph.annotations, OPERATOR_ORIGIN_VERSION)
     if value is not None and semver.parse(value) is None:
         yield ("metadata", "annotations", OPERATOR_ORIGIN_VERSION), _NO_VERSION.format(value=shown(value))
@@ -48,14 +48,14 @@ _NO_MODE = "{value} is not allowed; one of 'pod', 'container'"
 
 @ANNOTATIONS.rule(_NO_EXECUTOR, _NO_MODE)
 def graph_annotations_have_known_values(graph: Graph, _facts: Facts) -> Violations:
-    """How vLLM spreads over nodes, and what discovery registers, are closed sets of words; of the graph or its pods."""
+    """The annotations for how vLLM spreads over nodes, and for what discovery registers, are enums, on graph and pods."""
     yield from _known_values(graph.annotations, ("metadata", "annotations"))
     yield from _known_values(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_EXECUTOR, _NO_MODE)
 def component_annotations_have_known_values(component: Component, _facts: Facts) -> Violations:
-    """So they are among the annotations of a component and of its pods."""
+    """The same holds for the annotations of a component and of its pods."""
     for values, at in component.annotations:
         if values:
             yield from _known_values(values, at)
@@ -66,7 +66,7 @@ _TWO_PLANNERS = "component {name} is a planner of its own, and this asks the pla
 
 @ANNOTATIONS.rule(_TWO_PLANNERS)
 def a_graph_has_one_planner(graph: Graph, _facts: Facts) -> Violations:
-    """Two planners would undo each other's decisions: the planner service plans, or a component of the graph does."""
+    """Two planners would revert each other's decisions: either the planner service plans, or a component of the graph."""
     if annotation(graph.annotations, PLANNER_CONFIG):
         for component in graph.components:
             if component.type == "planner":
@@ -84,21 +84,21 @@ def graph_margins_are_numbers(graph: Graph, _facts: Facts) -> Violations:
 
 @ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, ours=True)
 def component_margins_are_numbers(component: Component, _facts: Facts) -> Violations:
-    """Surge and unavailability of one component, as its pods are annotated, are numbers of pods or percentages."""
+    """Surge and unavailability of one component, in the annotations of its pods, are numbers of pods or percentages."""
     values, at = component.annotations[-1]
     if values:
         yield from _margins(values, at)
 
 
-_NO_RULES = "{value} is no map of components to their autoscalers, as YAML or JSON"
+_NO_RULES = "{value} is not a map of components to their autoscalers, as YAML or JSON"
 _NOT_ADAPTED = "{component} has no {adapter}: enable it, and the autoscaler has something to write to"
-_NO_COMPONENT = "is no component of this graph"
+_NO_COMPONENT = "is not a component of this graph"
 _NO_AUTOSCALING = "{problem}"  # in the words of the contract
 
 
 @ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, ours=True)
 def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
-    """Autoscalers that are asked for in an annotation keep to its contract, for components that have an adapter."""
+    """Autoscalers in the annotation follow its contract, and their components have an adapter."""
     value = annotation(graph.annotations, AUTOSCALING)
     if value is None:
         return
@@ -120,14 +120,14 @@ def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
             yield (*at, name), _NOT_ADAPTED.format(component=name, adapter=graph.words.adapter)
 
 
-_NO_POLICY = "{value} is no map of components to their limits, as YAML or JSON"
-_NO_LIMITED = "is no component of this graph; * stands for all"
+_NO_POLICY = "{value} is not a map of components to their limits, as YAML or JSON"
+_NO_LIMITED = "is not a component of this graph; * stands for all"
 _NO_LIMIT = "{problem}"  # in the words of the contract
 
 
 @ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, ours=True)
 def scaling_policy_is_understood(graph: Graph, _facts: Facts) -> Violations:
-    """Limits of scale commands in an annotation keep to its contract: with a mistake in it nothing would be scaled."""
+    """Limits of scale commands in the annotation follow its contract: with a mistake, nothing would scale."""
     value = annotation(graph.annotations, SCALING_POLICY)
     if value is None:
         return

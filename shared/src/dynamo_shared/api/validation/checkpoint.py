@@ -17,7 +17,7 @@ _NO_SNAPSHOT = "cannot be enabled: a checkpoint does not hold its memory; leave 
 
 @CHECKPOINTS.rule(_NO_SNAPSHOT)
 def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) -> Violations:
-    """Engines with a GPU memory service are not checkpointed, unless the platform is set to allow it."""
+    """Engines with a GPU memory service have no checkpoint, unless the platform is configured to allow it."""
     if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
         yield ("spec", "gpuMemoryService"), _NO_SNAPSHOT
 
@@ -27,7 +27,7 @@ _IDENTITY = "cannot be changed, as components find the checkpoint by it: create 
 
 @CHANGES_OF_CHECKPOINTS.rule(_IDENTITY)
 def identity_stays(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
-    """What a checkpoint is of cannot be changed."""
+    """The identity of a checkpoint cannot change."""
     now, before = spec.get("identity"), old.get("identity")
     if isinstance(now, dict) and isinstance(before, dict):
         for name in (*before, *(each for each in now if each not in before)):

@@ -37,7 +37,7 @@ _NO_CACHE_PLACE = (
 
 @COMPONENTS.rule(_NO_MOUNT_POINT, _NO_CACHE_PLACE, versions=(ALPHA,))
 def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violations:
-    """A mount has a path; only the compilation cache of vLLM has one by default."""
+    """A mount has a path; only the compilation cache of vLLM has a default path."""
     for index, mount in enumerate(items(component.spec.get("volumeMounts"))):
         if not isinstance(mount, dict) or mount.get("mountPoint") not in (None, ""):
             continue
@@ -50,7 +50,7 @@ def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violat
 
 @COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), ours=True)
 def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violations:
-    """Only vLLM has a place by default for what it compiles; others name the path."""
+    """Only vLLM has a default path for its compilation cache; other engines need one."""
     cache = component.spec.get("compilationCache")
     if isinstance(cache, dict) and cache.get("mountPath") in (None, ""):
         engine = _without_cache_place(component)
@@ -73,7 +73,7 @@ _SIDECAR_TAKEN = (
 
 @COMPONENTS.rule(_SIDECAR_TAKEN, versions=(ALPHA,))
 def frontend_sidecar_has_its_name_alone(component: Component, _facts: Facts) -> Violations:
-    """No container has the name of the one that frontendSidecar becomes."""
+    """No container has the name of the container that frontendSidecar becomes."""
     if not isinstance(component.spec.get("frontendSidecar"), dict):
         return
     containers = items(mapping(component.spec.get("extraPodSpec")).get("containers"))
@@ -82,7 +82,9 @@ def frontend_sidecar_has_its_name_alone(component: Component, _facts: Facts) -> 
             yield component.field("extraPodSpec", "containers", index, "name"), _SIDECAR_TAKEN
 
 
-_NO_SIDECAR = "{name} is no container of podTemplate.spec.containers beside main{hint}: add it there, or leave this out"
+_NO_SIDECAR = (
+    "{name} is not a container of podTemplate.spec.containers other than main{hint}: add it there, or leave this out"
+)
 
 
 @COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,), ours=True)
@@ -99,13 +101,13 @@ def frontend_sidecar_is_a_container(component: Component, _facts: Facts) -> Viol
         yield component.field("frontendSidecar"), _NO_SIDECAR.format(name=shown(sidecar), hint=hint)
 
 
-_NO_QUANTITY = "{value} is no quantity; examples: 8Gi, 500m, 2"
+_NO_QUANTITY = "{value} is not a quantity; examples: 8Gi, 500m, 2"
 _AMOUNTS = ("cpu", "memory", "gpu")
 
 
 @COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,), ours=True)
 def amounts_are_quantities(component: Component, _facts: Facts) -> Violations:
-    """Resources that are written as texts are quantities of Kubernetes."""
+    """Resources that are written as strings are Kubernetes quantities."""
     resources = component.spec.get("resources")
     for kind in ("limits", "requests") if isinstance(resources, dict) else ():
         amounts = mapping(mapping(resources).get(kind))
@@ -131,12 +133,12 @@ def _is_no_quantity(value: object) -> bool:
 WORTH_KNOWING = Book("Components", (GRAPH, COMPONENT), "always")
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
-_UNKNOWN_TYPE = "{type} is no type that the platform knows, and pods run exactly as written; one of {types}{hint}"
+_UNKNOWN_TYPE = "{type} is not a type that the platform knows, and pods run exactly as written; one of {types}{hint}"
 
 
 @WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,), ours=True)
 def other_types_run_as_written(component: Component, _facts: Facts) -> Violations:
-    """v1alpha1 takes any componentType; those that the platform does not know get no ports, probes and variables."""
+    """v1alpha1 allows any componentType; an unknown type gets no ports, probes and variables."""
     if component.type and component.type not in _TYPES:
         hint = did_you_mean(component.type, _TYPES)
         message = _UNKNOWN_TYPE.format(type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
@@ -148,6 +150,6 @@ _NO_IMAGE = "the container main has no image yet, and pods cannot be made withou
 
 @WORTH_KNOWING.rule(_NO_IMAGE, ours=True)
 def engine_has_an_image(component: Component, _facts: Facts) -> Violations:
-    """A component needs an image sooner or later; there is no default."""
+    """A component needs an image before it can run, and has no default."""
     if component.image.value in (None, ""):
         yield component.image.at, _NO_IMAGE

@@ -9,30 +9,38 @@ from dynamo_shared.api.validation.book import BOTH, Book, Rule
 from dynamo_shared.api.validation.check import REFUSING, WARNING
 
 _INTRODUCTION = """\
-Rules between fields, between an object and what it was before, and about the cluster, on top of what each kind's schema
-demands (types, enums, bounds: [reference](reference/kinds.md)) and of what the cluster itself demands of embedded pod templates.
+This page lists every rule that admission checks, with its messages, so that you find out what a refusal
+means.
 
-- All errors of an object are told at once, in document order by concern, each as `path: message`. The path is the one
-  that the author wrote, in the version that it is written in.
-- A rule that depends on the cluster (Grove, InferencePools, ClusterTopologies) is left out where nobody can know.
-- Objects that are being deleted are let through. An update is not refused for what was wrong before it already.
-- `{...}` stands for what differs. Rules marked + are not the reference operator's: what they refuse would fail later, when
-  objects are made, or would be passed over in silence.
+Each kind's schema has types, enums and bounds ([reference](reference/kinds.md)), and admission checks
+embedded pod templates against the schema that the cluster publishes. The rules here come in addition:
+between fields, between an object and its previous state, and about the cluster.
+
+- Admission reports all errors of an object at once, in document order by concern, each as `path: message`.
+  The path is the one that the author wrote, in the version of the manifest.
+- A rule that depends on the cluster (Grove, InferencePools, ClusterTopologies) does not apply if the facts
+  are not known.
+- Admission admits objects that are being deleted. It does not refuse an update for an error that the object
+  had before.
+- `{...}` stands for the variable parts. The reference operator does not have the rules marked +. What they
+  refuse would fail later, when the platform creates objects, or would be ignored silently.
 """
 _WARNINGS = """\
-What is accepted, and said all the same. Every use of a deprecated field is warned of, too: the field, since when,
-when it goes and what to write instead. Versions and kinds that are deprecated as a whole are warned of by the API server.
+A warning does not refuse an object. There is also a warning for every use of a deprecated field: the field,
+since when it is deprecated, when it will be removed and what to write instead. The API server warns about
+versions and kinds that are deprecated as a whole.
 """
 _WHO = """\
-Replicas of a component with a scaling adapter are changed by its DynamoGraphDeploymentScalingAdapter. In the graph itself
-only these may: the service accounts of the platform's own services, and any service account with the name
-`planner-serviceaccount`, in any namespace. A request whose user is not known may not.
+The DynamoGraphDeploymentScalingAdapter of a component sets the component's replicas. In the graph itself
+only these may set another number: the service accounts of the platform's own services, and any service
+account with the name `planner-serviceaccount`, in any namespace. A request without a known user may not.
 """
 _RECIPE = """\
-A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `Book` together with
-its messages; its docstring is its line here. It reads a view (`view.py`), which has each value beside its place in the version
-written, so that it is written once. It skips what it cannot read. Then a case for each version and message in
-`tests/unit/api/validation/cases_*.py` (a test asks for them), and `make generate`.
+A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `Book`
+together with its messages. Its docstring is its line on this page. It reads a view (`view.py`), which has
+each value next to its path in the version of the manifest, so one rule serves both versions. It skips what
+it cannot read. Then add a case for each version and message in `tests/unit/api/validation/cases_*.py` (a
+test requires them), and run `make generate`.
 """
 _HEAD = ("Rule", "Kinds", "Versions", "When", "Messages")
 _SHORT = {

@@ -16,14 +16,14 @@ _ONLY_WORKERS = "only for {type} worker, prefill or decode; {type} is {found}: l
 
 @ENGINES.rule(_ONLY_WORKERS)
 def only_workers_share_gpu_memory(component: Component, _facts: Facts) -> Violations:
-    """A GPU memory service holds weights of an engine, so only workers have one."""
+    """A GPU memory service holds the weights of an engine, so only workers have one."""
     if component.gms is not None and not component.is_worker:
         found = shown(component.type) if component.type else "not set"
         yield component.gms.at, _ONLY_WORKERS.format(type=component.words.type, found=found)
 
 
 _NO_GPU = "needs a GPU at least: ask for one in {gpus}"
-_NO_GPU_COUNT = "{value} is no number of GPUs; {field} needs a whole one, 1 at least"
+_NO_GPU_COUNT = "{value} is not a number of GPUs; {field} needs a whole one, 1 at least"
 
 
 @ENGINES.rule(_NO_GPU, _NO_GPU_COUNT)
@@ -58,7 +58,7 @@ _OTHER_MODE = "{mode} differs from {other} of gpuMemoryService; they must be the
 
 @ENGINES.rule(_NO_SERVICE, _OTHER_MODE)
 def failover_goes_with_shared_gpu_memory(component: Component, _facts: Facts) -> Violations:
-    """Engines fail over to others that hold no weights of their own: they need a GPU memory service of the same mode."""
+    """Failover engines have no weights of their own: they need a GPU memory service of the same mode."""
     failover, gms = component.failover, component.gms
     if failover is None:
         return
@@ -74,7 +74,7 @@ _MANY_SHADOWS = "{shadows} is too many: intraPod keeps exactly 1 engine waiting,
 
 @ENGINES.rule(_MANY_SHADOWS, versions=(ALPHA,))
 def failover_in_a_pod_has_one_shadow(component: Component, _facts: Facts) -> Violations:
-    """Within a pod exactly one engine waits. In v1beta1 the schema allows no other number."""
+    """Within a pod, exactly one engine waits. In v1beta1 the schema allows no other number."""
     failover = component.failover
     if failover is not None and not failover.inter_pod and failover.shadows > 1:
         yield (*failover.at, "numShadows"), _MANY_SHADOWS.format(shadows=failover.shadows)
@@ -85,7 +85,7 @@ _NO_FAILOVER_TYPE = "not for {type} {found}, which runs no engine: leave failove
 
 @ENGINES.rule(_NO_FAILOVER_TYPE)
 def only_engines_fail_over_between_pods(component: Component, _facts: Facts) -> Violations:
-    """Frontends, planners and endpoint pickers have no engine that could fail over to another pod."""
+    """Frontends, planners and endpoint pickers have no engine, so they cannot fail over."""
     failover = component.failover
     if failover is not None and failover.inter_pod and component.type in ("epp", "frontend", "planner"):
         yield failover.at, _NO_FAILOVER_TYPE.format(type=component.words.type, found=component.type)
@@ -96,6 +96,6 @@ _NO_SNAPSHOT = "not together with gpuMemoryService, whose memory is in no checkp
 
 @ENGINES.rule(_NO_SNAPSHOT)
 def shared_gpu_memory_is_in_no_checkpoint(component: Component, facts: Facts) -> Violations:
-    """An engine starts from a checkpoint or has a GPU memory service, unless the platform is set to allow both."""
+    """An engine has a checkpoint or a GPU memory service, unless the platform is configured to allow both."""
     if component.checkpoint is not None and component.gms is not None and not facts.gms_snapshot:
         yield component.checkpoint, _NO_SNAPSHOT

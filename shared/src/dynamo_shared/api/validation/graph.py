@@ -28,7 +28,7 @@ _SECOND_PICKER = "a graph has at most one service of componentType epp; {first} 
 
 @GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,), ours=True)
 def has_at_most_one_picker(graph: Graph, _facts: Facts) -> Violations:
-    """A graph has one pool of workers, so one endpoint picker. In v1beta1 the schema says so."""
+    """A graph has one pool of workers, so it has one endpoint picker. In v1beta1 the schema requires this."""
     pickers = [component for component in graph.components if component.type == "epp"]
     for component in pickers[1:]:
         yield component.type_at, _SECOND_PICKER.format(first=path(pickers[0].at))
@@ -42,7 +42,7 @@ _INCOMPLETE_CLAIM = (
 
 @GRAPHS.rule(_EMPTY_CLAIM_NAME, _INCOMPLETE_CLAIM, versions=(ALPHA,))
 def claims_are_complete(graph: Graph, _facts: Facts) -> Violations:
-    """Claims have names; those to be made have a size, a storage class and an access mode that say something."""
+    """Claims have names. A claim that the platform creates has a size, a storage class and an access mode."""
     for index, claim in enumerate(items(graph.spec.get("pvcs"))):
         if not isinstance(claim, dict):
             continue
@@ -67,13 +67,13 @@ def _is_nothing(size: object) -> bool:
 
 _ORDER_OF_PARALLEL = "not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential"
 _NAMED_TWICE = "{name} stands at [{first}] already; name each {component} once"
-_UNKNOWN_IN_ORDER = "{name} is no {component} of this graph{hint}"
+_UNKNOWN_IN_ORDER = "{name} is not a {component} of this graph{hint}"
 _ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out for the alphabetical one"
 
 
 @GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _ORDER_LACKS)
 def restart_order_names_every_component_once(graph: Graph, _facts: Facts) -> Violations:
-    """The order of a sequential restart has each component once, and nothing else."""
+    """The order of a sequential restart names each component once, and nothing else."""
     strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
     order = items(strategy.get("order"))
     if not order or graph.names is None:
@@ -105,7 +105,7 @@ _NEEDS_CONTAINER_DISCOVERY = (
 
 @GRAPHS.rule(_NEEDS_CONTAINER_DISCOVERY)
 def failover_in_a_pod_needs_discovery_of_containers(graph: Graph, _facts: Facts) -> Violations:
-    """Engines that fail over within a pod are found as containers: the graph's annotation says so."""
+    """If engines fail over within a pod, the graph's annotation must select discovery by container."""
     mode = graph.annotations.get(KUBE_DISCOVERY_MODE)
     if mode == "container":
         return
@@ -124,7 +124,7 @@ _ONLY_VLLM = "must be vllm, not {backend}: {field} is {mode}, which only vLLM ca
 
 @GRAPHS.rule(_GROVE_IS_OFF, _GROVE_IS_OPTED_OUT, _ONLY_VLLM)
 def gpu_memory_between_pods_needs_grove_and_vllm(graph: Graph, facts: Facts) -> Violations:
-    """Pods share GPU memory with vLLM only, named as the backend, and where Grove runs them."""
+    """Pods share GPU memory only if the backend is vLLM and Grove runs them."""
     sharing = [each.gms for each in graph.components if each.gms is not None and each.gms.inter_pod]
     if graph.of_grove(facts.grove) is False:
         for gms in sharing:

@@ -19,7 +19,7 @@ ADVICE = Book("Changes of graphs", (GRAPH,), "when updated")
 ADVICE_ALONE = Book("Changes of component deployments", (COMPONENT,), "when updated")
 
 _OTHER_BACKEND = "cannot be changed from {before} to {now}: create a {kind} of another name"
-_BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine beside this one, and move the traffic"
+_BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine next to this one, and move the traffic"
 
 
 @CHANGES.rule(_OTHER_BACKEND)
@@ -36,14 +36,14 @@ def backend_of_a_component_stays(component: Component, old: Component, _facts: F
 
 @ADVICE.rule(_BACKEND_ADVICE)
 def how_to_change_the_backend_of_a_graph(graph: Graph, old: Graph, _facts: Facts) -> Violations:
-    """Said together with the refusal of another backend."""
+    """Appears together with the refusal of another backend."""
     if any(True for _ in _same_backend(graph.spec, old.spec, GRAPH)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 
 
 @ADVICE_ALONE.rule(_BACKEND_ADVICE)
 def how_to_change_the_backend_of_a_component(component: Component, old: Component, _facts: Facts) -> Violations:
-    """Said together with the refusal of another backend."""
+    """Appears together with the refusal of another backend."""
     if any(True for _ in _same_backend(component.spec, old.spec, COMPONENT)):
         yield ("spec", "backendFramework"), _BACKEND_ADVICE
 
@@ -60,7 +60,7 @@ _OTHER_SET = "{components} cannot be added or removed ({difference}): create a D
 
 @CHANGES.rule(_OTHER_SET)
 def set_of_components_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
-    """A graph keeps its components by name; all else of them may change."""
+    """The names of a graph's components cannot change; everything else in them can."""
     if graph.names is None or old.names is None or set(graph.names) == set(old.names):
         return
     added = [name for name in graph.names if name not in old.names]
@@ -85,14 +85,14 @@ def node_topology_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
 
 
 _MODE_TOGGLED = (
-    "{mode} cannot be switched on or off later, as pods would have other GPUs: create a DynamoGraphDeployment anew"
+    "{mode} cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment"
 )
-_OTHER_SHADOWS = "cannot be changed from {before} to {now} between pods: create the DynamoGraphDeployment anew"
+_OTHER_SHADOWS = "cannot be changed from {before} to {now} between pods: recreate the DynamoGraphDeployment"
 
 
 @CHANGES.rule(_MODE_TOGGLED, _OTHER_SHADOWS)
 def sharing_between_pods_stays(graph: Graph, old: Graph, _facts: Facts) -> Violations:
-    """GPU memory and failover between pods are not switched on or off, nor do their engines change in number."""
+    """GPU memory and failover between pods cannot be switched on or off, and the number of their engines cannot change."""
     mode = shown(graph.words.inter_pod)
     for component, before in _pairs(graph, old):
         memory = component.gms is not None and component.gms.inter_pod
@@ -106,7 +106,7 @@ def sharing_between_pods_stays(graph: Graph, old: Graph, _facts: Facts) -> Viola
             yield (*now.at, "numShadows"), _OTHER_SHADOWS.format(before=then.shadows, now=now.shadows)
 
 
-_CONSTRAINT_CHANGED = "cannot be added, removed or changed later: create the DynamoGraphDeployment anew"
+_CONSTRAINT_CHANGED = "cannot be added, removed or changed later: recreate the DynamoGraphDeployment"
 
 
 @CHANGES.rule(_CONSTRAINT_CHANGED)
@@ -135,7 +135,7 @@ _ADAPTED = (
 
 @CHANGES.rule(_ADAPTED)
 def replicas_of_an_adapter_are_its_own(graph: Graph, old: Graph, facts: Facts) -> Violations:
-    """Replicas that an adapter owns are those of the adapter, or left out; others are set by the platform and planners alone."""
+    """Replicas that an adapter owns equal the adapter's, or are omitted; only the platform and planners may differ."""
     if facts.may_set_adapted_replicas:
         return
     owned = facts.adapter_replicas or {}
@@ -156,7 +156,7 @@ _RESTART_NOW = "cannot be changed while a rolling update is {phase}: wait until 
 
 @CHANGES.rule(_RESTART_NOW)
 def no_restart_during_a_rolling_update(graph: Graph, old: Graph, _facts: Facts) -> Violations:
-    """The id of a restart stays while a rolling update is pending or in progress: pods are exchanged anyway."""
+    """The id of a restart cannot change while a rolling update is pending or in progress: it replaces the pods anyway."""
     phase = mapping(old.status.get("rollingUpdate")).get("phase")
     if phase not in ("Pending", "InProgress"):
         return

@@ -35,7 +35,7 @@ _OTHER_SCHEME = "{uri} is not supported; s3://bucket/path, hf://organization/nam
 
 @MODELS.rule(_NO_SOURCE, _OTHER_SCHEME)
 def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A LoRA adapter is loaded from S3, from Hugging Face, or from a path that the workers have."""
+    """A LoRA adapter comes from S3, from Hugging Face, or from a path that the workers have."""
     source = spec.get("source")
     if spec.get("modelType") != "lora" or not (source is None or isinstance(source, dict)):
         return
@@ -59,7 +59,7 @@ def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts)
 
 @ADVICE_FOR_MODELS.rule(_FIXED_ADVICE)
 def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
-    """Said together with the refusal of another type or base."""
+    """Appears together with the refusal of another type or base."""
     for name, _, _ in _changed(spec, old):
         yield ("spec", name), _FIXED_ADVICE
 

@@ -27,7 +27,7 @@ NAMES = Book("Names", (GRAPH,), "always")
 NAMES_ALONE = Book("Names", (COMPONENT,), "always")
 
 _NO_NAME = (
-    "{name} is no name of a service: letters, digits and '-', a letter or digit first and last, "
+    "{name} is not a valid service name: letters, digits and '-', a letter or digit first and last, "
     "at most 63 characters; rename it"
 )
 _SAME_NAME = "differs from {other} in case only, and their objects would have the same names; rename one of them"
@@ -35,7 +35,7 @@ _SAME_NAME = "differs from {other} in case only, and their objects would have th
 
 @NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,), ours=True)
 def services_have_names_of_components(graph: Graph, _facts: Facts) -> Violations:
-    """Keys of services become names of components in v1beta1: of their form, and unique without regard to case."""
+    """Keys of services become names of components in v1beta1: they have the same form, and are unique without regard to case."""
     seen: dict[str, str] = {}
     for name in graph.names or ():
         if not _COMPONENT_NAME.fullmatch(name):
@@ -52,7 +52,7 @@ _LONG_SERVICE = (
 
 @NAMES.rule(_LONG_SERVICE, ours=True)
 def objects_of_components_have_names(graph: Graph, facts: Facts) -> Violations:
-    """Deployment and Service of a component are named after graph and component, workers with a hash of 8 behind."""
+    """Deployment and Service of a component are named after graph and component; workers get a suffix of 8 characters."""
     if not graph.name:
         return
     hashed = facts.grove is not None and graph.of_grove(facts.grove) is False
@@ -75,14 +75,14 @@ _LONG_NAMESPACE = (
 
 @NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, ours=True)
 def graph_gives_names(graph: Graph, _facts: Facts) -> Violations:
-    """The name of a graph begins those of its Services, and ends that of its Dynamo namespace, a value of labels."""
+    """The names of a graph's Services begin with its name, and its Dynamo namespace, a label value, ends with it."""
     own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
     yield from _of_deployment(graph.name, graph.namespace, own=own)
 
 
 @NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, ours=True)
 def component_deployment_gives_names(component: Component, metadata: object, _facts: Facts) -> Violations:
-    """The name of a component deployment that stands alone does so, too."""
+    """The same holds for the name of a component deployment without a graph."""
     known = mapping(metadata)
     name, namespace = known.get("name"), known.get("namespace")
     # One that a graph made has the graph's Dynamo namespace.
@@ -97,7 +97,7 @@ _LONG_ALONE = "makes a Service with a name of {length} characters, where Kuberne
 
 @NAMES_ALONE.rule(_LONG_ALONE, ours=True)
 def component_deployment_names_its_service(_component: Component, metadata: object, _facts: Facts) -> Violations:
-    """A component deployment gives its name to a Service."""
+    """The Service of a component deployment has its name."""
     name = mapping(metadata).get("name")
     if isinstance(name, str) and len(name) > MAX_LABEL:
         yield ("metadata", "name"), _LONG_ALONE.format(length=len(name), excess=len(name) - MAX_LABEL)
@@ -125,9 +125,9 @@ _LONG_FOR_GROVE = "makes names of {length} characters together ({parts}), where 
 
 @NAMES.rule(_LONG_FOR_GROVE)
 def grove_has_room_for_names(graph: Graph, facts: Facts) -> Violations:
-    """Where Grove runs a graph, the names of its set, of a scaling group and of a clique are 45 characters together.
+    """With Grove, the names of the set, of a scaling group and of a clique have at most 45 characters together.
 
-    The name of the set is shortened for it, to eight characters at least.
+    The name of the set is shortened for it, to at least eight characters.
     """
     if not graph.of_grove(facts.grove) or not graph.name:
         return

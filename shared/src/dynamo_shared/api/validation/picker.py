@@ -22,7 +22,7 @@ _NO_POOLS = (
 
 @PICKERS_OF_GRAPHS.rule(_NO_POOLS)
 def picker_needs_inference_pools(graph: Graph, facts: Facts) -> Violations:
-    """An endpoint picker is asked by a gateway, about an InferencePool: the cluster must serve these."""
+    """A gateway calls an endpoint picker for an InferencePool: the cluster must serve this API."""
     if facts.inference_pools is False:
         for component in graph.components:
             if component.type == _EPP:
@@ -52,7 +52,7 @@ _NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
 
 @PICKERS.rule(_NO_CONFIG, _NO_CONFIG_MAP)
 def picker_has_a_configuration(component: Component, _facts: Facts) -> Violations:
-    """An endpoint picker has a configuration; there is no default. One in a ConfigMap names it."""
+    """An endpoint picker has a configuration, without a default. A configuration in a ConfigMap has the ConfigMap's name."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP:
         return
@@ -65,7 +65,7 @@ def picker_has_a_configuration(component: Component, _facts: Facts) -> Violation
 
 @PICKERS.rule(_NO_SOURCE, _TWO_SOURCES, versions=(ALPHA,))
 def picker_has_one_configuration(component: Component, _facts: Facts) -> Violations:
-    """The configuration is in a ConfigMap or in place. In v1beta1 the schema says so."""
+    """The configuration is in a ConfigMap or inline. In v1beta1 the schema requires this."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP or not isinstance(config, dict):
         return
@@ -79,7 +79,7 @@ _NOT_A_PICKER = "only for componentType epp; componentType is {type}: leave one 
 
 @PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,), ours=True)
 def others_have_no_picker_configuration(component: Component, _facts: Facts) -> Violations:
-    """Only an endpoint picker takes its configuration. In v1beta1 the schema says so."""
+    """Only an endpoint picker has this configuration. In v1beta1 the schema requires this."""
     if component.type != _EPP and component.spec.get("eppConfig") is not None:
         found = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
         yield component.field("eppConfig"), _NOT_A_PICKER.format(type=found)

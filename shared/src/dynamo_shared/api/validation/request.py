@@ -45,7 +45,7 @@ _UNKNOWN_WORD = "{value} is not allowed; one of {allowed}{hint}"
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,), ours=True)
 def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Backend, search strategy and kind of GPU are closed sets of words."""
+    """Backend, search strategy and kind of GPU are enums."""
     hardware = mapping(spec.get("hardware"))
     for value, allowed, at in (
         (spec.get("backend"), BACKENDS, ("spec", "backend")),
@@ -59,7 +59,7 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(ALPHA,))
 def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """The free-form profiling configuration names latency or throughput. In v1beta1 the schema says so."""
+    """The free-form profiling configuration names latency or throughput. In v1beta1 the schema requires this."""
     sla = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("sla"))
     value = sla.get("optimizationType")
     if isinstance(value, str) and value and value not in OPTIMIZATIONS:
@@ -73,7 +73,7 @@ _THOROUGH_AUTO = "'thorough' needs a backend to measure: set spec.backend to vll
 
 @REQUESTS.rule(_THOROUGH_AUTO, versions=(BETA,))
 def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """A thorough search measures one backend on the cluster; auto is no backend."""
+    """A thorough search measures one backend on the cluster, so auto is not allowed."""
     if spec.get("searchStrategy") == "thorough" and spec.get("backend") in (None, "", "auto"):
         yield ("spec", "searchStrategy"), _THOROUGH_AUTO
 
@@ -83,18 +83,18 @@ _TWO_LOADS = "has concurrency and requestRate, and one follows from the other: g
 
 @REQUESTS.rule(_TWO_LOADS, versions=(BETA,))
 def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """Traffic is given as requests at the same time, or as requests a second."""
+    """Traffic is either the number of concurrent requests or the requests per second."""
     workload = mapping(spec.get("workload"))
     if workload.get("concurrency") is not None and workload.get("requestRate") is not None:
         yield ("spec", "workload"), _TWO_LOADS
 
 
-_TWO_LATENCIES = "has e2eLatency beside ttft or itl: give the whole time, or the two that it is made of"
+_TWO_LATENCIES = "has e2eLatency together with ttft or itl: give the whole time, or the two that it is made of"
 
 
 @REQUESTS.rule(_TWO_LATENCIES, versions=(BETA,))
 def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """The time of the whole answer stands for itself."""
+    """The latency of the complete answer excludes the other two."""
     sla = mapping(spec.get("sla"))
     if sla.get("e2eLatency") is not None and (sla.get("ttft") is not None or sla.get("itl") is not None):
         yield ("spec", "sla"), _TWO_LATENCIES
@@ -112,12 +112,12 @@ def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Fact
             yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
 
 
-_NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not look at nodes, so GPUs cannot be found out"
+_NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not read nodes, so it cannot discover GPUs"
 
 
 @REQUESTS.rule(_NO_HARDWARE, versions=(BETA,))
 def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Facts) -> Violations:
-    """A platform of one namespace, with discovery of GPUs switched off, must be told the hardware."""
+    """With a platform for one namespace and without discovery of GPUs, a request states the hardware."""
     hardware = mapping(spec.get("hardware"))
     named = any(hardware.get(name) not in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode"))
     if not named and not facts.cluster_wide and not facts.gpu_discovery:
@@ -125,7 +125,7 @@ def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Fact
 
 
 _NO_HARDWARE_TO_NAME = (
-    "this platform may not look at nodes, so GPUs cannot be found out: set profilingConfig.config.hardware.gpuType and "
+    "this platform may not read nodes, so it cannot discover GPUs: set profilingConfig.config.hardware.gpuType and "
     "numGpusPerNode, or write apiVersion nvidia.com/v1beta1 with spec.hardware"
 )
 
@@ -140,7 +140,7 @@ def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -
 
 
 _ELSEWHERE = (
-    "{namespace} is not the request's namespace: whoever may create requests here could create graphs there; create the "
+    "{namespace} is not the request's namespace: a user who may create requests here could create graphs there; create the "
     "request in {namespace}"
 )
 
@@ -198,7 +198,7 @@ def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Viola
                 yield ("spec", "overrides", "profilingJob", "template", "spec", str(name)), message
 
 
-_FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it anew"
+_FROZEN = "cannot be changed in {field} {phase}: profiling has begun; delete the request and create it again"
 _FROZEN_PHASES = ("Profiling", "Deploying", "Deployed")
 
 

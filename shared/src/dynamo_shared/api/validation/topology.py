@@ -25,7 +25,7 @@ _NO_DOMAIN = "required, since spec.topologyConstraint has no packDomain: set pac
 
 @TOPOLOGY.rule(_NO_CONSTRAINT_OF_GRAPH, _NO_DOMAIN)
 def every_component_has_a_domain(graph: Graph, _facts: Facts) -> Violations:
-    """A graph with any topology constraint names its ClusterTopology, and each component has a domain to be packed in."""
+    """A graph with any topology constraint names its ClusterTopology, and each component has a pack domain."""
     constraint = graph.spec.get("topologyConstraint")
     own = [each.name for each in graph.components if each.spec.get("topologyConstraint") is not None]
     if constraint is None and own:
@@ -38,8 +38,8 @@ def every_component_has_a_domain(graph: Graph, _facts: Facts) -> Violations:
                 yield component.field("topologyConstraint"), _NO_DOMAIN
 
 
-_NO_TOPOLOGY = "{name} is no ClusterTopology of this cluster{hint}"
-_UNKNOWN_DOMAIN = "{domain} is no domain of ClusterTopology {name}; one of {domains}"
+_NO_TOPOLOGY = "{name} is not a ClusterTopology of this cluster{hint}"
+_UNKNOWN_DOMAIN = "{domain} is not a domain of ClusterTopology {name}; one of {domains}"
 _WIDER = "{domain} is wider than {whole} of spec.topologyConstraint; one of {domains}"
 
 
@@ -47,7 +47,7 @@ _WIDER = "{domain} is wider than {whole} of spec.topologyConstraint; one of {dom
 def domains_exist_and_nest(graph: Graph, facts: Facts) -> Violations:
     """The ClusterTopology exists and has the domains; a component's domain is the graph's or a narrower one.
 
-    Asked at creation only, where Grove runs the graph: constraints cannot change later, topologies can.
+    Checked at creation only, and only if Grove runs the graph: constraints cannot change later, topologies can.
     """
     constraint = mapping(graph.spec.get("topologyConstraint"))
     name = text(constraint.get(graph.words.topology_name))
@@ -86,6 +86,6 @@ _NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not 
 
 @TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT, ours=True)
 def constraints_without_grove_do_nothing(graph: Graph, facts: Facts) -> Violations:
-    """Constraints are kept, and take effect only where Grove runs the graph."""
+    """Constraints are stored, but have an effect only if Grove runs the graph."""
     if graph.of_grove(facts.grove) is False and graph.spec.get("topologyConstraint") is not None:
         yield AT, _NO_EFFECT
