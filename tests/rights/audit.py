@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from dynamo_shared.api.rights import OWN_CLUSTER_ROLE
 
 #: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets. The planner has a second one.
 _AGENT = re.compile(r"^dynamo-platform/\S+ \(dynamo-([a-z-]+?)(?:-plans)?\)$")
@@ -25,6 +26,8 @@ class Request(NamedTuple):
     name: str
     namespace: str
     forbidden: bool = False
+    #: Who made it, as the API server knows the caller.
+    user: str = ""
 
 
 class _ObjectRef(msgspec.Struct):
@@ -39,8 +42,14 @@ class _Status(msgspec.Struct):
     code: int = 0
 
 
+class _User(msgspec.Struct):
+    username: str = ""
+
+
 class _Event(msgspec.Struct):
     verb: str
+    user: _User = msgspec.field(default_factory=_User)
+    impersonatedUser: _User | None = None  # noqa: N815 - the log's name
     userAgent: str = ""  # noqa: N815 - the log's name
     objectRef: _ObjectRef | None = None  # noqa: N815 - the log's name
     responseStatus: _Status | None = None  # noqa: N815 - the log's name
@@ -61,16 +70,31 @@ def requests(lines: Iterable[bytes]) -> Iterator[Request]:
         if agent is None or about is None or not about.resource:
             continue
         plural = f"{about.resource}/{about.subresource}" if about.subresource else about.resource
+        if event.impersonatedUser is not None:
+            # With the rights of the impersonated user; what the service itself needed is to act as that user.
+            yield _impersonation(agent[1], event)
+            continue
         found = Request(
-            agent[1], event.verb, about.apiGroup, plural, _normal(about.name), about.namespace, code == _FORBIDDEN
+            *(agent[1], event.verb, about.apiGroup, plural, _normal(plural, about.name), about.namespace),
+            forbidden=code == _FORBIDDEN,
+            user=event.user.username,
         )
         yield found
         if event.verb == "patch" and code == _CREATED:
             yield found._replace(verb="create")
 
 
-def _normal(name: str) -> str:
-    """Webhooks of a platform that serves one namespace are named after it; the chart installs none for such a platform."""
+def _impersonation(service: str, event: _Event) -> Request:
+    assert event.impersonatedUser is not None
+    name = event.impersonatedUser.username
+    plural = "serviceaccounts" if name.startswith("system:serviceaccount:") else "users"
+    return Request(service, "impersonate", "", plural, name, "", user=event.user.username)
+
+
+def _normal(plural: str, name: str) -> str:
+    """As rights name it: webhooks of a platform of one namespace are named after that, the chart names ClusterRoles."""
+    if plural == "clusterroles":
+        return OWN_CLUSTER_ROLE
     return "dynamo-admission" if name.startswith("dynamo-admission-") else name
 
 

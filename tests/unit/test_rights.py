@@ -80,6 +80,25 @@ def test_requests_of_services_are_read_from_the_log() -> None:
     ]
 
 
+def test_an_impersonated_request_took_the_right_to_impersonate_its_user() -> None:
+    ref = {"resource": "pods", "apiGroup": "", "namespace": "n", "name": "p"}
+    event = {
+        "verb": "delete",
+        "userAgent": "dynamo-platform/0.1.0 (dynamo-dynadmin)",
+        "user": {"username": "system:serviceaccount:dynamo-system:dynadmin"},
+        "objectRef": ref,
+    }
+    log = [
+        json.dumps({**event, "impersonatedUser": {"username": name}}).encode()
+        for name in ("alice", "system:serviceaccount:n:robot")
+    ]
+    account = "system:serviceaccount:dynamo-system:dynadmin"
+    assert list(requests(log)) == [
+        Request("dynadmin", "impersonate", "", "users", "alice", "", user=account),
+        Request("dynadmin", "impersonate", "", "serviceaccounts", "system:serviceaccount:n:robot", "", user=account),
+    ]
+
+
 def test_requests_and_rights_are_held_against_each_other() -> None:
     rights = {
         "scaler": [

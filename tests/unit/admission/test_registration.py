@@ -50,6 +50,16 @@ def test_workers_can_announce_themselves_without_us():
     assert "dynamoworkermetadatas" not in plurals
 
 
+def test_configurations_and_no_definition_belong_to_the_owner():
+    owner = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "ours", "uid": "1"}
+    for _, configuration in configurations(Registration(SERVICE, owner=owner)):
+        assert configuration["metadata"]["ownerReferences"] == [owner]
+    for _, definition in conversions(Registration(SERVICE, owner=owner)):
+        assert "ownerReferences" not in definition["metadata"]
+    for _, configuration in configurations(Registration(SERVICE)):
+        assert "ownerReferences" not in configuration["metadata"]
+
+
 def test_what_cannot_be_judged_is_not_let_in():
     assert {webhook["failurePolicy"] for webhook in webhooks(Registration(SERVICE))} == {"Fail"}
     assert {webhook["sideEffects"] for webhook in webhooks(Registration(SERVICE))} == {"None"}

@@ -23,6 +23,7 @@ from dynamo_admission import facts, server
 from dynamo_admission.address import address_of
 from dynamo_admission.callers import Callers
 from dynamo_admission.metrics import AdmissionMetrics
+from dynamo_admission.ownership import owner_of
 from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
 from dynamo_admission.selftest import Listener, SelfTestFailed, self_test, shake_hands, trusting
@@ -116,15 +117,18 @@ class _Admission:
         state.draining = True
         await asyncio.sleep(self._context.settings.platform.admission.drain)
 
-    def _registration(self) -> Registration:
-        certificates, restricted = self._certificates, self._context.settings.namespace.restricted
-        return Registration(self._address, certificates.bundle, certificates.inject_from, restricted)
+    async def _registration(self) -> Registration:
+        certificates, settings = self._certificates, self._context.settings
+        owner = await owner_of(self._kube, settings.platform.admission.owner)
+        return Registration(
+            self._address, certificates.bundle, certificates.inject_from, settings.namespace.restricted, owner
+        )
 
     async def _register(self) -> None:
         """Write the registration exactly as it is to be now. Raises KubeError, NotInstalled."""
         try:
             async with self._writing:
-                await self._registrar.write(self._registration())
+                await self._registrar.write(await self._registration())
                 self._tested = False
         finally:
             self._attended.set()
@@ -139,7 +143,7 @@ class _Admission:
             pause = every
             try:
                 async with self._writing:
-                    await self._registrar.check(self._registration())
+                    await self._registrar.check(await self._registration())
                     await self._test()
                 self._context.health.ok(NAME)
             except (KubeError, NotInstalled, SelfTestFailed) as error:

@@ -67,12 +67,14 @@ class Registration:
 
     `bundle`: PEM authorities; empty where somebody else writes them. `inject_from`: the Certificate (namespace/name)
     from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is looked after, empty for all.
+    `owner`: an owner reference, with which the configurations are deleted; None for none.
     """
 
     address: Address
     bundle: bytes = b""
     inject_from: str = ""
     restricted: str = ""
+    owner: KubeObject | None = None
 
     @property
     def name(self) -> str:
@@ -205,6 +207,8 @@ def _head(resource: Resource, name: str, registration: Registration) -> KubeObje
 def _configuration(resource: Resource, registration: Registration, webhooks: list[KubeObject]) -> KubeObject:
     head = _head(resource, registration.name, registration)
     head["metadata"]["labels"] = {labels.APP_PART_OF: PART_OF, labels.APP_MANAGED_BY: NAME}
+    if registration.owner:
+        head["metadata"]["ownerReferences"] = [registration.owner]
     return {**head, "webhooks": webhooks}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.resources import (
+    CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     LEASES,
@@ -11,7 +12,7 @@ from dynamo_shared.api.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from dynamo_shared.api.rights import SCRAPED, Place, Right
+from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SCRAPED, Place, Right
 
 from dynamo_admission.kinds import CONVERTED
 from dynamo_admission.registration import NAME
@@ -34,5 +35,6 @@ RIGHTS = (
         names=tuple(sorted(f"{each.plural}.{each.group}" for each in CONVERTED)),
         place=Place.CLUSTER,
     ),
+    Right(CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=Place.CLUSTER),
     Right(SECRETS, ("create", "get", "patch"), place=Place.OWN),
 )

@@ -11,6 +11,9 @@ from dynamo_shared.api.resources import ACCESS_REVIEWS, LEASES, TOKEN_REVIEWS, R
 
 READ = ("get", "list", "watch")
 
+#: In `Right.names`: the service's own ClusterRole, whose name the chart knows.
+OWN_CLUSTER_ROLE = "$CLUSTER_ROLE"
+
 # Reasons of `Right.unused` that several services have.
 RACE = "reads again what changed, or came, between a look and a write"
 SERIES = "an Event that repeats is counted in place of being written again"

@@ -121,6 +121,11 @@ class Admission(Section):
     client_names: tuple[str, ...] = Field(
         (), description="Common names that such a certificate may have; empty: all that the authorities signed."
     )
+    owner: str = Field(
+        "",
+        description="ClusterRole that owns the webhook configurations, so that they are deleted with it; empty: they stay "
+        "until someone deletes them.",
+    )
     max_in_flight: int = Field(64, ge=1, le=1024, description="Requests at once; more are asked to come again.")
     refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are looked at.")
     check: Duration = Field(30.0, ge=0.05, description="How often the registration is looked at, and set right.")

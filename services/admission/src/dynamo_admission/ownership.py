@@ -1,0 +1,32 @@
+"""What owns the webhook configurations: the garbage collector deletes them with it, and no uninstallation forgets them."""
+
+from __future__ import annotations
+
+import structlog
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
+from dynamo_shared.kube import KubeClient, NotFound
+
+log = structlog.get_logger("dynamo.admission")
+
+
+async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
+    """An owner reference to a ClusterRole, as it is now; None where none is named or it does not exist. Raises KubeError.
+
+    It is asked for each time: one that was deleted and created again has another uid, and an owner that does not exist
+    has its objects deleted.
+    """
+    if not cluster_role:
+        return None
+    try:
+        found = await kube.get(CLUSTER_ROLES, ObjectKey("", cluster_role))
+    except NotFound:
+        log.warning("the owner of the webhook configurations does not exist", cluster_role=cluster_role)
+        return None
+    # Whoever deletes the owner does not wait for us: `blockOwnerDeletion` would take a right on its finalizers.
+    return {
+        "apiVersion": CLUSTER_ROLES.api_version,
+        "kind": CLUSTER_ROLES.kind,
+        "name": cluster_role,
+        "uid": found["metadata"]["uid"],
+    }
