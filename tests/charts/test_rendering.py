@@ -98,7 +98,7 @@ def test_pods_mount_secrets_that_the_job_creates(values: Path, tmp_path: Path) -
         file.write_text(each["data"]["credentials.yaml"])
         wanted = load(file)
         created |= {entry.secret for entry in wanted.certificates} | {entry.secret for entry in wanted.users}
-        created.add(wanted.nats_authorization)
+        created |= {wanted.nats_authorization, *wanted.keys}
     own = {name for name in mounted if name.startswith("dynamo")}
     if values.stem not in ("given", "existing"):
         assert own <= created
@@ -120,10 +120,12 @@ def test_roles_are_the_rights_of_the_services() -> None:
     cluster = {
         o["metadata"]["name"].rpartition("platform-")[2]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")
     }
+    own = {"$CLUSTER_ROLE": "dynamo-system-dynamo-platform-admission"}
     for service in cluster.keys() & SERVICES.keys():
         held = [each for each in of_service(service) if each.place is not Place.OWN and each.part != SECURE_METRICS]
         granted = {_flat(rule) for rule in cluster[service]}
-        assert frozenset().union(*granted) == frozenset().union(*map(_flat, rules(held)))
+        declared = {(*rest, own.get(name, name)) for rule in rules(held) for *rest, name in _flat(rule)}
+        assert frozenset().union(*granted) == declared
 
 
 def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
@@ -150,6 +152,44 @@ def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:
         for verb in rule["verbs"]
         for name in rule.get("resourceNames", ("",))
     )
+
+
+def test_dynadmin_may_act_as_its_callers_and_services_may_bind_the_cluster_roles_of_the_settings() -> None:
+    objects = helm.rendered(helm.PLATFORM / "ci" / "dynadmin.yaml")
+    granted = {
+        o["metadata"]["name"].rpartition("platform-")[2]: {each for rule in o["rules"] for each in _flat(rule)}
+        for o in helm.of_kind(objects, "ClusterRole")
+    }
+    assert {verb for *_, verb, _ in granted["dynadmin"]} == {"impersonate", "create"}
+    assert ("authentication.k8s.io", "userextras/example.org/tenant", "impersonate", "") in granted["dynadmin"]
+    bound = {service: {name for *_, verb, name in rules_ if verb == "bind"} for service, rules_ in granted.items()}
+    assert {service: names for service, names in bound.items() if names} == {
+        "pod-builder": {"planner-pods", "epp-pods"},
+        "planner": {"profiling-jobs"},
+    }
+
+
+def test_the_users_of_nats_are_in_the_name_of_their_secret() -> None:
+    """So that servers are replaced, and wait for the Job, when a user is added or passwords rotate."""
+
+    def secret(*settings: str) -> str:
+        text = helm.template(*(part for each in settings for part in ("--set", each)))
+        (server,) = [
+            o
+            for o in yaml.safe_load_all(text)
+            if o and o["metadata"]["name"] == "dynamo-platform-nats" and o["kind"] == "StatefulSet"
+        ]
+        volumes = {each["name"]: each for each in server["spec"]["template"]["spec"]["volumes"]}
+        return str(volumes["users"]["secret"]["secretName"])
+
+    names = [
+        secret(),
+        secret("dynadmin.enabled=true"),
+        secret("credentials.rotation=now"),
+        secret("nats.users={dynamoctl}"),
+    ]
+    assert len(set(names)) == 4
+    assert secret("nats.resources.limits.memory=2Gi") == names[0]
 
 
 def test_namespace_mode_has_roles_only() -> None:

@@ -39,6 +39,17 @@ WRONG = [
     ("webhook.certProvisionMode=self", "at '/webhook/certProvisionMode': value must be one of 'auto', 'cert-manager'"),
     ("webhook.port=443", "at '/webhook/port': minimum: got 443, want 1,024"),
     ("webhook.enabled=on", "at '/webhook/enabled': got string, want boolean"),
+    ("webhook.check.timeoutSeconds=1", "at '/webhook/check/timeoutSeconds': minimum: got 1, want 10"),
+    ("dynadmin.enabled=sometimes", "at '/dynadmin/enabled': got string, want boolean"),
+    ("dynadmin.port=80", "at '/dynadmin/port': minimum: got 80, want 1,024"),
+    ("dynadmin.oidc.issuer=login.example.org", "at '/dynadmin/oidc/issuer': 'login.example.org' does not match"),
+    ("dynadmin.oidc.clientSecret=x", "at '/dynadmin/oidc': additional properties 'clientSecret' not allowed"),
+    ("dynadmin.ingress.host=https://a", "at '/dynadmin/ingress/host': 'https://a' does not match pattern"),
+    ("dynadmin.httpRoute.parentRefs[0].namespace=a", "at '/dynadmin/httpRoute/parentRefs/0': missing property 'name'"),
+    ("dynadmin.userExtras[0]=Tenant", "at '/dynadmin/userExtras/0': 'Tenant' does not match pattern"),
+    ("dynadmin.corsOrigins[0]=*", "at '/dynadmin/corsOrigins/0': '*' does not match pattern"),
+    ("standby.mode=sometimes", "at '/standby/mode': value must be one of 'auto', 'always', 'never'"),
+    ("standby.duration=long", "at '/standby/duration': 'long' does not match pattern"),
     ("metrics.podMonitor.interval=often", "at '/metrics/podMonitor/interval': 'often' does not match pattern"),
     ("metrics.serviceMonitor.enabled=true", "at '/metrics': additional properties 'serviceMonitor' not allowed"),
     ("metrics.rules.runbookUrl=docs", "at '/metrics/rules/runbookUrl': 'docs' does not match pattern"),
@@ -64,7 +75,14 @@ WRONG = [
 ]
 #: What a schema cannot say.
 TOGETHER = [
-    ("etcd.mode=none", "2 replicas need etcd: set etcd.mode to own or existing, or replicas to 1"),
+    (
+        "etcd.mode=none,standby.mode=never",
+        "2 replicas need etcd, or Leases to stand by: set etcd.mode to own or existing",
+    ),
+    ("dynadmin.enabled=true,webhook.enabled=false,namespaces={a}", "dynadmin.enabled must be false where namespaces"),
+    ("dynadmin.oidc.issuer=https://a", "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set"),
+    ("dynadmin.httpRoute.enabled=true", "dynadmin.httpRoute.parentRefs is empty"),
+    ("dynadmin.ingress.enabled=true", "dynadmin.ingress.host is empty"),
     ("namespaces={team-a}", "webhook.enabled must be false where namespaces are listed"),
     ("webhook.enabled=false,namespaces={a},namespaceRestriction.enabled=true", "exclude each other"),
     ("nats.mode=existing", "nats.existing.servers is empty"),

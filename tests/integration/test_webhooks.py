@@ -7,17 +7,21 @@ import contextlib
 import copy
 import ssl
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
 from dynamo_admission.app import FIELD_MANAGER
 from dynamo_ctl import webhooks
+from dynamo_ctl.bootstrap.webhooks import check
+from dynamo_ctl.errors import CtlError
 from dynamo_ctl.localcluster import free_port
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.probe import LocalHttp
 from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.resources import (
+    CLUSTER_ROLES,
     CUSTOM_RESOURCE_DEFINITIONS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     LEASES,
@@ -57,6 +61,34 @@ async def figure(admission: Admission, name: str) -> float:
     _, body = await LocalHttp(admission.metrics_port).request("GET", "/metrics")
     lines = [line for line in body.decode().splitlines() if line.startswith((f"{name}{{", f"{name} "))]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+async def test_configurations_belong_to_the_cluster_role_of_that_name_even_when_it_is_another_one(plane, kube):
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "owner"}}
+
+    async def owned(resource, uid: str) -> bool:
+        found = await kube.get(resource, CONFIGURATION)
+        return [each["uid"] for each in found["metadata"].get("ownerReferences", ())] == [uid]
+
+    first = await kube.create(CLUSTER_ROLES, role)
+    async with admission_platform(plane, **QUICK, PLATFORM__ADMISSION__OWNER="owner"):
+        for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+            assert await owned(resource, first["metadata"]["uid"])
+        await kube.delete(CLUSTER_ROLES, ObjectKey("", "owner"))
+        second = await kube.create(CLUSTER_ROLES, role)
+        for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+            await eventually(partial(owned, resource, second["metadata"]["uid"]), "the new owner")
+
+
+async def test_the_check_of_an_installation_passes_with_the_webhooks_and_says_what_is_wrong_without(plane, kube):
+    async with admission_platform(plane, **QUICK):
+        await check("default", 30, plane.kubeconfig, None)
+    with pytest.raises(CtlError, match="not within 1 s: the webhooks do not answer: "):
+        await check("default", 1, plane.kubeconfig, None)
+    for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+        await kube.delete(resource, CONFIGURATION)
+    with pytest.raises(CtlError, match="the webhooks let a graph in"):
+        await check("default", 1, plane.kubeconfig, None)
 
 
 async def test_what_somebody_removes_or_changes_is_set_right(plane, kube):

@@ -75,15 +75,20 @@ imagePullSecrets:
 
 {{/* Keys of the values and the services that they mean: those that run, as a JSON object. */}}
 {{- define "dynamo.services" -}}
-{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "planner" "planner" "admission" "admission" -}}
+{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "planner" "planner" "admission" "admission" "dynadmin" "dynadmin" -}}
+{{- $switches := dict "admission" $.Values.webhook.enabled "dynadmin" $.Values.dynadmin.enabled -}}
 {{- $running := dict -}}
 {{- range $key, $name := $names -}}
-{{- $enabled := ternary $.Values.webhook.enabled (index $.Values.services $key).enabled (eq $key "admission") -}}
-{{- if $enabled -}}
+{{- if ternary (get $switches $key) (index $.Values.services $key).enabled (hasKey $switches $key) -}}
 {{- $_ := set $running $key $name -}}
 {{- end -}}
 {{- end -}}
 {{- $running | toJson -}}
+{{- end -}}
+
+{{/* Name of a service's ClusterRole. Arguments: root, service. */}}
+{{- define "dynamo.clusterRole" -}}
+{{- printf "%s-%s-%s" .root.Release.Namespace (include "dynamo.fullname" .root) .service | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* The values of one service, its own over those of all. Arguments: root, key. */}}
@@ -168,6 +173,23 @@ podAntiAffinity:
 {{- end -}}
 {{- end -}}
 
+{{/* Secret with the users of NATS. Other users, or other passwords, make another one: servers read it when they start, and
+wait for it to exist. One that is given keeps its name. */}}
+{{- define "dynamo.natsAuthorization" -}}
+{{- $name := printf "%s-nats-authorization" (include "dynamo.fullname" .) -}}
+{{- if eq .Values.credentials.mode "given" -}}
+{{- $name -}}
+{{- else -}}
+{{- $users := keys (omit (include "dynamo.services" . | fromJson) "admission") | sortAlpha | concat .Values.nats.users -}}
+{{- printf "%s-%s" $name (list $users .Values.clusterName .Values.credentials.rotation | toJson | sha256sum | trunc 8) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Secret with the key of dynadmin's sessions: entry `key`. */}}
+{{- define "dynamo.sessionSecret" -}}
+{{- default (printf "%s-dynadmin-session" (include "dynamo.fullname" .)) .Values.dynadmin.sessionSecret -}}
+{{- end -}}
+
 {{/* Secret by which NATS is verified: entry ca.crt. */}}
 {{- define "dynamo.natsAuthority" -}}
 {{- if eq .Values.nats.mode "existing" -}}
@@ -202,9 +224,22 @@ podAntiAffinity:
 {{- end -}}
 {{- range $key, $name := include "dynamo.services" . | fromJson -}}
 {{- $service := include "dynamo.service" (dict "root" $ "key" $key) | fromJson -}}
-{{- if and (gt (int $service.replicas) 1) (eq $.Values.etcd.mode "none") (ne $key "admission") -}}
-{{- fail (printf "services.%s: %d replicas need etcd: set etcd.mode to own or existing, or replicas to 1" $key (int $service.replicas)) -}}
+{{- $alone := and (eq $.Values.etcd.mode "none") (eq $.Values.standby.mode "never") -}}
+{{- if and (gt (int $service.replicas) 1) $alone (not (has $key (list "admission" "dynadmin"))) -}}
+{{- fail (printf "services.%s: %d replicas need etcd, or Leases to stand by: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
 {{- end -}}
+{{- end -}}
+{{- if and $namespaces .Values.dynadmin.enabled -}}
+{{- fail "dynadmin.enabled must be false where namespaces are listed: to know its callers takes rights on the whole cluster" -}}
+{{- end -}}
+{{- if and .Values.dynadmin.oidc.issuer (not .Values.dynadmin.oidc.audience) -}}
+{{- fail "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set: tokens for other programs must not work here" -}}
+{{- end -}}
+{{- if and .Values.dynadmin.httpRoute.enabled (not .Values.dynadmin.httpRoute.parentRefs) -}}
+{{- fail "dynadmin.httpRoute.parentRefs is empty: name the gateways that it is attached to" -}}
+{{- end -}}
+{{- if and .Values.dynadmin.ingress.enabled (not .Values.dynadmin.ingress.host) -}}
+{{- fail "dynadmin.ingress.host is empty: name the host that browsers and programs call" -}}
 {{- end -}}
 {{- if and (eq .Values.nats.mode "existing") (not .Values.nats.existing.servers) -}}
 {{- fail "nats.existing.servers is empty: name the servers, or set nats.mode to own" -}}

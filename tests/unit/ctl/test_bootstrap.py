@@ -24,9 +24,10 @@ WANTED = Credentials(
         Certificate(secret="watcher-etcd", authority="etcd-authority", common_name="watcher", uses=("client",)),
     ),
     users=(User(service="watcher", secret="watcher-nats"), User(service="scaler", secret="scaler-nats")),
+    keys=("session",),
     nats_authorization="nats-authorization",
 )
-ALL = {"etcd-authority", "etcd-server", "watcher-etcd", "watcher-nats", "scaler-nats", "nats-authorization"}
+ALL = {"session", "etcd-authority", "etcd-server", "watcher-etcd", "watcher-nats", "scaler-nats", "nats-authorization"}
 
 
 def run(
@@ -34,7 +35,7 @@ def run(
 ) -> tuple[dict[str, KubeObject], set[str]]:
     """What is there afterwards, and the names of what was written."""
     numbers = itertools.count(int(now))
-    steps = list(plan(wanted, found, now, lambda: f"secret-{next(numbers)}"))
+    steps = list(plan(wanted, found, now, lambda: f"secret-{next(numbers)}", lambda: bytes(32)))
     written = {step.name: manifest(step, "dynamo-system", wanted) for step in steps if step.content is not None}
     return {**found, **written}, set(written)
 
@@ -52,6 +53,7 @@ def test_everything_is_created_where_nothing_is() -> None:
     assert set(pki.names_of(server)) == set(NAMES)
     assert data(found["etcd-server"], "ca.crt") == data(found["etcd-authority"], "tls.crt")
     assert "tls.key" in found["watcher-etcd"]["data"]
+    assert base64.b64decode(data(found["session"], "key")) == bytes(32)
     assert data(found["watcher-nats"], "user") == b"watcher"
     passwords = {data(found[name], "password").decode() for name in ("watcher-nats", "scaler-nats")}
     assert len(passwords) == 2
@@ -112,7 +114,7 @@ def test_secrets_of_the_user_are_never_rotated() -> None:
 
 def test_no_secret_is_shown_by_a_step_that_keeps() -> None:
     found, _ = run(WANTED, {})
-    kept: list[Step] = list(plan(WANTED, found, NOW, lambda: "unused"))
+    kept: list[Step] = list(plan(WANTED, found, NOW, lambda: "unused", lambda: b""))
     assert [step.content for step in kept] == [None] * len(ALL)
 
 

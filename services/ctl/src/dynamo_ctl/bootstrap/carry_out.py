@@ -17,6 +17,7 @@ from dynamo_ctl.errors import CtlError
 FIELD_MANAGER = "dynamo-bootstrap"
 #: 256 bits, in characters that no configuration file needs quotes for.
 _PASSWORD_BYTES = 32
+_KEY_BYTES = 32
 
 
 async def carry_out(
@@ -26,7 +27,8 @@ async def carry_out(
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
         where = namespace or client.namespace
         found = {name: secret for name in _names(wanted) if (secret := await _get(client, where, name)) is not None}
-        steps = list(plan(wanted, found, time.time(), lambda: secrets.token_urlsafe(_PASSWORD_BYTES)))
+        password, key = lambda: secrets.token_urlsafe(_PASSWORD_BYTES), lambda: secrets.token_bytes(_KEY_BYTES)
+        steps = list(plan(wanted, found, time.time(), password, key))
         return [(step.name, await _write(client, where, wanted, step)) for step in steps]
 
 
@@ -35,6 +37,7 @@ def _names(wanted: Credentials) -> list[str]:
         *wanted.authorities,
         *(each.secret for each in wanted.certificates),
         *(each.secret for each in wanted.users),
+        *wanted.keys,
     ]
     return [*names, *([wanted.nats_authorization] if wanted.nats_authorization else [])]
 

@@ -36,9 +36,16 @@ class Step:
 
 
 def plan(
-    wanted: Credentials, found: Mapping[str, KubeObject], now: float, password: Callable[[], str]
+    wanted: Credentials,
+    found: Mapping[str, KubeObject],
+    now: float,
+    password: Callable[[], str],
+    key: Callable[[], bytes],
 ) -> Iterator[Step]:
-    """A step for each Secret. `found`: the Secrets of the namespace by name. `password` returns a new one each time."""
+    """A step for each Secret. `found`: the Secrets of the namespace by name.
+
+    `password` and `key` (32 bytes) return a new one each time.
+    """
     authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
     for name in wanted.authorities:
         held = _authority(_data(found.get(name)), now)
@@ -46,10 +53,14 @@ def plan(
         yield Step(name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), found.get(name))
     for certificate in wanted.certificates:
         observed = found.get(certificate.secret)
-        authority, key = authorities[certificate.authority]
+        authority, authority_key = authorities[certificate.authority]
         kept = _is_current(observed, wanted.rotation) and _serves(_data(observed), certificate, authority, now)
-        content = None if kept else _issue(certificate, authority, key, now, wanted.certificate_validity)
+        content = None if kept else _issue(certificate, authority, authority_key, now, wanted.certificate_validity)
         yield Step(certificate.secret, _TLS, content, observed)
+    for name in wanted.keys:
+        observed = found.get(name)
+        held_key = _data(observed).get("key") if _is_current(observed, wanted.rotation) else None
+        yield Step(name, _OPAQUE, None if held_key else {"key": base64.b64encode(key())}, observed)
     passwords: dict[str, str] = {}
     for user in wanted.users:
         observed = found.get(user.secret)

@@ -38,6 +38,7 @@ class Credentials(Section):
     authorities: tuple[str, ...] = Field((), description="Secrets with an authority and its key.")
     certificates: tuple[Certificate, ...] = ()
     users: tuple[User, ...] = ()
+    keys: tuple[str, ...] = Field((), description="Secrets with 32 random bytes, as base64, in the entry `key`.")
     nats_authorization: str = Field("", description="Secret with authorization.conf of the NATS servers; empty: none.")
     cluster_name: str = Field("local", description="`platform.clusterName`: users may use its subjects alone.")
     authority_validity: Duration = Field(10 * YEAR, ge=86400)

@@ -9,8 +9,9 @@ from pathlib import Path
 import aiohttp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
-from dynamo_shared.kube import KubeClient, KubeError, NotFound
+from dynamo_shared.kube import KubeClient, NotFound
 
+from dynamo_ctl.bootstrap import webhooks
 from dynamo_ctl.errors import CtlError, ExitCode
 
 FIELD_MANAGER = "dynamo-trial"
@@ -39,7 +40,7 @@ async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) 
     """The answer's text. CtlError with what did not work; the graph is deleted in the end, whatever happened."""
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
         if trial.webhooks:
-            await _refused(kube, trial)
+            await webhooks.refuse(kube, trial.key.namespace)
         await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, graph(trial))
         try:
             async with asyncio.timeout(trial.timeout):
@@ -77,20 +78,6 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
     security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
     pod = {"securityContext": security, "containers": [container]}
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": pod}}
-
-
-async def _refused(kube: KubeClient, trial: Trial) -> None:
-    """A graph with a wrong name of a component is refused by the webhook, in its own words."""
-    wrong = graph(trial)
-    wrong["metadata"]["name"] += "-wrong"
-    wrong["spec"]["components"].append(wrong["spec"]["components"][0])
-    try:
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wrong, dry_run=True)
-    except KubeError as error:
-        if "denied the request" in error.message:
-            return
-        raise CtlError(f"the webhooks do not answer: {error}") from error
-    raise CtlError("the webhooks let a graph in that has two components of one name: are they registered?")
 
 
 async def _successful(kube: KubeClient, key: ObjectKey) -> None:

@@ -32,6 +32,9 @@ _ISSUER: Schema = {
         "group": {"type": "string"},
     },
 }
+_STRINGS: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_URL: Schema = {"type": "string", "pattern": "^(https?://[^@\\s?#]+)?$"}
+_DNS_NAME: Schema = {"type": "string", "pattern": "^([a-z0-9*]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"}
 _HOST = "^{scheme}://[^/@\\s]+$"
 
 #: Shared shapes.
@@ -104,6 +107,21 @@ CONSTRAINTS: dict[str, Schema] = {
     "webhook.certProvisionMode": {"enum": ["auto", "cert-manager", "manual"]},
     "webhook.issuerRef": _ISSUER,
     "webhook.port": {**_PORT, "minimum": 1024},
+    "webhook.check.timeoutSeconds": {"type": "integer", "minimum": 10},
+    "dynadmin.port": {**_PORT, "minimum": 1024},
+    "dynadmin.audiences": _STRINGS,
+    "dynadmin.corsOrigins": {"type": "array", "items": {"type": "string", "pattern": "^https?://[^/@\\s]+$"}},
+    "dynadmin.from": _OBJECTS,
+    "dynadmin.userExtras": {"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9][a-z0-9./%_-]*$"}},
+    "dynadmin.oidc.issuer": _URL,
+    "dynadmin.oidc.jwksUri": _URL,
+    "dynadmin.oidc.usernameClaim": {"type": "string", "minLength": 1},
+    "dynadmin.ingress.host": _DNS_NAME,
+    "dynadmin.ingress.annotations": _TEXTS,
+    "dynadmin.httpRoute.parentRefs": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+    "dynadmin.httpRoute.hostnames": {"type": "array", "items": {**_DNS_NAME, "minLength": 1}},
+    "standby.mode": {"enum": ["auto", "always", "never"]},
+    "standby.duration": {"type": "string", "pattern": "^[0-9]+s$"},
     "metrics.podMonitor.labels": _LABELS,
     "metrics.podMonitor.interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m)$"},
     "metrics.podMonitor.credentials": {

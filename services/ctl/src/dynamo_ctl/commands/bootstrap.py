@@ -58,3 +58,19 @@ def try_(
 
     wanted = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
     typer.echo(f"answered: {interrupts.run(trial.carry_out(wanted, kubeconfig, context))}")
+
+
+@bootstrap.command()
+def webhooks(
+    *,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where a wrong graph would be created.")],
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds until the webhooks must have answered.")] = 600,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """See the webhooks refuse a wrong graph, which is not created: the chart runs this after an installation."""
+    from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
+    from dynamo_ctl.bootstrap.webhooks import check  # noqa: PLC0415
+
+    interrupts.run(check(namespace, timeout, kubeconfig, context))
+    typer.echo("the webhooks answer")

@@ -1,0 +1,58 @@
+"""Whether the webhooks work, as the API server sees it: they refuse a wrong graph, in their own words."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from dynamo_shared.aio import Backoff
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.kube import KubeClient, KubeError
+
+from dynamo_ctl.errors import CtlError, ExitCode
+
+FIELD_MANAGER = "dynamo-webhook-check"
+NAME = "dynamo-webhook-check"
+#: Between two attempts. Seconds: the first, and the longest.
+FIRST_RETRY, LAST_RETRY = 0.5, 5.0
+#: What the API server writes before the words of a webhook.
+REFUSED = "denied the request"
+
+
+async def check(namespace: str, within: float, kubeconfig: Path | None, context: str | None) -> None:
+    """Return once the webhooks work. CtlError with what was wrong last where they do not within so many seconds."""
+    backoff, last = Backoff(FIRST_RETRY, LAST_RETRY), "the API server did not answer"
+    async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    try:
+                        return await refuse(kube, namespace)
+                    except CtlError as error:
+                        last = str(error)
+                    await asyncio.sleep(backoff.next())
+        except TimeoutError:
+            raise CtlError(f"not within {within:g} s: {last}", ExitCode.NOT_READY) from None
+
+
+async def refuse(kube: KubeClient, namespace: str) -> None:
+    """See a wrong graph refused; nothing is created. CtlError where it is not."""
+    try:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, wrong_graph(namespace), dry_run=True)
+    except KubeError as error:
+        if REFUSED in error.message:
+            return
+        raise CtlError(f"the webhooks do not answer: {error}") from error
+    raise CtlError("the webhooks let a graph in that has two components of one name: are they registered?")
+
+
+def wrong_graph(namespace: str) -> KubeObject:
+    """Two components of one name, which the schema cannot refuse."""
+    component = {"name": "Frontend", "type": "frontend", "replicas": 1}
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {"name": NAME, "namespace": namespace},
+        "spec": {"backendFramework": "vllm", "components": [component, component]},
+    }
