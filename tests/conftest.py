@@ -1,4 +1,4 @@
-"""What holds for all tests: logs are plain, as they are where the platform runs; at the end stands what took how long."""
+"""What holds for all tests: logs are plain, as they are where the platform runs; at the end stand times and the charts' count."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import pytest
 import structlog
 
 from tests.summary import Times
+
+#: Where the charts' tests are.
+CHARTS = "tests/charts/"
 
 # The default prints every local variable of every frame of an error, which takes seconds.
 structlog.configure(
@@ -24,9 +27,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints what took how long, where more than one folder ran."""
+    """Prints what took how long, where more than one folder ran, and how many tests of the charts held."""
     times = config.pluginmanager.get_plugin("times")
     if isinstance(times, Times) and len(times.folders) > 1:
         terminalreporter.section("time by folder (of all processes), slowest files")
         for line in times.lines():
             terminalreporter.write_line(line)
+    charts = {name: _of_charts(terminalreporter, name) for name in ("passed", "failed", "error", "skipped")}
+    if total := sum(charts.values()):
+        terminalreporter.write_line(f"charts {charts['passed']}/{total} ok")
+
+
+def _of_charts(reporter: pytest.TerminalReporter, outcome: str) -> int:
+    reports = reporter.stats.get(outcome, ())
+    return sum(isinstance(each, pytest.TestReport) and each.nodeid.startswith(CHARTS) for each in reports)

@@ -1,0 +1,62 @@
+"""Released versions of the charts: they never change, and one can be upgraded from the other in place."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.charts import helm
+from tests.charts.freeze import archive, frozen, version_of
+
+each_chart = pytest.mark.parametrize("chart", [helm.PLATFORM, helm.CRDS], ids=lambda path: path.name)
+#: What the API server lets no one change.
+FIXED: dict[str, tuple[str, ...]] = {
+    "Deployment": ("selector",),
+    "StatefulSet": ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"),
+}
+
+
+@each_chart
+def test_a_released_version_is_not_changed(chart: Path) -> None:
+    released = frozen(chart)
+    assert released, "no version is frozen: python -m tests.charts.freeze"
+    same = [path for path in released if path.name == f"{chart.name}-{version_of(chart)}.tgz"]
+    for path in same:
+        assert path.read_bytes() == archive(chart), f"{path.stem} is released: raise the version in Chart.yaml"
+    if not same:
+        assert _numbers(version_of(chart)) > _numbers(released[-1].stem.rpartition("-")[2])
+
+
+@pytest.mark.parametrize("path", frozen(helm.PLATFORM), ids=lambda path: path.stem)
+def test_what_no_upgrade_can_change_is_as_it_was(path: Path) -> None:
+    before, after = (_fixed(helm.template(chart=each)) for each in (path, helm.PLATFORM))
+    assert before, "nothing is compared"
+    assert {name: after.get(name) for name in before} == before
+
+
+@pytest.mark.parametrize("path", frozen(helm.PLATFORM), ids=lambda path: path.stem)
+def test_values_of_a_released_version_are_taken(path: Path, tmp_path: Path) -> None:
+    """`helm upgrade --reuse-values` hands all of them down."""
+    with tarfile.open(path) as tar:
+        member = tar.extractfile("dynamo-platform/values.yaml")
+        assert member is not None
+        values = tmp_path / "values.yaml"
+        values.write_bytes(member.read())
+    helm.template("--values", values)
+
+
+def _fixed(text: str) -> dict[str, Any]:
+    found = {}
+    for each in yaml.safe_load_all(text):
+        if each and each["kind"] in FIXED:
+            spec = {field: each["spec"].get(field) for field in FIXED[each["kind"]]}
+            found[f"{each['kind']} {each['metadata']['name']}"] = spec
+    return found
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
