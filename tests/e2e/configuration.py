@@ -54,6 +54,11 @@ class Layout:
         return self.folder / "volumes"
 
     @property
+    def audit(self) -> Path:
+        """Audit logs of the API server."""
+        return self.folder / "audit"
+
+    @property
     def logs(self) -> Path:
         """Logs of the node's programs, and those of pods below `pods`."""
         return self.folder / "logs"

@@ -40,7 +40,8 @@ class Node:
     """A cluster of one node that runs pods. `images` are archives, with the names that they get or "" for the names that
     they bring; the pause image has to be among them.
 
-    `volumes` is how many there are to claim, `prepare` what is done before anything but the API server runs.
+    `volumes` is how many there are to claim, `prepare` what is done before anything but the API server runs, `audit` whether
+    the API server writes an audit log.
     To be used within the namespaces alone: elsewhere its packet filters would be those of the machine.
     """
 
@@ -52,6 +53,7 @@ class Node:
         *,
         volumes: int = 0,
         prepare: Callable[[Path], Awaitable[object]] | None = install_definitions,
+        audit: bool = False,
     ) -> None:
         if folder is None:
             named = os.environ.get(FOLDER_VARIABLE)
@@ -71,6 +73,7 @@ class Node:
                 node_address=ADDRESS,
                 prepare=prepare,
                 api_server_port=configuration.API_SERVER_PORT,
+                audit_folder=self.layout.audit if audit else None,
             ),
             self._programs,
         )

@@ -23,7 +23,7 @@ from .prepare import archives
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".dynamo" / "container-tools"
 PROJECT = "dynamo-platform"
-SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner")
+SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner", "dynadmin")
 SERVERS = ("nats", "etcd", "kubernetes")
 ONCE = ("nodes", "definitions")
 EXAMPLE = ROOT / "examples" / "vllm-agg.yaml"

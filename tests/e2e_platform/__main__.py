@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from tests.e2e import prepare as node
 from tests.e2e.confined import confined
 
 from .prepare import prepare
+from .run import options
 
 if __name__ == "__main__":
-    sys.exit(confined([sys.executable, "-m", "tests.e2e_platform.run", *sys.argv[1:]], prepare))
+    command = [sys.executable, "-m", "tests.e2e_platform.run", *sys.argv[1:]]
+    sys.exit(confined(command, node.prepare if options().built else prepare))

@@ -14,7 +14,7 @@ from .prepare import TAG
 
 RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
 CRDS = "dynamo-crds"
-SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "admission")
+SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "admission", "dynadmin")
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
 #: The node has two cores, and a second platform is to find room on it: limits and memory are the chart's.
 SMALL = {"requests": {"cpu": "10m"}}

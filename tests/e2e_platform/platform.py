@@ -1,0 +1,111 @@
+"""The installed platform, as the stages use it: Helm on its release, its graphs, and what shows that it works."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube import KubeClient
+
+from tests.e2e.node import Node
+from tests.e2e.serving import Served
+from tests.held import Held
+
+from . import objects
+from .cluster import Cluster, eventually
+from .objects import CRDS, NAMESPACE, RELEASE, SERVICES
+from .prepare import Prepared
+
+GRAPHS = "prod"
+#: The graph that answers chat completions.
+MOCKED = "mocked"
+#: The graph that shows that changes are carried out.
+CHANGED = "changed"
+NODE = "dynamo-node"
+EXPECTED = {**dict.fromkeys(SERVICES, 2), "nats": 3, "etcd": 3}
+#: What the chart's defaults leave out.
+SWITCHED_ON = ("--set", "dynadmin.enabled=true")
+INSTALLS_WITHIN = 300.0
+SERVES_WITHIN = 240.0
+#: A change of a graph is carried out within this time, also while a replica is replaced. Seconds.
+CHANGES_WITHIN = 60.0
+
+
+@dataclass
+class Platform:
+    """One installation. `charts` is a folder with both charts; `audit` has the API server's audit logs."""
+
+    cluster: Cluster
+    kube: KubeClient
+    node: Node
+    found: Prepared
+    charts: Path
+    audit: Path
+    held: Held = field(default_factory=lambda: Held("platform"))
+    began: float = field(default_factory=time.monotonic)
+
+    async def install_definitions(self) -> None:
+        """The first chart."""
+        await self.cluster.helm("install", CRDS, str(self.charts / "dynamo-crds"), "--namespace", NAMESPACE)
+
+    async def helm(self, verb: str, released: Path | None = None) -> None:
+        """Install or upgrade the release, to a version that was released before or to this one, and wait for it."""
+        chart, more = (released, ()) if released else (self.charts / "dynamo-platform", SWITCHED_ON)
+        values = self.cluster.values("values", objects.platform_values(self.found.runtime))
+        await self.cluster.helm(
+            *(verb, RELEASE, str(chart), "--namespace", NAMESPACE),
+            *("--values", values, "--wait", "--wait-for-jobs", f"--timeout={INSTALLS_WITHIN:.0f}s", *more),
+            within=INSTALLS_WITHIN + 30,
+        )
+
+    async def graph_pods(self) -> list[KubeObject]:
+        """Pods of the served graph."""
+        selector = f"--selector=nvidia.com/dynamo-graph-deployment-name={MOCKED}"
+        found = await self.cluster.items("pods", "--namespace", GRAPHS, selector)
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    async def successful(self, namespace: str, name: str) -> None:
+        """Wait until a graph is, in its present generation."""
+
+        async def look() -> bool:
+            graph = await self.cluster.get("dgd", name, "--namespace", namespace)
+            status = graph.get("status", {})
+            assert status.get("state") == "successful", status.get("conditions")
+            return bool(status.get("observedGeneration") == graph["metadata"]["generation"])
+
+        await eventually(look, f"{namespace}/{name} is successful", SERVES_WITHIN)
+
+    async def chat(self) -> None:
+        """Through the frontend's Service; it is ready before it has read the workers' model cards."""
+        served = Served(self.kube, ObjectKey(GRAPHS, MOCKED), self.node)
+
+        async def look() -> bool:
+            status, body = await served.chat("Hello", 8)
+            assert status == 200, body
+            return bool(body["usage"]["completion_tokens"] == 8)
+
+        await eventually(look, "a chat completion", 60)
+
+    async def carries_out_changes(self) -> None:
+        """A graph is created, changed and deleted, and each time its Deployment follows."""
+        await self._has_replicas(1)
+        await self._has_replicas(2)
+        await self.cluster.kubectl("delete", "dgd", CHANGED, "--namespace", GRAPHS, "--timeout=60s", within=70)
+
+    async def _has_replicas(self, replicas: int) -> None:
+        selector = f"--selector=nvidia.com/dynamo-graph-deployment-name={CHANGED}"
+
+        async def look() -> bool:
+            found = await self.cluster.items("deployments", "--namespace", GRAPHS, selector)
+            return [each["spec"]["replicas"] for each in found] == [replicas]
+
+        async def applied() -> bool:
+            await self.cluster.apply(objects.paused_graph(GRAPHS, CHANGED, replicas))
+            return True
+
+        # A webhook whose replica was just killed may refuse a connection once.
+        await eventually(applied, f"{CHANGED} is applied", CHANGES_WITHIN)
+        await eventually(look, f"{CHANGED} has {replicas} replicas", CHANGES_WITHIN)

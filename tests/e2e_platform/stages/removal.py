@@ -1,0 +1,43 @@
+"""`helm uninstall` of both charts, and installing them again."""
+
+from __future__ import annotations
+
+from tests.e2e_platform import pods
+from tests.e2e_platform.cluster import eventually
+from tests.e2e_platform.objects import CRDS, NAMESPACE, RELEASE
+from tests.e2e_platform.platform import GRAPHS, MOCKED, Platform
+
+#: Everything of ours that no namespace holds but definitions. The webhook configurations have no label of the release.
+CLUSTER_WIDE = "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations"
+DEFINITIONS = 10
+
+
+async def remove(platform: Platform) -> None:
+    """Graphs go on without a platform, and one that is installed again takes them over."""
+    cluster, held = platform.cluster, platform.held
+    workers = pods.uids(await platform.graph_pods())
+    with held.check("helm uninstall of both charts keeps definitions, graphs and their pods, which answer"):
+        await cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", within=180)
+        await cluster.helm("uninstall", CRDS, "--namespace", NAMESPACE, "--wait", within=60)
+        definitions = await cluster.items("customresourcedefinitions")
+        assert sum(each["spec"]["group"] == "nvidia.com" for each in definitions) == DEFINITIONS
+        assert pods.uids(await platform.graph_pods()) == workers
+        await platform.chat()
+    with held.check("nothing cluster-wide of the platform is left but definitions"):
+
+        async def gone() -> bool:
+            found = await cluster.items(CLUSTER_WIDE)
+            left = [f"{each['kind']}/{each['metadata']['name']}" for each in found]
+            ours = [name for name in left if "dynamo" in name]
+            assert not ours, ours
+            return True
+
+        # The webhook configurations belong to a ClusterRole of the release; the garbage collector deletes them.
+        await eventually(gone, "they are gone", 60)
+    with held.check("installing again adopts the graph: same pods, and a change of it is carried out"):
+        await platform.install_definitions()
+        await platform.helm("install")
+        await platform.successful(GRAPHS, MOCKED)
+        await platform.carries_out_changes()
+        assert pods.uids(await platform.graph_pods()) == workers
+        await platform.chat()

@@ -1,0 +1,34 @@
+"""The API server's audit log of this installation, held against the rights of each service."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dynamo_ctl.charts.rights import of_service
+
+from tests.e2e_platform.objects import NAMESPACE, RELEASE, SERVICES
+from tests.e2e_platform.platform import Platform
+from tests.rights.audit import Request, counted
+from tests.rights.compare import compare
+
+
+async def rights(platform: Platform) -> None:
+    """Each service under its own ServiceAccount: nothing it asked for was denied, or is granted to it by no rule."""
+    with platform.held.check("audit log: no request of a service was denied, each came from its own account") as notes:
+        found = counted(platform.audit)
+        accounts = {f"system:serviceaccount:{NAMESPACE}:{RELEASE}-{service}": service for service in SERVICES}
+        own = Counter({each: times for each, times in found.items() if each.user in accounts})
+        strangers = {(each.user, each.service) for each in own if accounts[each.user] != each.service}
+        assert not strangers, strangers
+        silent = {*SERVICES} - {each.service for each in own}
+        assert not silent, f"no request of {silent}"
+        denied = Counter({_kind(each): times for each, times in own.items() if each.forbidden})
+        assert not denied, denied
+        verdict = compare(own, {service: of_service(service) for service in SERVICES})
+        assert not verdict.lacking, verdict.lacking
+        notes.append(f"denied 0 of {own.total()} requests in {len({_kind(each) for each in own})} kinds")
+        notes.append(f"{verdict.used} verbs of rules used")
+
+
+def _kind(request: Request) -> tuple[str, str, str, str]:
+    return request.service, request.verb, request.group, request.plural
