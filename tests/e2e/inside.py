@@ -23,8 +23,8 @@ KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "k
 
 
 #: Where so much is available, images are unpacked in memory: a disk takes half a minute to write them, and to remove them.
-PLENTY_OF_MEMORY = 8 << 30
-MEMORY_FOR_IMAGES = 4 << 30
+PLENTY_OF_MEMORY = 10 << 30
+MEMORY_FOR_IMAGES = 6 << 30
 
 
 def main(folder: Path, command: list[str]) -> int:

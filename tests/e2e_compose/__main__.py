@@ -6,7 +6,9 @@ import sys
 
 from tests.e2e.confined import confined
 
-from .prepare import prepare
+from .prepare import prepare, prepare_programs
+from .run import options
 
 if __name__ == "__main__":
-    sys.exit(confined([sys.executable, "-m", "tests.e2e_compose.run", *sys.argv[1:]], prepare))
+    command = [sys.executable, "-m", "tests.e2e_compose.run", *sys.argv[1:]]
+    sys.exit(confined(command, prepare_programs if options().built else prepare))

@@ -26,7 +26,17 @@ PACKAGES = ("podman", "runc", "netavark", "aardvark-dns", "iptables", "iproute2"
 
 
 async def prepare(progress: Progress) -> None:
-    """Obtain everything. Raises UnsuitableMachineError or LocalClusterError."""
+    """Obtain everything, and build the platform's images from the source as it is now.
+
+    Raises UnsuitableMachineError or LocalClusterError.
+    """
+    await prepare_programs(progress)
+    for parts in ("runtime", "planner"):
+        await asyncio.to_thread(make_image, parts)
+
+
+async def prepare_programs(progress: Progress) -> None:
+    """All but the platform's own images. Raises UnsuitableMachineError or LocalClusterError."""
     if os.geteuid() != 0:
         raise UnsuitableMachineError("namespaces and podman's networks take root: run `sudo make e2e-compose`")
     missing = [name for name in PACKAGES if not _installed(name)]
@@ -38,8 +48,6 @@ async def prepare(progress: Progress) -> None:
         raise LocalClusterError(str(error)) from error
     programs = Programs(progress)
     await programs.obtain("kubectl")
-    for parts in ("runtime", "planner"):
-        await asyncio.to_thread(make_image, parts)
     for each in STAND_INS:
         await stand_ins.obtain(each, programs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -168,6 +169,13 @@ def _successful(project: Project) -> Callable[[], Awaitable[bool]]:
     return look
 
 
+def options() -> argparse.Namespace:
+    """Of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.e2e_compose", description=__doc__)
+    parser.add_argument("--built", action="store_true", help="take the images that the last run built")
+    return parser.parse_args()
+
+
 async def main() -> int:
     """Load the images and run the checks; returns the exit code."""
     programs, held = Programs(), Held("compose")
@@ -183,4 +191,5 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
+    options()
     sys.exit(asyncio.run(main()))

@@ -13,6 +13,8 @@ from .objects import RELEASE
 
 COMPONENT = "app.kubernetes.io/component"
 READY_WITHIN = 300.0
+#: Kinds that own pods which serve; those of Jobs and of `helm test` end.
+SERVING = {"ReplicaSet", "StatefulSet"}
 
 
 def selector(release: str) -> str:
@@ -27,7 +29,7 @@ async def of_release(cluster: Cluster, namespace: str, release: str = RELEASE) -
         pod
         for pod in pods
         if "deletionTimestamp" not in pod["metadata"]
-        and pod["metadata"]["ownerReferences"][0]["kind"] != "Job"
+        and {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())} & SERVING
         and pod["status"].get("phase") not in {"Succeeded", "Failed"}
     ]
 

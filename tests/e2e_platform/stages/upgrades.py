@@ -28,7 +28,6 @@ class Changing:
         self._name = name
         self.writes = 0
         self.refused: list[str] = []
-        self.last: dict[str, int] = {}
 
     async def forever(self) -> None:
         """A graph a second, each with one replica and then with two; what is refused is written again."""
@@ -45,7 +44,6 @@ class Changing:
             self.refused.append(str(error))
         else:
             self.writes += 1
-            self.last[name] = replicas
 
 
 async def upgrade(platform: Platform) -> None:
