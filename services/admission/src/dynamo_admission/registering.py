@@ -25,9 +25,10 @@ class NotInstalled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An object that was found right: its resourceVersion, and the authorities that it trusts in our name."""
+    """An object that was found right: its resourceVersion, what was desired, and the authorities that it trusts."""
 
     version: str
+    desired: KubeObject
     bundles: tuple[bytes, ...]
 
 
@@ -55,13 +56,13 @@ class Registrar:
             name = wanted["metadata"]["name"]
             seen = self._seen.get((resource.plural, name))
             version = await self._version(resource, name)
-            if seen is not None and version == seen.version:
+            if seen is not None and (version, wanted) == (seen.version, seen.desired):
                 continue
             found = await self._read(resource, name) if version else None
             if found is not None and (holds(found, wanted) or _is_left(resource, found, registration)):
-                self._note(resource, found, registration)
+                self._note(resource, found, wanted, registration)
                 continue
-            if seen is not None:
+            if seen is not None and version != seen.version:
                 log.warning(
                     "registration set right", object=f"{resource.kind} {name}", was="changed" if found else "gone"
                 )
@@ -75,16 +76,16 @@ class Registrar:
             if found is None:
                 raise NotInstalled(f"{name} is not installed; `dynamoctl crds --install` does it")
             if _is_left(resource, found, registration):
-                self._note(resource, found, registration)
+                self._note(resource, found, wanted, registration)
                 return
             if (patch := turned(found, registration)) is not None:
                 await self._kube.merge_patch(resource, ObjectKey("", name), patch)
-        self._note(resource, await self._kube.apply(resource, wanted), registration)
+        self._note(resource, await self._kube.apply(resource, wanted), wanted, registration)
 
-    def _note(self, resource: Resource, found: KubeObject, registration: Registration) -> None:
+    def _note(self, resource: Resource, found: KubeObject, desired: KubeObject, registration: Registration) -> None:
         trusted = () if _is_left(resource, found, registration) else tuple(bundles_in(found))
         metadata = found["metadata"]
-        self._seen[resource.plural, metadata["name"]] = _Seen(metadata["resourceVersion"], trusted)
+        self._seen[resource.plural, metadata["name"]] = _Seen(metadata["resourceVersion"], desired, trusted)
 
     async def _read(self, resource: Resource, name: str) -> KubeObject | None:
         try:

@@ -34,7 +34,10 @@ _ISSUER: Schema = {
 }
 _STRINGS: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _URL: Schema = {"type": "string", "pattern": "^(https?://[^@\\s?#]+)?$"}
-_DNS_NAME: Schema = {"type": "string", "pattern": "^([a-z0-9*]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"}
+_DNS_NAME: Schema = {
+    "type": "string",
+    "pattern": "^([a-z0-9*]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$",
+}
 _HOST = "^{scheme}://[^/@\\s]+$"
 
 #: Shared shapes.
