@@ -87,7 +87,7 @@ async def test_the_check_of_an_installation_passes_with_the_webhooks_and_says_wh
         await check("default", 1, plane.kubeconfig, None)
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         await kube.delete(resource, CONFIGURATION)
-    with pytest.raises(CtlError, match="the webhooks let a graph in"):
+    with pytest.raises(CtlError, match="the webhooks let a graph of the name 0-dynamo-webhook-check in"):
         await check("default", 1, plane.kubeconfig, None)
 
 

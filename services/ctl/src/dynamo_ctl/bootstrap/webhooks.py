@@ -13,7 +13,8 @@ from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_ctl.errors import CtlError, ExitCode
 
 FIELD_MANAGER = "dynamo-webhook-check"
-NAME = "dynamo-webhook-check"
+#: Services of the graph would be named after it, and their names begin with a letter; no schema refuses it.
+WRONG_NAME = "0-dynamo-webhook-check"
 #: Between two attempts. Seconds: the first, and the longest.
 FIRST_RETRY, LAST_RETRY = 0.5, 5.0
 #: What the API server writes before the words of a webhook.
@@ -44,15 +45,14 @@ async def refuse(kube: KubeClient, namespace: str) -> None:
         if REFUSED in error.message:
             return
         raise CtlError(f"the webhooks do not answer: {error}") from error
-    raise CtlError("the webhooks let a graph in that has two components of one name: are they registered?")
+    raise CtlError(f"the webhooks let a graph of the name {WRONG_NAME} in: are they registered?")
 
 
 def wrong_graph(namespace: str) -> KubeObject:
-    """Two components of one name, which the schema cannot refuse."""
-    component = {"name": "Frontend", "type": "frontend", "replicas": 1}
+    """A graph that the schema lets in and the webhooks do not."""
     return {
         "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
         "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
-        "metadata": {"name": NAME, "namespace": namespace},
-        "spec": {"backendFramework": "vllm", "components": [component, component]},
+        "metadata": {"name": WRONG_NAME, "namespace": namespace},
+        "spec": {"backendFramework": "vllm", "components": [{"name": "Frontend", "type": "frontend", "replicas": 1}]},
     }
