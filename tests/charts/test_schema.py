@@ -80,6 +80,10 @@ TOGETHER = [
         "2 replicas need etcd, or Leases to stand by: set etcd.mode to own or existing",
     ),
     ("dynadmin.enabled=true,webhook.enabled=false,namespaces={a}", "dynadmin.enabled must be false where namespaces"),
+    (
+        "kai.enabled=true,webhook.enabled=false,namespaces={a}",
+        "kai.enabled must not be true where namespaces are listed",
+    ),
     ("dynadmin.oidc.issuer=https://a", "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set"),
     ("dynadmin.httpRoute.enabled=true", "dynadmin.httpRoute.parentRefs is empty"),
     ("dynadmin.ingress.enabled=true", "dynadmin.ingress.host is empty"),

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import msgspec
 from dynamo_shared.api.rights import OWN_CLUSTER_ROLE
 
-#: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets. The planner has a second one.
-_AGENT = re.compile(r"^dynamo-platform/\S+ \(dynamo-([a-z-]+?)(?:-plans)?\)$")
+#: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets. The planner has a second one, and that of
+#: dynadmin is its name.
+_AGENT = re.compile(r"^dynamo-platform/\S+ \((?:dynamo-)?([a-z-]+?)(?:-plans)?\)$")
 _CREATED, _FORBIDDEN = 201, 403
 
 

@@ -229,6 +229,9 @@ wait for it to exist. One that is given keeps its name. */}}
 {{- fail (printf "services.%s: %d replicas need etcd, or Leases to stand by: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
 {{- end -}}
 {{- end -}}
+{{- if and $namespaces (eq (toString .Values.kai.enabled) "true") -}}
+{{- fail "kai.enabled must not be true where namespaces are listed: the queues of KAI Scheduler have no namespace" -}}
+{{- end -}}
 {{- if and $namespaces .Values.dynadmin.enabled -}}
 {{- fail "dynadmin.enabled must be false where namespaces are listed: to know its callers takes rights on the whole cluster" -}}
 {{- end -}}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_shared.api.resources import PODS, SECRETS, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.api.resources import KAI_QUEUES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.runtime.settings import Settings
+from dynamo_watcher.app import left_out
 from dynamo_watcher.resources import WATCHED, Watched
 
 
@@ -33,3 +35,12 @@ def test_accounts_are_ours_or_marked_for_component_pods(marks: dict[str, str], p
 def test_pods_of_components_are_watched_and_secrets_never() -> None:
     assert watched(PODS).label_selector == "nvidia.com/dynamo-component"
     assert all(entry.resource != SECRETS for entry in WATCHED)
+
+
+def test_what_has_no_namespace_is_left_out_where_the_settings_do_without() -> None:
+    """A platform of some namespaces may not read it, and would wait for a first list without end."""
+    assert left_out(Settings()) == set()
+    without = {"gpu": {"discoveryEnabled": False}, "orchestrators": {"kaiScheduler": {"enabled": False}}}
+    assert left_out(Settings.model_validate(without)) == {NODES, KAI_QUEUES}
+    clusterwide = {entry.resource for entry in WATCHED if not entry.resource.namespaced}
+    assert clusterwide == {NODES, KAI_QUEUES}

@@ -90,8 +90,11 @@ class _PodBuilder(Controller[Task]):
     urgent_workers = 64
 
     def __init__(self, context: ServiceContext) -> None:
-        super().__init__(context, NAME, READS)
-        settings, kube, cache = context.settings, self.kube, self.cache
+        settings = context.settings
+        # The watcher publishes none where the settings do without them.
+        self._reads_queues = settings.orchestrators.kai_scheduler.enabled is not False
+        super().__init__(context, NAME, tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues))
+        kube, cache = self.kube, self.cache
         children.index(cache)
         pods.index(cache)
         checkpoints.index(cache)
@@ -142,7 +145,8 @@ class _PodBuilder(Controller[Task]):
             self.enqueue_all()
 
     def _render_config(self) -> RenderConfig:
-        queues = [queue["metadata"]["name"] for queue in self.cache.list(KAI_QUEUES)]
+        found = self.cache.list(KAI_QUEUES) if self._reads_queues else ()
+        queues = [queue["metadata"]["name"] for queue in found]
         return render_config(self.context.settings, self.reader.is_served, kai_queues=queues)
 
     def tasks_for(

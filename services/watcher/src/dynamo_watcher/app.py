@@ -8,11 +8,11 @@ from functools import partial
 
 from dynamo_shared.aio import while_held
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import NODES
+from dynamo_shared.api.resources import KAI_QUEUES, NODES, Resource
 from dynamo_shared.bus import Health as BusHealth
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases import Leadership
-from dynamo_shared.runtime import ServiceContext, State
+from dynamo_shared.runtime import ServiceContext, Settings, State
 
 from dynamo_watcher.feed import Feed
 from dynamo_watcher.follower import lookup, reflecting
@@ -102,7 +102,7 @@ class _Watcher:
             reflecting(self._kube),
             self._context.bus,
             settings.platform.cluster_name,
-            [each for each in WATCHED if each.resource != NODES or settings.gpu.discovery_enabled],
+            [each for each in WATCHED if each.resource not in left_out(settings)],
             self._metrics,
             lookup=lookup(self._kube),
             namespaces=settings.served,
@@ -125,6 +125,15 @@ class _Watcher:
             self._context.health.set(NAME, State.DEGRADED, "; ".join(troubles))
         else:
             self._context.health.set(NAME, State.OK, "active" if self._active else "standing by")
+
+
+def left_out(settings: Settings) -> set[Resource]:
+    """Resources without a namespace that the settings do without: a platform of some namespaces may not read them."""
+    used = {
+        NODES: settings.gpu.discovery_enabled,
+        KAI_QUEUES: settings.orchestrators.kai_scheduler.enabled is not False,
+    }
+    return {resource for resource, needed in used.items() if not needed}
 
 
 def _now() -> datetime:
