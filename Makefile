@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.dynamo-setup
 CONTAINER_TOOLS := .dynamo/container-tools
+BROWSER_TOOLS := .dynamo/browser-tools
 MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
@@ -53,6 +54,11 @@ programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluste
 $(CONTAINER_TOOLS)/.complete: requirements/containers.txt $(STAMP)
 	@rm -rf $(CONTAINER_TOOLS)
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CONTAINER_TOOLS) --requirement requirements/containers.txt
+	@touch $@
+
+$(BROWSER_TOOLS)/.complete: requirements/browser.txt $(STAMP)
+	@rm -rf $(BROWSER_TOOLS)
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(BROWSER_TOOLS) --requirement requirements/browser.txt
 	@touch $@
 
 image: $(STAMP) $(CONTAINER_TOOLS)/.complete ## An image of the services, without Docker; PARTS=planner, PLATFORM=linux/arm64, BASE=NAME@DIGEST, ARGS=--twice.
@@ -115,6 +121,8 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 		requirements/containers.in --output-file requirements/containers.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/page.in --output-file requirements/page.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+		--constraint requirements/dev.txt requirements/browser.in --output-file requirements/browser.txt
 
 lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests run against (takes the network).
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
@@ -191,6 +199,9 @@ e2e-platform: $(STAMP) ## Debian, root: both charts on a real node, from helm in
 
 e2e-compose: $(STAMP) $(CONTAINER_TOOLS)/.complete ## Debian, root: compose.yaml as it stands, under podman-compose, in namespaces of its own.
 	@$(BIN)/python -m tests.e2e_compose $(ARGS)
+
+e2e-dynadmin: programs page-tools $(BROWSER_TOOLS)/.complete ## The page of dynadmin in a real Chromium against the local cluster; ARGS="--only keyboard".
+	@PYTHONPATH=$(BROWSER_TOOLS) $(BIN)/python -m tests.e2e_dynadmin $(ARGS)
 
 clean: ## Remove what make and the tools made here; the cache of built programs stays.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .dynamo dist build

@@ -10,7 +10,7 @@ const { build } = createRequire(join(modules, "esbuild", "package.json"))("esbui
 const common = { bundle: true, format: "esm", target: "es2022", nodePaths: [modules], logLevel: "warning", absWorkingDir: here };
 
 if (what === "tests") {
-  await build({ ...common, entryPoints: ["tests/all.ts"], outfile: join(out, "tests.mjs"), platform: "node" });
+  await build({ ...common, entryPoints: ["tests/all.ts"], outfile: join(out, "tests.mjs"), external: ["node:*"] });
 } else {
   await mkdir(out, { recursive: true });
   const production = { minify: true, legalComments: "none", charset: "utf8", conditions: ["production"] };

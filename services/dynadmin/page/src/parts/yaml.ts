@@ -64,7 +64,7 @@ class Yaml extends Part {
 
   private theirs(conflict: { text: string; etag: string }): TemplateResult {
     return html`<section class="notice bad" aria-label="Conflict">
-      <h3>The object has changed since you began</h3>
+      <h2>The object has changed since you began</h2>
       <p>Your text is kept above. What is stored now:</p>
       <label class="field"><span>Stored now</span><textarea class="code" rows="12" readonly .value=${conflict.text}></textarea></label>
       <div class="actions">

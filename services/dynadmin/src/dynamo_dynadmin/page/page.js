@@ -394,7 +394,7 @@ ${e.comment}`:e.comment}this.doc.range[2]=e.offset;break}default:this.errors.pus
         <button class="button accent" ?disabled=${!e||!this.may||this.busy||this.conflict!==null} @click=${()=>void this.save(this.etag)}>Save</button>
       </div>
     `}theirs(e){return p`<section class="notice bad" aria-label="Conflict">
-      <h3>The object has changed since you began</h3>
+      <h2>The object has changed since you began</h2>
       <p>Your text is kept above. What is stored now:</p>
       <label class="field"><span>Stored now</span><textarea class="code" rows="12" readonly .value=${e.text}></textarea></label>
       <div class="actions">

@@ -1,0 +1,1 @@
+"""The page of dynadmin in a real browser, against the local cluster."""

@@ -1,0 +1,55 @@
+"""What must hold of the page, in the order in which a team would meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from .deploying import (
+    a_graph_by_hand_becomes_successful,
+    a_point_of_a_request_is_deployed,
+    an_edited_manifest_fills_in_the_form,
+    an_objective_becomes_successful,
+    every_field_of_a_graph_is_in_the_object,
+    every_field_of_an_objective_is_in_the_object,
+    refusals_are_at_their_fields,
+)
+from .looking import every_view_is_accessible, the_keyboard_is_enough, the_page_fits_a_phone
+from .rights import users_see_and_do_what_their_rights_allow
+from .stage import Stage
+from .watching import (
+    a_change_by_someone_else_is_a_conflict,
+    a_killed_service_loses_and_doubles_nothing,
+    logs_say_why_there_are_none,
+    replicas_are_scaled_and_refused_with_the_reason,
+)
+
+Check = Callable[[Stage], Awaitable[None]]
+
+
+async def nothing_leaves_the_origin(stage: Stage) -> None:
+    """No request went to another origin, and the policy of the page refused nothing."""
+    foreign = [url for each in stage.people for url in each.foreign]
+    assert not foreign, foreign[:5]
+    errors = [text for each in stage.people for text in each.errors]
+    assert not errors, errors[:5]
+    assert stage.people, "nobody used the page"
+
+
+ALL: tuple[Check, ...] = (
+    a_graph_by_hand_becomes_successful,
+    an_objective_becomes_successful,
+    a_point_of_a_request_is_deployed,
+    every_field_of_a_graph_is_in_the_object,
+    every_field_of_an_objective_is_in_the_object,
+    an_edited_manifest_fills_in_the_form,
+    refusals_are_at_their_fields,
+    a_change_by_someone_else_is_a_conflict,
+    replicas_are_scaled_and_refused_with_the_reason,
+    logs_say_why_there_are_none,
+    a_killed_service_loses_and_doubles_nothing,
+    users_see_and_do_what_their_rights_allow,
+    every_view_is_accessible,
+    the_keyboard_is_enough,
+    the_page_fits_a_phone,
+    nothing_leaves_the_origin,
+)

@@ -1,0 +1,118 @@
+"""How the page looks and works for those who use it otherwise: axe, keyboard alone, phone width."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from .browser import Person
+from .deploying import PATIENT
+from .stage import TEAM, Stage
+
+VIEWS = {
+    "list": f"#/{TEAM}/deployments",
+    "requests": f"#/{TEAM}/requests",
+    "models": f"#/{TEAM}/models",
+    "adapters": f"#/{TEAM}/adapters",
+    "detail": f"#/{TEAM}/deployments/by-hand",
+    "logs": f"#/{TEAM}/deployments/by-hand/logs",
+    "events": f"#/{TEAM}/deployments/by-hand/events",
+    "chat": f"#/{TEAM}/deployments/by-hand/chat",
+    "planner": f"#/{TEAM}/deployments/by-hand/planner",
+    "yaml": f"#/{TEAM}/deployments/by-hand/yaml",
+    "request": f"#/{TEAM}/requests/by-objective",
+    "points": f"#/{TEAM}/requests/by-objective/points",
+    "deploy": f"#/{TEAM}/deploy",
+}
+
+
+async def _settled(person: Person) -> None:
+    await person.page.wait_for_function("() => !document.querySelector('main')?.textContent.includes('Loading')")
+    await person.page.wait_for_timeout(300)
+
+
+async def every_view_is_accessible(stage: Stage) -> None:
+    """axe finds nothing in any view, light and dark."""
+    wrong: dict[str, list[str]] = {}
+    for scheme in ("light", "dark"):
+        person = await stage.person("", color_scheme=scheme, bypass_csp=False)
+        await person.page.goto(person.url)
+        await person.page.get_by_label("Token").wait_for()
+        if found := await person.axe():
+            wrong[f"sign in, {scheme}"] = found
+        await stage.picture(person, f"sign-in-{scheme}")
+        await person.sign_in(stage.engineer)
+        for name, place in VIEWS.items():
+            await person.go(place)
+            await _settled(person)
+            if name == "deploy":
+                await person.page.locator("select[name=preset]").select_option(index=2)
+                await expect(person.page.locator("dyn-deploy .tree")).to_be_visible(timeout=PATIENT)
+                await person.page.evaluate(
+                    "() => document.querySelectorAll('details').forEach(each => each.open = true)"
+                )
+            if found := await person.axe():
+                wrong[f"{name}, {scheme}"] = found
+            await stage.picture(person, f"{name}-{scheme}")
+    assert not wrong, wrong
+
+
+async def _tab_to(person: Person, accessible: str) -> None:
+    """Press Tab until something of this name has the focus."""
+    for _ in range(120):
+        await person.page.keyboard.press("Tab")
+        found = await person.page.evaluate(
+            "() => { const it = document.activeElement; const label = it.labels?.[0]?.textContent ?? '';"
+            " return (it.getAttribute('aria-label') || label || it.textContent || '').trim() }"
+        )
+        if str(found).replace("\n", " ").startswith(accessible):
+            return
+    raise AssertionError(f"Tab does not lead to {accessible}")
+
+
+async def the_keyboard_is_enough(stage: Stage) -> None:
+    """A person with a keyboard alone signs in, deploys a graph, and deletes it."""
+    person = await stage.person("")
+    page, keyboard = person.page, person.page.keyboard
+    await page.goto(person.url)
+    await page.get_by_label("Token").wait_for()
+    await _tab_to(person, "Token")
+    await keyboard.insert_text(stage.engineer)
+    await _tab_to(person, "Sign in")
+    await keyboard.press("Enter")
+    await page.wait_for_selector(".side")
+    await _tab_to(person, "Deploy a model")
+    await keyboard.press("Enter")
+    await page.wait_for_selector(".modes")
+    await _tab_to(person, "A graph by hand")
+    await keyboard.press("Space")
+    for label, text in (("Model", "Qwen/Qwen3-0.6B"), ("Name", "typed")):
+        await _tab_to(person, label)
+        await keyboard.insert_text(text)
+    await _tab_to(person, "Engine")
+    await keyboard.type("vllm")
+    await expect(page.get_by_role("button", name="Deploy", exact=True)).to_be_enabled(timeout=PATIENT)
+    await _tab_to(person, "Deploy")
+    await keyboard.press("Enter")
+    await expect(page.locator("h1 .badge")).to_have_text("successful", timeout=PATIENT)
+    await _tab_to(person, "Delete")
+    await keyboard.press("Enter")
+    await page.get_by_role("dialog").wait_for()
+    await _tab_to(person, "Type typed")
+    await keyboard.insert_text("typed")
+    await keyboard.press("Enter")
+    await page.wait_for_selector("dyn-list", timeout=PATIENT)
+
+
+async def the_page_fits_a_phone(stage: Stage) -> None:
+    """On a phone nothing is wider than the screen."""
+    person = await stage.person(stage.engineer)
+    await person.page.set_viewport_size({"width": 390, "height": 844})
+    wide = {}
+    for name, place in VIEWS.items():
+        await person.go(place)
+        await _settled(person)
+        width = await person.page.evaluate("() => document.documentElement.scrollWidth")
+        if width > 390:
+            wide[name] = width
+        await stage.picture(person, f"{name}-phone")
+    assert not wide, wide

@@ -1,0 +1,110 @@
+"""What the checks run on: the local platform, two users, and a dynadmin of its own that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from dynamo_ctl.demo.account import page_token
+from dynamo_ctl.demo.local import local_platform
+from dynamo_ctl.localcluster import ManagedProcess, free_port
+from dynamo_ctl.localcluster.probe import LocalHttp
+from dynamo_ctl.localcluster.progress import LineProgress
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
+from dynamo_shared.kube import KubeClient, NotFound
+from playwright.async_api import Browser
+
+from tests.integration.dynadmin import account
+
+from .browser import Person, opened
+
+TEAM, OTHER = "team-a", "team-b"
+#: A person waits as long for a graph of KWOK's pods, on a busy machine. Seconds.
+WITHIN = 120.0
+
+
+@dataclass
+class Stage:
+    """All that checks need."""
+
+    browser: Browser
+    kube: KubeClient
+    url: str
+    dynadmin: ManagedProcess
+    pictures: Path
+    engineer: str
+    """token: everything in team-a"""
+    reader: str
+    """token: reads graphs of team-b"""
+    people: list[Person] = field(default_factory=list)
+
+    async def person(self, token: str, **options: Any) -> Person:
+        """Somebody who has signed in, in a browser profile of their own."""
+        page = await (await self.browser.new_context(viewport={"width": 1280, "height": 900}, **options)).new_page()
+        person = Person(page, self.url)
+        self.people.append(person)
+        if token:
+            await person.sign_in(token)
+        return person
+
+    async def picture(self, person: Person, name: str) -> None:
+        """Keep how a view looks."""
+        await person.page.screenshot(path=self.pictures / f"{name}.png", full_page=True)
+
+    async def graph(self, name: str, namespace: str = TEAM, resource: Resource = DYNAMO_GRAPH_DEPLOYMENTS) -> Any:
+        """An object, once it is there."""
+        async with asyncio.timeout(WITHIN):
+            while True:
+                try:
+                    return await self.kube.get(resource, ObjectKey(namespace, name))
+                except NotFound:
+                    await asyncio.sleep(0.2)
+
+
+@asynccontextmanager
+async def staged(folder: Path) -> AsyncIterator[Stage]:
+    """The stage, in a folder that is emptied by the caller."""
+    state, pictures = folder / "cluster", folder / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        settings = await stack.enter_async_context(local_platform(state, "e2e", LineProgress()))
+        kubeconfig = settings.platform.kubernetes.kubeconfig
+        kube = await stack.enter_async_context(await KubeClient.open(kubeconfig=kubeconfig, field_manager="e2e"))
+        for name in (TEAM, OTHER):
+            await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        engineer = (await asyncio.to_thread((await page_token(kube, TEAM, state)).read_text)).strip()
+        reads = {
+            "verbs": ["get", "list", "watch"],
+            "apiGroups": ["nvidia.com"],
+            "resources": ["dynamographdeployments"],
+        }
+        reader = await account(kube, OTHER, "reader", reads)
+        port = free_port()
+        dynadmin = _dynadmin(state, port)
+        await dynadmin.start()
+        stack.push_async_callback(dynadmin.stop)
+        browser = await stack.enter_async_context(opened())
+        yield Stage(browser, kube, f"http://localhost:{port}/", dynadmin, pictures, engineer, reader)
+
+
+def _dynadmin(state: Path, port: int) -> ManagedProcess:
+    """A replica of the service in a process of its own, with a key that outlives it: sessions go on after its end."""
+    config = yaml.safe_load((state / "config.yaml").read_text())
+    health, key = free_port(), state / "session-key"
+    key.write_text(base64.b64encode(os.urandom(32)).decode())
+    config["server"]["healthProbe"]["port"] = health
+    config["server"]["metrics"]["port"] = free_port()
+    config["platform"]["dynadmin"] |= {"port": port, "sessionKeyFile": str(key)}
+    own = state / "dynadmin.yaml"
+    own.write_text(yaml.safe_dump(config))
+    probe = LocalHttp(health)
+    command: list[str | Path] = [sys.executable, "-m", "dynamo_ctl", "run", "dynadmin", "--config", own]
+    return ManagedProcess("dynadmin", command, state / "dynadmin.log", lambda: probe.ok("/readyz"), ready_within=60)

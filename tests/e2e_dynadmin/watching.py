@@ -1,0 +1,102 @@
+"""Watching: conflicts, scaling, logs, and a service that is killed in the middle of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from playwright.async_api import expect
+
+from .deploying import PATIENT
+from .stage import TEAM, Stage
+
+
+def graph(name: str, **component: Any) -> dict[str, Any]:
+    """A graph of one frontend, as somebody else would create it."""
+    return {
+        "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
+        "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
+        "metadata": {"name": name, "namespace": TEAM},
+        "spec": {
+            "backendFramework": "vllm",
+            "components": [{"name": "Frontend", "type": "frontend", "replicas": 1, **component}],
+        },
+    }
+
+
+async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
+    """Somebody else changes a graph while it is edited: both texts are shown, and the person decides."""
+    key = ObjectKey(TEAM, "shared")
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("shared"))
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/shared/yaml")
+    area = person.page.get_by_label("Manifest", exact=True)
+    await area.wait_for()
+    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"labels": {"theirs": "yes"}}})
+    await area.fill((await area.input_value()).replace("replicas: 1", "replicas: 2"))
+    await person.page.get_by_role("button", name="Save", exact=True).click()
+    await expect(person.page.get_by_role("heading", name="The object has changed")).to_be_visible(timeout=PATIENT)
+    await expect(person.page.get_by_label("Stored now")).to_be_visible()
+    await stage.picture(person, "conflict")
+    assert (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 1
+    # The graph's status may change it again meanwhile: the person says it twice then.
+    for _ in range(5):
+        await person.page.get_by_role("button", name="Save mine over it").click()
+        await asyncio.sleep(1)
+        if (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 2:
+            return
+    raise AssertionError("the change was not saved")
+
+
+async def replicas_are_scaled_and_refused_with_the_reason(stage: Stage) -> None:
+    """Replicas are scaled by the adapter; where a planner owns them, the page says who and what to do."""
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("scaled", scalingAdapter={}))
+    planned = graph("planned")
+    planned["metadata"]["annotations"] = {PLANNER_CONFIG: "a-planner"}
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, planned)
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/scaled")
+    await expect(person.page.locator("h1 .badge")).to_have_text("successful", timeout=PATIENT)
+    await person.page.get_by_label("Replicas of Frontend").fill("3")
+    await person.page.get_by_role("button", name="Scale", exact=True).click()
+    await expect(person.page.get_by_text("3/3")).to_be_visible(timeout=PATIENT)
+    await person.go(f"#/{TEAM}/deployments/planned")
+    await person.page.get_by_label("Replicas of Frontend").fill("4")
+    await person.page.get_by_role("button", name="Scale", exact=True).click()
+    await expect(person.page.locator(".refusal")).to_contain_text("a-planner", timeout=PATIENT)
+    await stage.picture(person, "scale-refused")
+    assert (await stage.graph("planned"))["spec"]["components"][0]["replicas"] == 1
+
+
+async def logs_say_why_there_are_none(stage: Stage) -> None:
+    """Simulated pods have no kubelet: the view of logs stays up and says of each container why it has none."""
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/by-hand/logs")
+    await expect(person.page.locator(".log .notice-line").first).to_be_visible(timeout=PATIENT)
+    await expect(person.page.locator(".log .notice-line").first).to_contain_text("by-hand")
+    await stage.picture(person, "logs")
+
+
+async def a_killed_service_loses_and_doubles_nothing(stage: Stage) -> None:
+    """The service is killed while a list is open: afterwards each graph is there once, and what was deleted is not."""
+    person = await stage.person(stage.engineer)
+    for name in ("before", "goes"):
+        await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(name))
+    await person.go(f"#/{TEAM}/deployments")
+    names = person.page.locator("table.rows tbody th a")
+    await expect(names.filter(has_text="goes")).to_have_count(1, timeout=PATIENT)
+    await stage.dynadmin.kill()
+    await expect(person.page.get_by_text("connection lost")).to_be_visible(timeout=PATIENT)
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("meanwhile"))
+    await stage.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(TEAM, "goes"))
+    await stage.dynadmin.start()
+    await expect(names.filter(has_text="meanwhile")).to_have_count(1, timeout=PATIENT)
+    await expect(names.filter(has_text="goes")).to_have_count(0, timeout=PATIENT)
+    await expect(person.page.locator(".head .line")).to_have_text("live", timeout=PATIENT)
+    listed = await names.all_inner_texts()
+    stored = {each["metadata"]["name"] for each in await stage.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, TEAM)}
+    assert len(listed) == len(set(listed)), listed
+    assert set(listed) == stored, (listed, stored)
+    await stage.picture(person, "list")
