@@ -56,8 +56,13 @@ class Stage:
         return person
 
     async def picture(self, person: Person, name: str) -> None:
-        """Keep how a view looks."""
-        await person.page.screenshot(path=self.pictures / f"{name}.png", full_page=True)
+        """Keep how a view looks, all of it: the window grows for the picture, so that what sticks to it is in place."""
+        page = person.page
+        size = page.viewport_size or {"width": 1280, "height": 900}
+        height = await page.evaluate("() => { scrollTo(0, 0); return document.documentElement.scrollHeight }")
+        await page.set_viewport_size({"width": size["width"], "height": max(size["height"], min(height, 4000))})
+        await page.screenshot(path=self.pictures / f"{name}.png")
+        await page.set_viewport_size(size)
 
     async def graph(self, name: str, namespace: str = TEAM, resource: Resource = DYNAMO_GRAPH_DEPLOYMENTS) -> Any:
         """An object, once it is there."""

@@ -9,19 +9,22 @@ from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from playwright.async_api import expect
 
+from tests.integration.platform import IMAGE
+
 from .deploying import PATIENT
 from .stage import TEAM, Stage
 
 
 def graph(name: str, **component: Any) -> dict[str, Any]:
     """A graph of one frontend, as somebody else would create it."""
+    pod = {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}
     return {
         "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
         "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
         "metadata": {"name": name, "namespace": TEAM},
         "spec": {
             "backendFramework": "vllm",
-            "components": [{"name": "Frontend", "type": "frontend", "replicas": 1, **component}],
+            "components": [{"name": "Frontend", "type": "frontend", "replicas": 1, "podTemplate": pod, **component}],
         },
     }
 

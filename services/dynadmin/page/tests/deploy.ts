@@ -1,5 +1,5 @@
 import { applied, changes, offered } from "../src/logic/inverse.ts";
-import { asGraph, isWhole, pointWords } from "../src/logic/points.ts";
+import { asGraph, graphWords, isWhole, pointWords } from "../src/logic/points.ts";
 import { get, set } from "../src/logic/pointer.ts";
 import { meant, shown } from "../src/logic/text.ts";
 import { fieldAt, FIELDS, isShown, typeOf } from "../src/deploy/fields.ts";
@@ -88,6 +88,8 @@ const POINT = { backend: "sglang", parallelism: { agg: { replicas: 4, tp: 4, pp:
 
 test("a point becomes a graph", () => {
   equal(pointWords(POINT), "sglang, 4 × tp4");
+  const worker = { name: "worker", replicas: 2, podTemplate: { spec: { containers: [{ resources: { limits: { "nvidia.com/gpu": "4" } } }] } } };
+  equal(graphWords({ spec: { backendFramework: "vllm", components: [{ name: "F", type: "frontend" }, worker] } }), "vllm, worker 2 × 4 GPUs");
   const graph = asGraph({ mode: "objective", name: "q", model: { name: "m" }, objective: { ttftMs: 1 } }, POINT);
   deepEqual(graph, {
     mode: "graph",

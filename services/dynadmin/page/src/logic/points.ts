@@ -1,5 +1,7 @@
 // Points of an estimate or of a request in words, and as an intent. Pure.
 import type { Any } from "../api/client.ts";
+import { count } from "./format.ts";
+import { gpusOf } from "./kinds.ts";
 
 const ROLES: Record<string, string> = { agg: "worker", prefill: "prefill", decode: "decode" };
 
@@ -11,6 +13,16 @@ export function pointWords(figures: Any): string {
     return `${each.replicas} × ${role === "agg" ? "" : `${role} `}${sizes}`;
   });
   return [figures.backend, parts.join(" + ")].filter(Boolean).join(", ");
+}
+
+/** The workers of a graph in a line: `vllm, worker 2 × 1 GPU`. */
+export function graphWords(graph: Any): string {
+  const workers = (graph.spec?.components ?? []).filter((each: Any) => each.type !== "frontend" && each.type !== "planner");
+  const words = workers.map((each: Any) => {
+    const gpus = gpusOf({ ...graph, spec: { components: [{ ...each, replicas: 1 }] } });
+    return `${each.name} ${each.replicas ?? 1}${gpus ? ` × ${count(gpus, "GPU")}` : ""}`;
+  });
+  return [graph.spec?.backendFramework, ...words].filter(Boolean).join(", ");
 }
 
 /** The intent of a graph as a point describes it; what the two modes share stays. */

@@ -56,7 +56,7 @@ class Planner extends Part {
   override render(): TemplateResult {
     if (!this.all.length)
       return html`${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
-        <div class="card empty"><p>${this.line === "live" ? "No planner has decided anything about this graph." : "Loading"}</p>
+        <div class="card empty"><p>${this.line === "connecting" ? "Loading" : "No planner has decided anything about this graph."}</p>
         <p class="muted">A planner follows traffic: give a request a planner, or a graph a PlannerConfig.</p></div>`;
     const latest = [...this.all].reverse();
     return html`${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}

@@ -1,8 +1,8 @@
 // The points that profiling found for a request, and deploying one of them.
 import { html, nothing, type TemplateResult } from "lit";
-import { call, get, words, type Any, type KubeObject, type Schemas } from "../api/client.ts";
+import { call, get, words, type KubeObject, type Schemas } from "../api/client.ts";
 import { format } from "../logic/route.ts";
-import { pointWords } from "../logic/points.ts";
+import { graphWords, pointWords } from "../logic/points.ts";
 import type { Point } from "../deploy/pareto.ts";
 import { ask } from "./dialog.ts";
 import { Part, properties, state } from "./part.ts";
@@ -38,7 +38,7 @@ class Points extends Part {
     if (!items.length) return html`<p class="card muted">Profiling has found nothing yet; the request is ${phase}.</p>`;
     const points: Point[] = items.map((each) => ({
       number: each.point,
-      title: pointWords(each.figures) || String((each.config as Any).metadata?.name ?? ""),
+      title: each.figures.parallelism ? pointWords(each.figures) : graphWords(each.config),
       figures: each.figures,
       selected: each.selected,
     }));

@@ -1,7 +1,7 @@
 // The first tab of each kind: state in words, what it consists of, and its figures.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
-import { figure, moment } from "../logic/format.ts";
+import { count, figure, moment } from "../logic/format.ts";
 import { gpusOf, modelOf, objectiveOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { conditions } from "../parts/conditions.ts";
@@ -13,7 +13,7 @@ type May = (verb: string) => boolean;
 /** What an object is, in a line. */
 export function facts(kind: Kind, object: KubeObject): string {
   const spec: Any = object.spec ?? {};
-  if (kind === "deployments") return [modelOf(object), spec.backendFramework, gpusOf(object) ? `${gpusOf(object)} GPUs` : ""].filter(Boolean).join(", ");
+  if (kind === "deployments") return [modelOf(object), spec.backendFramework, gpusOf(object) ? count(gpusOf(object), "GPU") : ""].filter(Boolean).join(", ");
   if (kind === "requests") return [spec.model, objectiveOf(object)].join(", ");
   if (kind === "models") return [spec.modelType ?? "base", spec.modelName, spec.baseModelName ? `on ${spec.baseModelName}` : ""].filter(Boolean).join(" ");
   return `${spec.dgdRef?.componentName ?? ""} of ${spec.dgdRef?.name ?? ""}`;
