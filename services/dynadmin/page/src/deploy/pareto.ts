@@ -66,7 +66,7 @@ class Pareto extends Part {
   }
 
   private table(): TemplateResult {
-    return html`<div class="scroll" tabindex="0" role="region" aria-label="Points"><table class="rows tight">
+    return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of points"><table class="rows tight">
       <caption class="hidden">Points of the Pareto front</caption>
       <thead><tr><th scope="col">Point</th><th scope="col">Deployment</th><th scope="col" class="number">TTFT</th><th scope="col" class="number">ITL</th><th scope="col" class="number">GPUs</th><th scope="col" class="number">tok/s a user</th><th scope="col" class="number">tok/s a GPU</th></tr></thead>
       <tbody>

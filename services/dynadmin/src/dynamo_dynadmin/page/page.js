@@ -231,7 +231,7 @@ var ls=globalThis,ps=ls.ShadowRoot&&(ls.ShadyCSS===void 0||ls.ShadyCSS.nativeSha
       </svg>
     </figure>`}point(e,[s,i]){let{figures:r}=e,o=`Point ${e.number}: ${e.title}, TTFT ${R(r.ttft,"ms")}, ITL ${R(r.itl,"ms")}, ${R(r.gpus)} GPUs`,a=c=>{c.key!=="Enter"&&c.key!==" "||(c.preventDefault(),this.choose(e))},l=e.number===this.chosen?"point chosen":e.selected?"point best":"point";return Ne`<g class=${l} role="button" tabindex="0" aria-label=${o} aria-pressed=${e.number===this.chosen} @click=${()=>this.choose(e)} @keydown=${a}>
       <title>${o}</title><circle class="halo" cx=${s} cy=${i} r="12" /><circle cx=${s} cy=${i} r="6" />
-    </g>`}table(){return p`<div class="scroll" tabindex="0" role="region" aria-label="Points"><table class="rows tight">
+    </g>`}table(){return p`<div class="scroll" tabindex="0" role="region" aria-label="Table of points"><table class="rows tight">
       <caption class="hidden">Points of the Pareto front</caption>
       <thead><tr><th scope="col">Point</th><th scope="col">Deployment</th><th scope="col" class="number">TTFT</th><th scope="col" class="number">ITL</th><th scope="col" class="number">GPUs</th><th scope="col" class="number">tok/s a user</th><th scope="col" class="number">tok/s a GPU</th></tr></thead>
       <tbody>
