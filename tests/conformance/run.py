@@ -95,6 +95,7 @@ async def cluster(folder: Path, *, grove: bool, nodes: int = 0) -> AsyncIterator
             "DYNAMO_SERVER__METRICS__PORT": "0",
             "DYNAMO_SERVER__METRICS__SECURE": "false",
             "DYNAMO_SERVER__HEALTH_PROBE__PORT": "0",
+            "DYNAMO_PLATFORM__DYNADMIN__PORT": "0",
             "DYNAMO_ORCHESTRATORS__GROVE__ENABLED": str(grove).lower(),
         }
         settings = webhooks.on_loopback(load_settings(CONFORMANCE / "operator-config.yaml", environ), free_port())
