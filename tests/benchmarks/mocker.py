@@ -4,7 +4,8 @@ Usage: python -m tests.benchmarks.mocker [--load 12x60...] [--seconds S] [--slow
 
 Everything is slowed by a factor, so that this machine's own work is small next to the simulated one. Compared are the mean time
 of whole requests and the output tokens a second, over five loads: with one output token that is the time to first token, with
-more the time between tokens has its share. The mocker takes the times of prompts and of tokens one after another, so the simulator does here, too (`Graph.one_after_another`).
+more the time between tokens has its share. The mocker takes the times of prompts and of tokens one after another, so the
+simulator does here, too (`Graph.one_after_another`).
 """
 
 from __future__ import annotations
