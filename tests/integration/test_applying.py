@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import Applier, Change
+from dynamo_pod_builder.applying import Applier, ChildChange
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.registry import labels
@@ -73,15 +73,15 @@ def deployment(namespace: str, replicas: int) -> dict[str, Any]:
 
 
 async def test_what_is_right_is_left_alone(applier, namespace):
-    assert (await applier.ensure(account(namespace))).change is Change.CREATED
-    assert (await applier.ensure(account(namespace))).change is Change.UNCHANGED
+    assert (await applier.ensure(account(namespace))).change is ChildChange.CREATED
+    assert (await applier.ensure(account(namespace))).change is ChildChange.UNCHANGED
 
 
 async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(applier, kube, namespace):
     key = ObjectKey(namespace, "shared")
     await applier.ensure(account(namespace, ours="1"))
     await kube.merge_patch(SERVICE_ACCOUNTS, key, {"metadata": {"labels": {"theirs": "1"}}})
-    assert (await applier.ensure(account(namespace))).change is Change.UPDATED
+    assert (await applier.ensure(account(namespace))).change is ChildChange.UPDATED
     marks = (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["labels"]
     assert marks == {labels.APP_MANAGED_BY: MANAGED_BY, "theirs": "1"}
 
@@ -89,7 +89,7 @@ async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(appli
 async def test_a_binding_to_another_role_is_made_anew(applier, kube, namespace):
     """Kubernetes lets nobody change the role of a binding."""
     before = (await applier.ensure(binding(namespace, "one"))).obj
-    assert (await applier.ensure(binding(namespace, "two"))).change is Change.UPDATED
+    assert (await applier.ensure(binding(namespace, "two"))).change is ChildChange.UPDATED
     after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
     assert after["roleRef"]["name"] == "two"
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
@@ -107,14 +107,14 @@ async def test_a_number_is_written_alone_and_what_is_remembered_is_what_is_there
     assert there["metadata"]["generation"] == seen["metadata"]["generation"] + 1
     assert scaled["spec"] == there["spec"]
     assert scaled["metadata"]["generation"] == there["metadata"]["generation"]
-    assert (await applier.ensure(deployment(namespace, 4))).change is Change.UNCHANGED
+    assert (await applier.ensure(deployment(namespace, 4))).change is ChildChange.UNCHANGED
 
 
 async def test_a_claim_template_for_other_gpus_is_made_anew(applier, kube, namespace):
     """Kubernetes lets nobody change what a ResourceClaimTemplate asks for."""
     before = (await applier.ensure(claim_template(namespace, 1))).obj
-    assert (await applier.ensure(claim_template(namespace, 1))).change is Change.UNCHANGED
-    assert (await applier.ensure(claim_template(namespace, 2))).change is Change.UPDATED
+    assert (await applier.ensure(claim_template(namespace, 1))).change is ChildChange.UNCHANGED
+    assert (await applier.ensure(claim_template(namespace, 2))).change is ChildChange.UPDATED
     after = await kube.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(namespace, "shared"))
     assert after["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
@@ -181,13 +181,13 @@ async def test_within_a_family_an_object_changes_hands_and_stays(applier, kube, 
     with pytest.raises(NameTaken) as refused:
         await applier.ensure(service(namespace, new), {stranger["metadata"]["uid"]})
     assert refused.value.holder_uid == old["metadata"]["uid"]
-    assert (await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})).change is Change.UPDATED
+    assert (await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})).change is ChildChange.UPDATED
     after = await kube.get(SERVICES, ObjectKey(namespace, "moving"))
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["spec"]["clusterIP"] == before["spec"]["clusterIP"]
     assert after["spec"]["selector"] == {"app": "new"}
     assert [each["name"] for each in after["metadata"]["ownerReferences"]] == ["new"]
-    assert (await applier.ensure(service(namespace, new))).change is Change.UNCHANGED
+    assert (await applier.ensure(service(namespace, new))).change is ChildChange.UNCHANGED
 
 
 async def test_what_changed_since_it_was_seen_does_not_change_hands(kube, namespace):

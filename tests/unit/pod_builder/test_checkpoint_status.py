@@ -9,13 +9,13 @@ import pytest
 from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import Storage
-from dynamo_pod_builder.routing import Concern, Task
+from dynamo_pod_builder.routing import BuilderConcern, BuilderTask
 from dynamo_pod_builder.status.checkpoint import (
     FAILED,
     GONE,
     PENDING,
-    Course,
-    Observation,
+    JobObservation,
+    JobProgress,
     Obstacle,
     creating,
     ended,
@@ -49,23 +49,23 @@ def job(told: str = "", **ended: str) -> KubeObject:
 
 
 @pytest.mark.parametrize(
-    ("seen", "course", "reason"),
+    ("seen", "progress", "reason"),
     [
-        (job(), Course.UNDER_WAY, "JobRunning"),
-        ({"metadata": {"name": JOB}}, Course.UNDER_WAY, "JobRunning"),
-        (job("completed"), Course.UNDER_WAY, "JobRunning"),
-        (job("completed", Complete="CompletionsReached"), Course.DONE, "JobSucceeded"),
-        (job(Complete="CompletionsReached"), Course.UNCONFIRMED, "CheckpointVerificationFailed"),
-        (job("failed"), Course.FAILED, "JobFailed"),
-        (job("failed", Complete="CompletionsReached"), Course.FAILED, "CheckpointVerificationFailed"),
-        (job(Failed="DeadlineExceeded"), Course.FAILED, "JobFailed"),
-        (job("completed", Failed="BackoffLimitExceeded"), Course.FAILED, "JobFailed"),
-        (job(SuccessCriteriaMet="CompletionsReached"), Course.UNDER_WAY, "JobRunning"),
+        (job(), JobProgress.UNDER_WAY, "JobRunning"),
+        ({"metadata": {"name": JOB}}, JobProgress.UNDER_WAY, "JobRunning"),
+        (job("completed"), JobProgress.UNDER_WAY, "JobRunning"),
+        (job("completed", Complete="CompletionsReached"), JobProgress.DONE, "JobSucceeded"),
+        (job(Complete="CompletionsReached"), JobProgress.UNCONFIRMED, "CheckpointVerificationFailed"),
+        (job("failed"), JobProgress.FAILED, "JobFailed"),
+        (job("failed", Complete="CompletionsReached"), JobProgress.FAILED, "CheckpointVerificationFailed"),
+        (job(Failed="DeadlineExceeded"), JobProgress.FAILED, "JobFailed"),
+        (job("completed", Failed="BackoffLimitExceeded"), JobProgress.FAILED, "JobFailed"),
+        (job(SuccessCriteriaMet="CompletionsReached"), JobProgress.UNDER_WAY, "JobRunning"),
     ],
 )
-def test_what_a_job_and_the_agent_tell(seen: KubeObject, course: Course, reason: str) -> None:
+def test_what_a_job_and_the_agent_tell(seen: KubeObject, progress: JobProgress, reason: str) -> None:
     observation = observe(seen)
-    assert (observation.course, observation.reason) == (course, reason)
+    assert (observation.progress, observation.reason) == (progress, reason)
 
 
 def test_a_failed_job_says_why_in_kubernetes_words() -> None:
@@ -87,7 +87,7 @@ def trouble(rank: Rank, reason: str) -> Trouble:
 )
 def test_what_holds_a_job_up_is_told(found: list[Trouble], reason: str, message: str) -> None:
     seen = observe(job(), found)
-    assert (seen.course, seen.reason, seen.message) == (Course.UNDER_WAY, reason, message)
+    assert (seen.progress, seen.reason, seen.message) == (JobProgress.UNDER_WAY, reason, message)
 
 
 def pod(**ended: Any) -> KubeObject:
@@ -143,7 +143,7 @@ def checkpoint(name: str = "c", status: KubeObject | None = None, **metadata: An
 
 def ready(name: str = "c", **metadata: Any) -> KubeObject:
     taken = checkpoint(name, creating(checkpoint(name), TAKING, NOW), **metadata)
-    return {**taken, "status": ended(taken, Observation(Course.DONE, "JobSucceeded", "well"), NOW)}
+    return {**taken, "status": ended(taken, JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)}
 
 
 def test_the_life_of_a_status() -> None:
@@ -156,7 +156,7 @@ def test_the_life_of_a_status() -> None:
         ("JobCreated", "True"),
         ("JobCompleted", "False"),
     ]
-    done = ended(checkpoint(status=begun), Observation(Course.DONE, "JobSucceeded", "well"), NOW)
+    done = ended(checkpoint(status=begun), JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)
     assert (done["phase"], done["createdAt"], reason_of(done)) == ("Ready", "2026-03-01T12:00:00Z", "JobSucceeded")
     assert done["location"] == begun["location"]
     again = creating(checkpoint(status=done), TAKING, NOW)
@@ -215,8 +215,8 @@ def woken(old: KubeObject | None, new: KubeObject | None, *others: KubeObject) -
     return {str(task) for task in checkpoints.woken_by(cache, DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"), old, new)}
 
 
-STARTING = str(Task(Concern.GRAPH, ObjectKey("ns", "starting")))
-NEXT = str(Task(Concern.CHECKPOINT, ObjectKey("ns", "next")))
+STARTING = str(BuilderTask(BuilderConcern.GRAPH, ObjectKey("ns", "starting")))
+NEXT = str(BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "next")))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,10 @@ def test_all_look_again_when_it_changes_where_checkpoints_are_kept() -> None:
     cache = cache_of(checkpoint())
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
     tasks = checkpoints.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
-    assert {str(task) for task in tasks} == {str(Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))), STARTING}
+    assert {str(task) for task in tasks} == {
+        str(BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))),
+        STARTING,
+    }
 
 
 def test_its_checkpoint_looks_again_when_a_pod_gets_into_trouble() -> None:
@@ -254,7 +257,7 @@ def test_its_checkpoint_looks_again_when_a_pod_gets_into_trouble() -> None:
     key = ObjectKey("ns", "p")
     assert list(checkpoints.woken_by(cache, PODS, key, fine, {**fine})) == []
     assert list(checkpoints.woken_by(cache, PODS, key, fine, held_up)) == [
-        Task(Concern.CHECKPOINT, ObjectKey("ns", "c"))
+        BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "c"))
     ]
     other = {"metadata": {"name": "p"}, "status": held_up["status"]}
     assert list(checkpoints.woken_by(cache, PODS, key, None, other)) == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from dynamo_pod_builder import pods
 from dynamo_pod_builder.cohorts import cohort, has_ended
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
-from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus.cache import ObjectCache
@@ -98,7 +98,7 @@ def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
 def test_a_pod_that_ends_is_looked_at() -> None:
     before, after = pod("ldr"), pod("ldr", phase="Failed")
     key = ObjectKey("ns", "ldr")
-    task = Task(Concern.COHORT, key)
+    task = BuilderTask(BuilderConcern.COHORT, key)
     assert task in set(tasks_for(PODS, key, before, after, lambda _: ""))
     assert task not in set(tasks_for(PODS, key, None, before, lambda _: ""))
     assert task not in set(tasks_for(PODS, key, after, None, lambda _: ""))
@@ -106,7 +106,7 @@ def test_a_pod_that_ends_is_looked_at() -> None:
 
 async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
     cache, kube, recorder = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Recorder()
-    reconciler = CohortReconciler(cache, kube, Reporter(recorder, None))  # type: ignore[arg-type]
+    reconciler = CohortReconciler(cache, kube, GraphReporter(recorder, None))  # type: ignore[arg-type]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert kube.deleted == [("wkr-1", "uid-wkr-1", 0), ("ldr", "uid-ldr", 0)]
     assert recorder.messages == [
@@ -119,11 +119,13 @@ async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
 
 async def test_what_is_gone_already_holds_up_nothing() -> None:
     cache, kube = cache_of(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
-    await CohortReconciler(cache, kube, Reporter(Recorder(), None)).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
+    await CohortReconciler(cache, kube, GraphReporter(Recorder(), None)).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
     assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
 
 
 async def test_a_pod_that_runs_is_left_alone() -> None:
     kube = Kube()
-    await CohortReconciler(cache_of(pod("ldr")), kube, Reporter(Recorder(), None)).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
+    await CohortReconciler(cache_of(pod("ldr")), kube, GraphReporter(Recorder(), None)).reconcile(  # type: ignore[arg-type]
+        ObjectKey("ns", "ldr")
+    )
     assert kube.deleted == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentReconciler, Observed, planned
 from dynamo_pod_builder.render import CheckpointDefaults
@@ -110,7 +110,7 @@ class World:
             self.cache,
             self.applier,  # type: ignore[arg-type]
             self.writer,  # type: ignore[arg-type]
-            Reporter(self.recorder, None),  # type: ignore[arg-type]
+            GraphReporter(self.recorder, None),  # type: ignore[arg-type]
             lambda: CONFIG,
             lambda: NOW,
             Secrets(),  # type: ignore[arg-type]

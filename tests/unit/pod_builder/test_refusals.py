@@ -27,7 +27,7 @@ from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, Unavailable
         (
             NameTaken(SERVICES, {"metadata": {"name": "s"}}),
             "NameTaken",
-            "a Service named 's' exists already and belongs to nobody that we know of; "
+            "a Service named 's' exists already and has no known owner; "
             "it is left as it is: delete or rename it, or rename this deployment",
             60.0,
         ),

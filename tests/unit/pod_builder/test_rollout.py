@@ -68,16 +68,16 @@ def test_every_rollout_keeps_its_promises_and_ends(desired, before, surge, unava
         if move.done:
             break
         assert move.new <= desired
-        assert move.new + move.old["old"] <= max(desired + surge, before + new.wanted)
-        new_available = min(new.wanted, move.new)
+        assert move.new + move.old["old"] <= max(desired + surge, before + new.replicas)
+        new_available = min(new.replicas, move.new)
         old_available = move.old["old"]
         assert new.available + old_available >= floor
         new = Replicas("new", move.new, new_available, new_available)
         old = Replicas("old", move.old["old"], old_available, old_available)
     else:
         pytest.fail(f"no end: {new} {old}")
-    assert new.wanted == desired
-    assert old.wanted == 0
+    assert new.replicas == desired
+    assert old.replicas == 0
 
 
 def test_recreate_never_runs_two_generations_side_by_side():

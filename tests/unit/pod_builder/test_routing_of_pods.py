@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.pods import index, kept, pods_of
-from dynamo_pod_builder.routing import Concern, Task, tasks_for
+from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
 from dynamo_pod_builder.status.pods import trouble_of
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import PODS, ObjectKey
@@ -31,22 +31,22 @@ def pod(marks: dict[str, str], waiting: str = "", restarts: int = 0, name: str =
     return {"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}
 
 
-def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Task]:
+def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[BuilderTask]:
     return list(tasks_for(PODS, ObjectKey("ns", "p"), old, new, lambda _: ""))
 
 
 @pytest.mark.parametrize(
     ("marks", "concern", "name"),
     [
-        (OF_DEPLOYMENT, Concern.COMPONENT, "g-worker-abc"),
-        (OF_LWS, Concern.COMPONENT, "g-wide"),
-        (OF_GROVE, Concern.GRAPH, "g"),
-        (OF_GROUP, Concern.GRAPH, "g"),
+        (OF_DEPLOYMENT, BuilderConcern.COMPONENT, "g-worker-abc"),
+        (OF_LWS, BuilderConcern.COMPONENT, "g-wide"),
+        (OF_GROVE, BuilderConcern.GRAPH, "g"),
+        (OF_GROUP, BuilderConcern.GRAPH, "g"),
     ],
 )
 def test_a_trouble_concerns_what_the_pod_is_a_part_of(marks, concern, name) -> None:
     fine, broken = pod(marks), pod(marks, "ImagePullBackOff")
-    expected = [Task(concern, ObjectKey("ns", name))]
+    expected = [BuilderTask(concern, ObjectKey("ns", name))]
     assert tasks(fine, broken) == expected
     assert tasks(broken, fine) == expected
     assert tasks(None, broken) == expected

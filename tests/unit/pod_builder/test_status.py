@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.status.component import Failure, component_status, failure_of, is_observed
-from dynamo_pod_builder.status.graph import Generation, Outcome, graph_status
+from dynamo_pod_builder.status.graph import Generation, GraphOutcome, graph_status
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_pod_builder.status.workload import readiness
 
@@ -109,33 +109,35 @@ GRAPH = {"metadata": {"name": "g", "generation": 4}}
 @pytest.mark.parametrize(
     ("outcome", "state", "reason", "says"),
     [
-        (Outcome({}), "failed", "failed_to_reconcile_the_resources", "spec.components is empty"),
+        (GraphOutcome({}), "failed", "failed_to_reconcile_the_resources", "spec.components is empty"),
         (
-            Outcome({"A": [Generation("a", deployment())]}),
+            GraphOutcome({"A": [Generation("a", deployment())]}),
             "successful",
             "all_resources_are_ready",
             "All resources are ready",
         ),
         (
-            Outcome({"B": [Generation("b", None)], "A": [Generation("a", deployment(available=1))]}),
+            GraphOutcome({"B": [Generation("b", None)], "A": [Generation("a", deployment(available=1))]}),
             "pending",
             "some_resources_are_not_ready",
             "Resources not ready: A: 1 of 2 replicas available, 2 updated, 2 in all; B: nothing runs its pods yet",
         ),
         (
-            Outcome({"A": [Generation("a", None, failure=Failure("NameTaken", "it is taken"))], "B": []}),
+            GraphOutcome({"A": [Generation("a", None, failure=Failure("NameTaken", "it is taken"))], "B": []}),
             "failed",
             "failed_to_reconcile_the_resources",
             "component A: NameTaken: it is taken",
         ),
         (
-            Outcome({"A": [Generation("a", deployment())]}, rolling_update={"phase": "InProgress", "startTime": "t"}),
+            GraphOutcome(
+                {"A": [Generation("a", deployment())]}, rolling_update={"phase": "InProgress", "startTime": "t"}
+            ),
             "pending",
             "rolling_update_in_progress",
             "replacing",
         ),
         (
-            Outcome({}, failure=Failure("NotDeployable", "multinode needs an orchestrator")),
+            GraphOutcome({}, failure=Failure("NotDeployable", "multinode needs an orchestrator")),
             "failed",
             "failed_to_reconcile_the_resources",
             "multinode needs an orchestrator",
@@ -153,7 +155,7 @@ def test_graph_state(outcome, state, reason, says):
 
 def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_updated():
     parts = [Generation("new", deployment("new")), Generation("old", deployment("old", updated=1), current=False)]
-    merged = graph_status(GRAPH, Outcome({"A": parts}), NOW)["components"]["A"]
+    merged = graph_status(GRAPH, GraphOutcome({"A": parts}), NOW)["components"]["A"]
     assert merged == {
         "componentKind": "Deployment",
         "componentNames": ["new", "old"],
@@ -165,7 +167,7 @@ def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_up
 
 
 def test_what_others_write_is_carried_through():
-    assert graph_status(GRAPH, Outcome({}, carried={"restart": {"phase": "Completed"}}), NOW)["restart"] == {
+    assert graph_status(GRAPH, GraphOutcome({}, carried={"restart": {"phase": "Completed"}}), NOW)["restart"] == {
         "phase": "Completed"
     }
 
@@ -207,7 +209,7 @@ def test_conditions_say_why(conditions, found, reason, says):
     available, ready = component["status"]["conditions"]
     assert (available["status"], available["reason"]) == ("False", reason)
     assert (ready["status"], ready["reason"], ready["message"]) == ("False", "ComponentNotReady", available["message"])
-    graph = graph_status(GRAPH, Outcome({"Worker": [Generation("w", workload, troubles=found)]}), NOW)
+    graph = graph_status(GRAPH, GraphOutcome({"Worker": [Generation("w", workload, troubles=found)]}), NOW)
     (condition,) = graph["conditions"]
     assert graph["state"] == "pending"
     assert condition["reason"] == (reason if reason != "DeploymentNotReady" else "some_resources_are_not_ready")
@@ -222,14 +224,14 @@ def test_a_component_that_serves_has_no_trouble():
     component = {"metadata": {"name": "c", "generation": 1}}
     available, _ = component_status(component, deployment(), None, NOW, [CRASH])["conditions"]
     assert (available["status"], available["reason"]) == ("True", "DeploymentReady")
-    outcome = Outcome({"A": [Generation("a", deployment(), troubles=[CRASH])]})
+    outcome = GraphOutcome({"A": [Generation("a", deployment(), troubles=[CRASH])]})
     assert graph_status(GRAPH, outcome, NOW)["state"] == "successful"
 
 
 def test_a_rolling_update_tells_what_the_new_pods_wait_for():
     new = Generation("new", deployment(available=1), troubles=[PULL])
     old = Generation("old", deployment(), current=False, troubles=[CRASH])
-    status = graph_status(GRAPH, Outcome({"A": [new, old]}, rolling_update={"phase": "InProgress"}), NOW)
+    status = graph_status(GRAPH, GraphOutcome({"A": [new, old]}, rolling_update={"phase": "InProgress"}), NOW)
     (ready,) = status["conditions"]
     assert (status["state"], ready["reason"]) == ("pending", "ImagePullBackOff")
     assert ready["message"].startswith("new worker pods are replacing the old ones; A: 1 of 2 replicas available")
@@ -243,6 +245,6 @@ def test_what_serves_an_earlier_spec_is_no_success():
     assert is_observed(component)
     component["metadata"]["generation"] = 2
     assert not is_observed(component)
-    status = graph_status(GRAPH, Outcome({"A": [Generation("a", deployment(), observed=False)]}), NOW)
+    status = graph_status(GRAPH, GraphOutcome({"A": [Generation("a", deployment(), observed=False)]}), NOW)
     assert status["state"] == "pending"
     assert status["conditions"][0]["message"] == "Resources not ready: A: its change is not yet acted on"

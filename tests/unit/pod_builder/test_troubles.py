@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.status.pods import Rank, Trouble, look_again, told, trouble_of, troubles
+from dynamo_pod_builder.status.pods import Rank, Trouble, recheck_after, summary, trouble_of, troubles
 from dynamo_pod_builder.status.starting import explained
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -275,7 +275,7 @@ def trouble(name: str, message: str = "out of luck", rank: Rank = Rank.CRASH) ->
     ],
 )
 def test_at_most_three_pods_are_named(found, says) -> None:
-    assert told(found) == says
+    assert summary(found) == says
 
 
 def test_the_order_of_pods_does_not_matter() -> None:
@@ -289,12 +289,12 @@ def test_what_takes_time_is_looked_at_again_when_it_would_have_taken_too_long() 
     starting = pod(containers=[status(running={"startedAt": ago(500)}, started=False)], spec={"startupProbe": {}})
     mounting = pod("b", conditions=[SCHEDULED | {"lastTransitionTime": ago(60)}])
     mounting["status"]["conditions"].append({"type": "PodReadyToStartContainers", "status": "False"})
-    assert look_again([starting], NOW) == 100
-    assert look_again([starting, mounting], NOW) == 120 - 20
-    assert look_again([mounting], NOW) == 120
-    assert look_again([pod()], NOW) == 600
-    assert look_again([pod(conditions=[READY])], NOW) is None
-    assert look_again([], NOW) is None
+    assert recheck_after([starting], NOW) == 100
+    assert recheck_after([starting, mounting], NOW) == 120 - 20
+    assert recheck_after([mounting], NOW) == 120
+    assert recheck_after([pod()], NOW) == 600
+    assert recheck_after([pod(conditions=[READY])], NOW) is None
+    assert recheck_after([], NOW) is None
     # As soon as it is looked at again it is one.
     assert troubles([starting], NOW + timedelta(seconds=100)) != []
 

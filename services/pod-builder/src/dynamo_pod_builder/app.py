@@ -36,7 +36,7 @@ from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.checkpoints import woken_by
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
-from dynamo_pod_builder.events import CheckpointReporter, Reporter
+from dynamo_pod_builder.events import CheckpointReporter, GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
@@ -48,7 +48,7 @@ from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_pod_builder.routing import Concern, Task, is_of_replicas, is_of_status, tasks_for
+from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, is_of_replicas, is_of_status, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
@@ -71,12 +71,12 @@ READS: tuple[Resource, ...] = (
 )
 #: What has a number of replicas that changes often.
 SCALE_FIRST = frozenset({DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DEPLOYMENTS, LEADER_WORKER_SETS})
-#: Adapters of one graph that change together are looked at together. Seconds.
+#: Adapters of one graph that change together are reconciled together. Seconds.
 SETTLE = 0.02
 
 
 class PodBuilderService:
-    """Graphs, component deployments and checkpoints become Kubernetes objects; their status tells how far."""
+    """Graphs, component deployments and checkpoints become Kubernetes objects; their status reports progress."""
 
     name = NAME
 
@@ -85,7 +85,7 @@ class PodBuilderService:
         await _PodBuilder(context).serve()
 
 
-class _PodBuilder(Controller[Task]):
+class _PodBuilder(Controller[BuilderTask]):
     #: Each waits for one small write most of the time.
     urgent_workers = 64
 
@@ -99,20 +99,20 @@ class _PodBuilder(Controller[Task]):
         pods.index(cache)
         checkpoints.index(cache)
         surroundings.index(cache)
-        self._reporter = Reporter(self.recorder, self.publisher)
+        self._reporter = GraphReporter(self.recorder, self.publisher)
         applier = Applier(kube, cache)
         keys = SshKeys(kube, settings.mpi.ssh_secret_name, settings.mpi.ssh_secret_namespace)
         self._statuses = statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
         self._debounce = Debounce(context.clock)
         self._config = self._render_config()
         self._pull_secrets = PullSecretLists(
-            kube, self.recorder, in_use=self._in_use, changed=self._look_at_namespace, clock=context.clock
+            kube, self.recorder, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
         )
         config, reporter, pod_events = (lambda: self._config), self._reporter, PodEvents(kube)
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
         checkpoint_reporter = CheckpointReporter(self.recorder, self.publisher)
-        self._reconcilers: dict[Concern, Callable[[ObjectKey], Awaitable[Result]]] = {
-            Concern.GRAPH: GraphReconciler(
+        self._reconcilers: dict[BuilderConcern, Callable[[ObjectKey], Awaitable[Result]]] = {
+            BuilderConcern.GRAPH: GraphReconciler(
                 GraphObserver(cache, config, now, self._pull_secrets),
                 Executor(applier, keys, reporter),
                 GraphReport(statuses, reporter, pod_events),
@@ -120,25 +120,25 @@ class _PodBuilder(Controller[Task]):
                 reporter,
                 large,
             ).reconcile,
-            Concern.COMPONENT: ComponentReconciler(
+            BuilderConcern.COMPONENT: ComponentReconciler(
                 cache, applier, statuses, reporter, config, now, self._pull_secrets, pod_events, large
             ).reconcile,
-            Concern.SCALING: ScalingReconciler(cache, applier).reconcile,
-            Concern.CHECKPOINT: CheckpointReconciler(
+            BuilderConcern.SCALING: ScalingReconciler(cache, applier).reconcile,
+            BuilderConcern.CHECKPOINT: CheckpointReconciler(
                 kube, cache, applier, statuses, checkpoint_reporter, config, now
             ).reconcile,
-            Concern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
-            Concern.COHORT: CohortReconciler(cache, kube, reporter).reconcile,
+            BuilderConcern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
+            BuilderConcern.COHORT: CohortReconciler(cache, kube, reporter).reconcile,
         }
 
-    def is_urgent(self, task: Task) -> bool:
-        return task.concern is Concern.SCALING
+    def is_urgent(self, task: BuilderTask) -> bool:
+        return task.concern is BuilderConcern.SCALING
 
     def background(self) -> Mapping[str, Part]:
         return {"pull-secrets": self._pull_secrets.run}
 
     def synced(self) -> None:
-        """What the cluster has decides what graphs become: where that changes, all are looked at."""
+        """The cluster's resources decide what graphs become: where they change, all are reconciled."""
         before = self._config
         self._config = self._render_config()
         if self._config != before:
@@ -151,30 +151,30 @@ class _PodBuilder(Controller[Task]):
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
-    ) -> Iterable[Task]:
+    ) -> Iterable[BuilderTask]:
         if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and is_of_status(old, new):
             return
-        found = tasks_for(resource, key, old, new, self._graph_of_set)
+        tasks = tasks_for(resource, key, old, new, self._graph_of_set)
         if new is not None and resource in SCALE_FIRST and is_of_replicas(old, new):
-            # Pods first: what is rendered anew for a number alone, and all that tells of it, may wait a little.
+            # Pods first: rendering again for a number alone, and its reports, may wait a little.
             if resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and (keys := list(components_of(self.cache, new))):
-                yield from (Task(Concern.SCALING, each) for each in keys)
+                yield from (BuilderTask(BuilderConcern.SCALING, each) for each in keys)
                 self._debounce.after_one_more()
-            for task in found:
+            for task in tasks:
                 self.enqueue(task, SETTLE + self._debounce.after_these())
             return
-        yield from found
+        yield from tasks
         yield from woken_by(self.cache, resource, key, old, new)
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if resource == KAI_QUEUES:
             self.synced()
         if resource == SERVICE_ACCOUNTS and is_component_account(old) != is_component_account(new):
-            self._look_at_namespace(key.namespace)
+            self._enqueue_namespace(key.namespace)
         if new is None and old is not None:
             self._statuses.forget(resource, old)
             if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-                # Every replica reports it: the owner may be stopped, or its claim on the way to another one. Nothing tells of
+                # Every replica reports it: the owner may be stopped, or its claim on the way to another one. No event reports
                 # the graph later, and the stream keeps one message of an id.
                 self._reporter.gone(old)
 
@@ -182,42 +182,44 @@ class _PodBuilder(Controller[Task]):
         owner = objects.controller_of(self.cache.get(POD_CLIQUE_SETS, key) or {"metadata": {}})
         return owner["name"] if owner else ""
 
-    async def reconcile(self, task: Task) -> Result:
+    async def reconcile(self, task: BuilderTask) -> Result:
         return await self._reconcilers[task.concern](task.key)
 
-    def _look_at_namespace(self, namespace: str) -> None:
-        """Pods of a namespace are made otherwise now: all that makes pods there looks again."""
+    def _enqueue_namespace(self, namespace: str) -> None:
+        """Pods of a namespace change: reconcile all that creates pods there."""
         for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace):
-            self.enqueue(Task(Concern.COMPONENT, key_of(component)))
+            self.enqueue(BuilderTask(BuilderConcern.COMPONENT, key_of(component)))
         if self._config.grove:
             for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace):
-                self.enqueue(Task(Concern.GRAPH, key_of(graph)))
+                self.enqueue(BuilderTask(BuilderConcern.GRAPH, key_of(graph)))
 
     def _in_use(self, namespace: str) -> bool:
         makers = (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS)
         return any(self.cache.list(resource, namespace) for resource in makers)
 
-    def all_tasks(self) -> Iterator[Task]:
+    def all_tasks(self) -> Iterator[BuilderTask]:
         for graph in self.cache.list(DYNAMO_GRAPH_DEPLOYMENTS):
-            yield Task(Concern.GRAPH, key_of(graph))
+            yield BuilderTask(BuilderConcern.GRAPH, key_of(graph))
         for component in self.cache.list(DYNAMO_COMPONENT_DEPLOYMENTS):
-            yield Task(Concern.COMPONENT, key_of(component))
+            yield BuilderTask(BuilderConcern.COMPONENT, key_of(component))
         for checkpoint in self.cache.list(DYNAMO_CHECKPOINTS):
-            yield Task(Concern.CHECKPOINT, key_of(checkpoint))
+            yield BuilderTask(BuilderConcern.CHECKPOINT, key_of(checkpoint))
         namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self.cache.list(resource)}
         for namespace in namespaces:
-            yield Task(Concern.NAMESPACE, ObjectKey("", namespace))
-        yield from self.of_each(PODS, lambda pod: [Task(Concern.COHORT, key_of(pod))] if has_ended(pod) else ())
+            yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", namespace))
+        yield from self.of_each(
+            PODS, lambda pod: [BuilderTask(BuilderConcern.COHORT, key_of(pod))] if has_ended(pod) else ()
+        )
 
     def counts(self) -> Counts:
         return {
-            Concern.GRAPH: self.count_by(
+            BuilderConcern.GRAPH: self.count_by(
                 DYNAMO_GRAPH_DEPLOYMENTS, lambda graph: graph.get("status", {}).get("state", INITIALIZING)
             ),
-            Concern.CHECKPOINT: self.count_by(
+            BuilderConcern.CHECKPOINT: self.count_by(
                 DYNAMO_CHECKPOINTS, lambda checkpoint: checkpoint.get("status", {}).get("phase", PENDING)
             ),
-            Concern.COMPONENT: self.count_by(
+            BuilderConcern.COMPONENT: self.count_by(
                 DYNAMO_COMPONENT_DEPLOYMENTS, lambda each: "ready" if is_available(each) else "not_ready"
             ),
         }

@@ -1,12 +1,12 @@
-"""Making one child object be what it should be: created, corrected, left alone, or refused because it is somebody else's.
+"""Applies one child object: creates it, corrects it, leaves it alone, or refuses where another owner has its name.
 
-1. There is none: it is created with POST, which the API server refuses where the name is taken meanwhile. An object that is
-   not ours is therefore never touched, not even in a race.
-2. There is one and it is not ours: `NameTaken`, unless the family owns it (by uid, never by name): it changes hands.
-3. It is ours and has all that is wanted: nothing is written. "Has all" is decided on the object itself, so drift is seen
-   whoever caused it, plus a hash of what was last asked for, which tells when something is no longer asked for.
-4. It is ours and differs: server-side apply. What another manager added to a list that we own is taken out by a replace.
-5. It is ours, and the reference operator wrote it: the same, and what that wrote and we do not ask for goes as if it were ours.
+1. It does not exist: POST creates it, which the API server refuses where the name is taken meanwhile. So an object of
+   another owner is never touched, not even in a race.
+2. It exists and has another owner: `NameTaken`, unless the family owns it (by uid, never by name): then its owner changes.
+3. It is managed and has all that is desired: nothing is written. "Has all" is decided on the object itself, so drift counts,
+   whatever caused it, plus a hash of the last desired object, which shows when a field is no longer desired.
+4. It is managed and differs: server-side apply. A replace removes what another manager added to a list that we own.
+5. It is managed, and the reference operator wrote it: the same, and fields that it wrote and that are not desired are removed.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from dynamo_shared.kube.field_ownership import claim_fields
 
 from dynamo_pod_builder.errors import NameTaken
 
-#: What Kubernetes lets nobody change once it is there: where it must differ, the object is made anew. Pods keep the claims
-#: that were made for them by a template.
+#: Fields that Kubernetes lets no one change: where they must differ, the object is recreated. Pods keep the claims
+#: that a template created for them.
 FIXED = {ROLE_BINDINGS: "roleRef", RESOURCE_CLAIM_TEMPLATES: "spec"}
-#: Of graphs and components that the reference operator has seen.
+#: Of graphs and components that the reference operator handled.
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
-#: Field of the spec that is given at creation and belongs to others from then on: of adapters, whoever scales.
+#: Field of the spec that is given at creation and belongs to others from then on: of adapters, to the autoscaler or the user.
 ENTRUSTED = {DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 #: What autoscaling changes often: where it is all that differs, one small patch does.
 SCALED = frozenset({DEPLOYMENTS, LEADER_WORKER_SETS, DYNAMO_COMPONENT_DEPLOYMENTS})
-#: What is made where it is missing, and else taken as it is, whoever made it: data outlives what asked for it.
-TAKEN_AS_FOUND = frozenset({PERSISTENT_VOLUME_CLAIMS})
+#: Created where missing, and else taken as it is, whatever its owner: data outlives the deployment.
+TAKEN_AS_IS = frozenset({PERSISTENT_VOLUME_CLAIMS})
 
 
-class Change(enum.Enum):
+class ChildChange(enum.Enum):
     """What making an object right took."""
 
     CREATED = "created"
@@ -65,67 +65,69 @@ class Change(enum.Enum):
 class Ensured:
     """An object as it is after it was made right."""
 
-    change: Change
+    change: ChildChange
     obj: KubeObject
 
 
 class Applier:
-    """Writes children, and remembers in the cache what the API server answered, so that the next look sees our own writes."""
+    """Writes children, and puts the API server's answers into the cache, so that the next reconcile has our own writes."""
 
     def __init__(self, kube: KubeClient, cache: ObjectCache) -> None:
         self._kube = kube
         self._cache = cache
-        #: Deployments of the reference operator that are ours now, by uid: the hash of what they are, which they do not carry.
+        #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not carry.
         self._adopted: dict[str, str] = {}
 
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
-        """Make `desired` so. Raises NameTaken, and KubeError where the API server refuses or is away.
+        """Apply `desired`. Raises NameTaken, and KubeError where the API server refuses or is away.
 
         An object whose controller is one of `family` (uids) is taken over from it.
         """
         resource, key = resources.of(desired), resources.key_of(desired)
-        wanted = stamped(desired)
+        stamped_object = stamped(desired)
         observed = self._cache.get(resource, key)
         if observed is None:
             try:
-                return self._remembered(resource, Change.CREATED, await self._kube.create(resource, wanted))
+                return self._remembered(
+                    resource, ChildChange.CREATED, await self._kube.create(resource, stamped_object)
+                )
             except AlreadyExists:
                 observed = await self._kube.get(resource, key)
-        if resource in TAKEN_AS_FOUND:
-            return self._remembered(resource, Change.UNCHANGED, observed)
-        if not is_ours(desired, observed):
+        if resource in TAKEN_AS_IS:
+            return self._remembered(resource, ChildChange.UNCHANGED, observed)
+        if not is_managed(desired, observed):
             observed = await self._take_over(resource, desired, observed, family)
         if resource in ENTRUSTED:
             return await self._ensure_rest(resource, desired, observed)
-        uid, digest = observed["metadata"]["uid"], wanted["metadata"]["annotations"][LAST_APPLIED_HASH]
+        uid, digest = observed["metadata"]["uid"], stamped_object["metadata"]["annotations"][LAST_APPLIED_HASH]
         adopting = resource == DEPLOYMENTS and _is_of_reference(observed) and self._adopted.get(uid, digest) == digest
         if adopting:
-            wanted = _with_marks_of(desired, observed)
-        if _has_all(wanted, observed) and (not adopting or uid in self._adopted):
-            return Ensured(Change.UNCHANGED, observed)
-        if not adopting and resource in SCALED and _has_all_but_replicas(wanted, observed):
-            return await self.patch_replicas(resource, observed, wanted["spec"]["replicas"])
+            stamped_object = _with_annotations_of(desired, observed)
+        if _has_all(stamped_object, observed) and (not adopting or uid in self._adopted):
+            return Ensured(ChildChange.UNCHANGED, observed)
+        if not adopting and resource in SCALED and _has_all_but_replicas(stamped_object, observed):
+            return await self.patch_replicas(resource, observed, stamped_object["spec"]["replicas"])
         fixed = FIXED.get(resource)
-        if fixed is not None and coverage.missing(wanted[fixed], observed[fixed]):
+        if fixed is not None and coverage.missing(stamped_object[fixed], observed[fixed]):
             await self.delete(resource, observed)
-            return self._remembered(resource, Change.UPDATED, await self._kube.create(resource, wanted))
+            return self._remembered(resource, ChildChange.UPDATED, await self._kube.create(resource, stamped_object))
         await claim_fields(self._kube, resource, key, of_predecessor=LAST_APPLIED_GENERATION)
         try:
-            result = await self._kube.apply(resource, objects.of_uid(wanted, uid))
+            result = await self._kube.apply(resource, objects.of_uid(stamped_object, uid))
         except Conflict:
-            # Gone, or followed by another of its name, which is looked at before anything is written to it.
+            # Gone, or followed by another of its name, which is read before anything is written to it.
             self._cache.remove(resource, key, uid)
             return await self.ensure(desired, family)
-        if coverage.missing(wanted, result):
-            result = await self._kube.replace(resource, coverage.drop_foreign(wanted, result))
+        if coverage.missing(stamped_object, result):
+            result = await self._kube.replace(resource, coverage.drop_foreign(stamped_object, result))
         if adopting:
             self._adopted[uid] = digest
-        return self._remembered(resource, Change.UPDATED, result)
+        return self._remembered(resource, ChildChange.UPDATED, result)
 
     async def _take_over(
         self, resource: Resource, desired: KubeObject, observed: KubeObject, family: Collection[str]
     ) -> KubeObject:
-        """Give an object another controller while it stays. Conflict where it is no longer what was seen."""
+        """Give an object another controller while it stays. Conflict where it has changed."""
         holder, heir = objects.controller_of(observed), objects.controller_of(desired)
         if holder is None or heir is None or holder["uid"] not in family:
             raise NameTaken(resource, observed)
@@ -139,18 +141,18 @@ class Applier:
         spec = {name: value for name, value in desired["spec"].items() if name != ENTRUSTED[resource]}
         patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
         if not coverage.missing(patch, observed):
-            return Ensured(Change.UNCHANGED, observed)
+            return Ensured(ChildChange.UNCHANGED, observed)
         patch["metadata"]["resourceVersion"] = observed["metadata"]["resourceVersion"]
         result = await self._kube.merge_patch(resource, resources.key_of(desired), patch)
-        return self._remembered(resource, Change.UPDATED, result)
+        return self._remembered(resource, ChildChange.UPDATED, result)
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
-        """Create what others of the same need may create, too, and what stays as it is. Whether it was created now."""
+        """Create what other owners may create, too, and what stays as it is. Whether it was created now."""
         if self._cache.get(resource, resources.key_of(desired)) is not None:
             return False
-        # Another of the same need may have been faster, which is as good.
+        # Another owner may have been faster, which is as good.
         with contextlib.suppress(AlreadyExists):
-            self._remembered(resource, Change.CREATED, await self._kube.create(resource, desired))
+            self._remembered(resource, ChildChange.CREATED, await self._kube.create(resource, desired))
             return True
         return False
 
@@ -167,9 +169,9 @@ class Applier:
             self._cache.remove(resource, key, uid)
 
     async def let_go(self, resource: Resource, observed: KubeObject) -> None:
-        """Take out the finalizer that the reference operator holds what is being deleted by: nobody else would.
+        """Remove the reference operator's finalizer from an object that is being deleted: no one else would.
 
-        What it guards, owner references take along.
+        Owner references delete what it guards.
         """
         rest = objects.without_finalizer(observed, REFERENCE_FINALIZER)
         if rest is None:
@@ -179,7 +181,7 @@ class Applier:
             await self._kube.merge_patch(resource, resources.key_of(observed), patch)
 
     async def patch_replicas(self, resource: Resource, observed: KubeObject, replicas: int) -> Ensured:
-        """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose full wish is no longer known."""
+        """Set `spec.replicas` alone: where nothing else differs, or of a leftover whose desired object is no longer known."""
         key, metadata = resources.key_of(observed), observed["metadata"]
         # A third less work for the API server than a patch of the object, whose fields it would compare with their managers.
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"replicas": replicas}}
@@ -189,7 +191,7 @@ class Applier:
             result = await self._replace_number(resource, observed, replicas, outdated)
         else:
             result = _scaled(observed, replicas, scale["metadata"]["resourceVersion"])
-        return self._remembered(resource, Change.UPDATED, result)
+        return self._remembered(resource, ChildChange.UPDATED, result)
 
     async def _replace_number(
         self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict
@@ -213,7 +215,7 @@ class Applier:
         except Invalid as changed:
             raise outdated from changed
 
-    def _remembered(self, resource: Resource, change: Change, obj: KubeObject) -> Ensured:
+    def _remembered(self, resource: Resource, change: ChildChange, obj: KubeObject) -> Ensured:
         self._cache.put(resource, obj)
         return Ensured(change, obj)
 
@@ -229,22 +231,22 @@ def stamped(desired: KubeObject) -> KubeObject:
         hashed = {**desired, "spec": {**spec, "replicas": None}}
     digest = hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()[:16]
     metadata = desired["metadata"]
-    marks = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
-    return {**desired, "metadata": {**metadata, "annotations": marks}}
+    annotations = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
+    return {**desired, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _is_of_reference(observed: KubeObject) -> bool:
     return LAST_APPLIED_GENERATION in objects.annotations(observed)
 
 
-def _with_marks_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
-    """`desired` with the marks that the reference operator left on a Deployment.
+def _with_annotations_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
+    """`desired` with the annotations that the reference operator left on a Deployment.
 
-    Kubernetes counts a change of a Deployment's annotations as one of its spec: what is right already is not to look changed.
+    Kubernetes counts a change of a Deployment's annotations as one of its spec: so a correct Deployment keeps them.
     """
-    metadata, notes = desired["metadata"], observed["metadata"]["annotations"]
-    marks = {name: notes[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in notes}
-    return {**desired, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **marks}}}
+    metadata, present = desired["metadata"], observed["metadata"]["annotations"]
+    kept = {name: present[name] for name in (LAST_APPLIED_HASH, LAST_APPLIED_GENERATION) if name in present}
+    return {**desired, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **kept}}}
 
 
 def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
@@ -258,8 +260,8 @@ def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
     }
 
 
-def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
-    """Ours is what our owner controls; for objects without an owner, what carries our managed-by label."""
+def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
+    """Whether the desired owner controls the object; without an owner, whether it has our managed-by label."""
     owner = objects.controller_of(desired)
     if owner is None:
         return objects.labels(observed).get(labels.APP_MANAGED_BY) == objects.labels(desired).get(labels.APP_MANAGED_BY)
@@ -267,12 +269,14 @@ def is_ours(desired: KubeObject, observed: KubeObject) -> bool:
     return holder is not None and holder["uid"] == owner["uid"]
 
 
-def _has_all_but_replicas(wanted: KubeObject, observed: KubeObject) -> bool:
+def _has_all_but_replicas(stamped_object: KubeObject, observed: KubeObject) -> bool:
     """Whether only the number of replicas has to change."""
-    spec = {name: value for name, value in wanted["spec"].items() if name != "replicas"}
-    return wanted["spec"].get("replicas") is not None and _has_all({**wanted, "spec": spec}, observed)
+    spec = {name: value for name, value in stamped_object["spec"].items() if name != "replicas"}
+    return stamped_object["spec"].get("replicas") is not None and _has_all({**stamped_object, "spec": spec}, observed)
 
 
-def _has_all(wanted: KubeObject, observed: KubeObject) -> bool:
-    same = objects.annotations(observed).get(LAST_APPLIED_HASH) == objects.annotations(wanted).get(LAST_APPLIED_HASH)
-    return same and not coverage.missing(wanted, observed)
+def _has_all(stamped_object: KubeObject, observed: KubeObject) -> bool:
+    same = objects.annotations(observed).get(LAST_APPLIED_HASH) == objects.annotations(stamped_object).get(
+        LAST_APPLIED_HASH
+    )
+    return same and not coverage.missing(stamped_object, observed)

@@ -83,8 +83,10 @@ def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
     While one that spans nodes takes the place of one that does not, or the other way round, the one that is desired.
     """
     key = ObjectKey(objects.namespace(component), objects.name(component))
-    found = [workload for resource in _desired_first(component) if (workload := cache.get(resource, key)) is not None]
-    return next((workload for workload in found if objects.controls(component, workload)), None)
+    workloads = [
+        workload for resource in _desired_first(component) if (workload := cache.get(resource, key)) is not None
+    ]
+    return next((workload for workload in workloads if objects.controls(component, workload)), None)
 
 
 def _desired_first(component: KubeObject) -> tuple[Resource, ...]:

@@ -17,20 +17,20 @@ _SAME = (labels.GROVE_SCALING_GROUP_REPLICA, labels.GROVE_POD_INDEX)
 
 def has_ended(pod: KubeObject) -> bool:
     """Whether a pod is of an engine that fails over to another, and has ended."""
-    marks = pod["metadata"].get("labels", {})
-    return labels.FAILOVER_ENGINE_GROUP_MEMBER in marks and pod.get("status", {}).get("phase") in _ENDED
+    pod_labels = pod["metadata"].get("labels", {})
+    return labels.FAILOVER_ENGINE_GROUP_MEMBER in pod_labels and pod.get("status", {}).get("phase") in _ENDED
 
 
 def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:
     """All pods of the engine that a pod is part of, itself among them; the servers of its memory are not."""
-    marks = pod["metadata"].get("labels", {})
-    group = marks.get(labels.GROVE_SCALING_GROUP)
-    if not group or any(label not in marks for label in _SAME):
+    pod_labels = pod["metadata"].get("labels", {})
+    group = pod_labels.get(labels.GROVE_SCALING_GROUP)
+    if not group or any(label not in pod_labels for label in _SAME):
         return [pod]
     metadata = {"namespace": pod["metadata"]["namespace"], "name": group}
     return [
         each
         for each in pods_of(cache, {"kind": POD_CLIQUE_SCALING_GROUPS.kind, "metadata": metadata})
         if labels.FAILOVER_ENGINE_GROUP_MEMBER in each["metadata"]["labels"]
-        and all(each["metadata"]["labels"].get(label) == marks[label] for label in _SAME)
+        and all(each["metadata"]["labels"].get(label) == pod_labels[label] for label in _SAME)
     ]

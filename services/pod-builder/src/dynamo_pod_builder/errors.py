@@ -8,14 +8,14 @@ from dynamo_shared.api.resources import Resource
 
 
 class NameTaken(Exception):
-    """An object of the desired name exists and is not ours; `holder_kind` and `holder_uid` are its controller's, or empty."""
+    """An object of the desired name has another owner; `holder_kind` and `holder_uid` are its controller's, or empty."""
 
     def __init__(self, resource: Resource, observed: KubeObject) -> None:
         owner = objects.controller_of(observed)
         self.holder_kind = owner["kind"] if owner else ""
         self.holder_uid = owner["uid"] if owner else ""
-        holder = f"{owner['kind']} {owner['name']}" if owner else "nobody that we know of"
+        whose = f"belongs to {owner['kind']} {owner['name']}" if owner else "has no known owner"
         super().__init__(
-            f"a {resource.kind} named {observed['metadata']['name']!r} exists already and belongs to {holder}; "
+            f"a {resource.kind} named {observed['metadata']['name']!r} exists already and {whose}; "
             "it is left as it is: delete or rename it, or rename this deployment"
         )

@@ -1,4 +1,4 @@
-"""Every Event and every NATS event that the pod-builder tells of, in one place."""
+"""Every Event and every NATS event of the pod-builder, in one place."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_pod_builder.status.graph import ROUTINE
 
 
-class Reporter:
-    """Tells people (Kubernetes Events) and programs (NATS) what became of a graph."""
+class GraphReporter:
+    """Reports graphs to users (Kubernetes Events) and programs (NATS)."""
 
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
@@ -76,11 +76,11 @@ class Reporter:
         self._recorder.record(graph, type_="Warning", reason=reason, message=message, action="Schedule")
 
     def component_failed(self, component: KubeObject, reason: str, message: str) -> None:
-        """A component cannot come into being."""
+        """A component cannot be created."""
         self._recorder.record(component, type_="Warning", reason=reason, message=message, action="Reconcile")
 
-    def seen(self, graph: KubeObject) -> None:
-        """A graph has no status yet; told once."""
+    def observed(self, graph: KubeObject) -> None:
+        """A graph has no status yet; reported once."""
         uid = graph["metadata"]["uid"]
         if uid not in self._new:
             self._new.add(uid)
@@ -116,7 +116,7 @@ class Reporter:
 
 
 class CheckpointReporter:
-    """Tells people and programs what became of a checkpoint."""
+    """Reports checkpoints to users and programs."""
 
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
@@ -126,7 +126,7 @@ class CheckpointReporter:
         """A checkpoint entered a phase, or is in it for another reason now."""
         phase, message = status["phase"], status["message"]
         if phase == "Creating" and not entered:
-            # What held the Job up is over, which is no news, or something does.
+            # What held the Job up is over, which is not reported, or something does.
             if reason != "JobRunning":
                 self._record(checkpoint, "Warning", reason, message)
             return

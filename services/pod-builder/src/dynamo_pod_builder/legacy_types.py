@@ -17,12 +17,14 @@ def legacy_type(component: KubeObject, workload: KubeObject | None) -> str:
 
 def legacy_types(components: Sequence[KubeObject], sets: Sequence[KubeObject]) -> dict[str, str]:
     """The same of a graph's components (`spec.components`) that run as PodCliqueSets, by component."""
-    marks: dict[str, dict[str, str]] = {}
+    clique_labels: dict[str, dict[str, str]] = {}
     for each in sets:
         for clique in each.get("spec", {}).get("template", {}).get("cliques", ()):
-            found = clique.get("labels") or {}
-            marks.setdefault(found.get(labels.COMPONENT, ""), found)
-    types = {each["name"]: _legacy_type(each.get("type", ""), marks.get(each["name"], {})) for each in components}
+            of_clique = clique.get("labels") or {}
+            clique_labels.setdefault(of_clique.get(labels.COMPONENT, ""), of_clique)
+    types = {
+        each["name"]: _legacy_type(each.get("type", ""), clique_labels.get(each["name"], {})) for each in components
+    }
     return {name: type_ for name, type_ in types.items() if type_}
 
 
@@ -34,22 +36,22 @@ def unlabelled_model(workload: KubeObject | None) -> bool:
 def unlabelled_models(sets: Sequence[KubeObject]) -> frozenset[str]:
     """The same of PodCliqueSets: components with such pods."""
     return frozenset(
-        marks.get(labels.COMPONENT, "")
+        clique_labels.get(labels.COMPONENT, "")
         for each in sets
         for clique in each.get("spec", {}).get("template", {}).get("cliques", ())
-        if _is_unlabelled(marks := clique.get("labels") or {})
+        if _is_unlabelled(clique_labels := clique.get("labels") or {})
     )
 
 
-def _is_unlabelled(marks: Mapping[str, str]) -> bool:
-    return labels.BASE_MODEL_HASH in marks and labels.BASE_MODEL not in marks
+def _is_unlabelled(clique_labels: Mapping[str, str]) -> bool:
+    return labels.BASE_MODEL_HASH in clique_labels and labels.BASE_MODEL not in clique_labels
 
 
-def _legacy_type(type_: str, marks: Mapping[str, str]) -> str:
+def _legacy_type(type_: str, clique_labels: Mapping[str, str]) -> str:
     if type_ not in (ComponentType.PREFILL, ComponentType.DECODE):
         return ""
-    of_old = marks.get(labels.COMPONENT_TYPE) == ComponentType.WORKER
-    return ComponentType.WORKER.value if of_old and marks.get(labels.SUB_COMPONENT_TYPE, type_) == type_ else ""
+    of_old = clique_labels.get(labels.COMPONENT_TYPE) == ComponentType.WORKER
+    return ComponentType.WORKER.value if of_old and clique_labels.get(labels.SUB_COMPONENT_TYPE, type_) == type_ else ""
 
 
 def _template_of(workload: KubeObject) -> KubeObject:

@@ -22,11 +22,11 @@ class PodEvents:
 
     kube: KubeClient
 
-    async def explain(self, namespace: str, found: Sequence[Trouble]) -> list[Trouble]:
+    async def explain(self, namespace: str, troubles: Sequence[Trouble]) -> list[Trouble]:
         """The same troubles, those of pods that do not start with what their Events say; at most three are asked for."""
         result: list[Trouble] = []
         asked = 0
-        for trouble in found:
+        for trouble in troubles:
             if trouble.reason == NOT_STARTED and asked < NAMED:
                 asked += 1
                 trouble = await self._explained(namespace, trouble)  # noqa: PLW2901

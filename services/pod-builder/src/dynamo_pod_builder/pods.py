@@ -26,7 +26,7 @@ _NAMED_BY = (
     (DEPLOYMENTS.kind, labels.SELECTOR),
 )
 WORKLOAD_INDEX = "workload"
-#: What is read of pods, and kept of them: there are many, and most of one is what somebody else wrote for its node.
+#: What is read of pods, and kept of them: there are many, and most of a pod is for its node.
 _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
     | {"labels", "ownerReferences", "finalizers"}
@@ -42,12 +42,12 @@ def index(cache: ObjectCache) -> None:
 
 
 def kept(pod: KubeObject) -> KubeObject:
-    """A pod without what nobody here reads: variables, mounts, volumes, annotations but for the restart that it is of."""
+    """A pod without what this service does not read: variables, mounts, volumes, annotations but for its restart."""
     spec = pod.get("spec", {})
     containers = {part: [_only(_CONTAINER, each) for each in spec[part]] for part in _CONTAINERS if part in spec}
     metadata = _only(_METADATA, pod["metadata"])
-    if RESTART_AT in (notes := pod["metadata"].get("annotations", {})):
-        metadata["annotations"] = {RESTART_AT: notes[RESTART_AT]}
+    if RESTART_AT in (annotations := pod["metadata"].get("annotations", {})):
+        metadata["annotations"] = {RESTART_AT: annotations[RESTART_AT]}
     return {**pod, "metadata": metadata, "spec": containers}
 
 
@@ -73,10 +73,10 @@ def component_of(pod: KubeObject) -> str:
 
 
 def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
-    marks = pod["metadata"].get("labels", {})
+    pod_labels = pod["metadata"].get("labels", {})
     for kind, label in _NAMED_BY:
         # Pods of Grove have the label of a Deployment's pods, too.
-        if (name := marks.get(label)) and not (label == labels.SELECTOR and labels.GROVE_POD_CLIQUE in marks):
+        if (name := pod_labels.get(label)) and not (label == labels.SELECTOR and labels.GROVE_POD_CLIQUE in pod_labels):
             yield kind, name
 
 

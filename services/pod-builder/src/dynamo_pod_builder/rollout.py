@@ -23,7 +23,7 @@ class Replicas:
     """
 
     name: str
-    wanted: int
+    replicas: int
     available: int
     ready: int
     created: str = ""
@@ -52,25 +52,25 @@ def margins(desired: int, template_annotations: Mapping[str, str]) -> tuple[int,
 def step(desired: int, new: Replicas, old: Sequence[Replicas], surge: int, unavailable: int) -> Step:
     """The next step of one component; `done` once the new pods all serve and no old one does."""
     minimum = desired - unavailable
-    old_wanted, old_available = sum(part.wanted for part in old), sum(part.available for part in old)
-    new_unavailable = max(0, new.wanted - new.available)
-    removable = max(0, old_wanted + new.wanted - minimum - new_unavailable)
-    unhealthy = max(0, old_wanted - old_available)
+    old_replicas, old_available = sum(part.replicas for part in old), sum(part.available for part in old)
+    new_unavailable = max(0, new.replicas - new.available)
+    removable = max(0, old_replicas + new.replicas - minimum - new_unavailable)
+    unhealthy = max(0, old_replicas - old_available)
     surplus = max(0, old_available + new.available - minimum)
-    old_target = max(0, old_wanted - min(removable, unhealthy + surplus))
-    new_target = min(desired, new.wanted + max(0, desired + surge - old_wanted - new.wanted))
+    old_target = max(0, old_replicas - min(removable, unhealthy + surplus))
+    new_target = min(desired, new.replicas + max(0, desired + surge - old_replicas - new.replicas))
     targets: dict[str, int] = {}
     # The newest of the old generations keeps its replicas first: it is the one closest to what was last known to work.
     for part in sorted(old, key=lambda part: part.created, reverse=True):
-        targets[part.name] = min(part.wanted, old_target)
+        targets[part.name] = min(part.replicas, old_target)
         old_target -= targets[part.name]
-    done = new.ready >= desired and all(part.ready == 0 and part.wanted == 0 for part in old)
+    done = new.ready >= desired and all(part.ready == 0 and part.replicas == 0 for part in old)
     return Step(new_target, targets, done)
 
 
 def replace_all(desired: int, new: Replicas, old: Sequence[Replicas]) -> Step:
     """The next step where old and new pods must never run side by side: the old ones go, then the new ones come."""
-    gone = all(part.wanted == 0 and part.left == 0 for part in old)
+    gone = all(part.replicas == 0 and part.left == 0 for part in old)
     return Step(desired if gone else 0, {part.name: 0 for part in old}, gone and new.ready >= desired)
 
 

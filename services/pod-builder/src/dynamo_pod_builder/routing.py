@@ -1,4 +1,4 @@
-"""Which reconciler looks again, at which key, when an object changes."""
+"""Which reconciler gets which key when an object changes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from dynamo_pod_builder.pods import component_of
 from dynamo_pod_builder.status.pods import trouble_of
 
 
-class Concern(enum.StrEnum):
-    """What is looked at: a graph, a component, its replicas alone, what the graphs of a namespace share, a pod that ended."""
+class BuilderConcern(enum.StrEnum):
+    """What is reconciled: a graph, a component, its replicas alone, what the graphs of a namespace share, a pod that ended."""
 
     GRAPH = "dynamographdeployments"
     COMPONENT = "dynamocomponentdeployments"
@@ -38,10 +38,10 @@ class Concern(enum.StrEnum):
     COHORT = "pods"
 
 
-class Task(NamedTuple):
+class BuilderTask(NamedTuple):
     """One key of one reconciler."""
 
-    concern: Concern
+    concern: BuilderConcern
     key: ObjectKey
 
     def __str__(self) -> str:
@@ -54,12 +54,12 @@ def tasks_for(
     old: KubeObject | None,
     new: KubeObject | None,
     graph_of_set: Callable[[ObjectKey], str],
-) -> Iterator[Task]:
-    """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where there is none.
+) -> Iterator[BuilderTask]:
+    """Tasks that a change of an object asks for. `old` and `new` are the object before and after; None where it does not exist.
 
     `graph_of_set` names the graph of a PodCliqueSet, "" where it has none: what Grove makes of a set belongs to the set.
     """
-    if old is not None and new is not None and _only_status_of_ours(resource, old, new):
+    if old is not None and new is not None and _only_own_status(resource, old, new):
         # Our own status write comes back to us; only a component's graph wants to know.
         if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
             yield from _graph_of(key.namespace, new)
@@ -69,20 +69,20 @@ def tasks_for(
         return
     if resource == PODS:
         if new is not None and has_ended(new):
-            yield Task(Concern.COHORT, key)
+            yield BuilderTask(BuilderConcern.COHORT, key)
         yield from _of_pod(key.namespace, old, new)
         return
     if resource == DYNAMO_GRAPH_DEPLOYMENTS:
-        yield Task(Concern.GRAPH, key)
+        yield BuilderTask(BuilderConcern.GRAPH, key)
         if new is None:
-            yield Task(Concern.NAMESPACE, ObjectKey("", key.namespace))
+            yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
         return
     if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
-        yield Task(Concern.COMPONENT, key)
+        yield BuilderTask(BuilderConcern.COMPONENT, key)
         yield from _graph_of(key.namespace, obj)
         return
     if resource == DYNAMO_CHECKPOINTS:
-        yield Task(Concern.CHECKPOINT, key)
+        yield BuilderTask(BuilderConcern.CHECKPOINT, key)
         return
     yield from _of_child(resource, key, obj, graph_of_set)
 
@@ -101,7 +101,7 @@ def is_of_replicas(old: KubeObject | None, new: KubeObject | None) -> bool:
 
 
 def _rest(obj: KubeObject) -> KubeObject:
-    """Metadata but for what counts changes; notes on an adapter are its writers'."""
+    """Metadata but for what counts changes; annotations on an adapter are its writers'."""
     left_out = {"resourceVersion", "generation", "managedFields"}
     if obj.get("kind") == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
         left_out.add("annotations")
@@ -110,43 +110,43 @@ def _rest(obj: KubeObject) -> KubeObject:
 
 def _of_child(
     resource: Resource, key: ObjectKey, obj: KubeObject, graph_of_set: Callable[[ObjectKey], str]
-) -> Iterator[Task]:
+) -> Iterator[BuilderTask]:
     owner = objects.controller_of(obj)
     if resource in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS):
         if owner is not None and owner["kind"] == POD_CLIQUE_SETS.kind:
             name = graph_of_set(ObjectKey(key.namespace, owner["name"]))
             if name:
-                yield Task(Concern.GRAPH, ObjectKey(key.namespace, name))
+                yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(key.namespace, name))
     elif owner is None:
-        # Shared objects have no owner: whoever uses them, and the namespace's own clean-up, look again.
-        yield Task(Concern.NAMESPACE, ObjectKey("", key.namespace))
+        # Shared objects have no owner: the namespace's clean-up and their users are reconciled.
+        yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
     elif owner["kind"] == DYNAMO_CHECKPOINTS.kind:
-        yield Task(Concern.CHECKPOINT, ObjectKey(key.namespace, owner["name"]))
+        yield BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey(key.namespace, owner["name"]))
     elif owner["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind:
-        yield Task(Concern.GRAPH, ObjectKey(key.namespace, owner["name"]))
+        yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(key.namespace, owner["name"]))
     elif owner["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
-        yield Task(Concern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
+        yield BuilderTask(BuilderConcern.COMPONENT, ObjectKey(key.namespace, owner["name"]))
         yield from _graph_of(key.namespace, obj)
 
 
-def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[Task]:
-    """Only where its trouble changes: how many pods serve, workloads tell, and a graph hears of it from its components."""
+def _of_pod(namespace: str, old: KubeObject | None, new: KubeObject | None) -> Iterator[BuilderTask]:
+    """Only where its trouble changes: workloads report how many pods serve, and components pass it on to their graph."""
     pod = new or old or {}
     if (old and trouble_of(old)) == (new and trouble_of(new)):
         return
     if component := component_of(pod):
-        yield Task(Concern.COMPONENT, ObjectKey(namespace, component))
+        yield BuilderTask(BuilderConcern.COMPONENT, ObjectKey(namespace, component))
     else:
         yield from _graph_of(namespace, pod)
 
 
-def _graph_of(namespace: str, obj: KubeObject) -> Iterator[Task]:
+def _graph_of(namespace: str, obj: KubeObject) -> Iterator[BuilderTask]:
     name = objects.labels(obj).get(labels.GRAPH_DEPLOYMENT_NAME)
     if name:
-        yield Task(Concern.GRAPH, ObjectKey(namespace, name))
+        yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(namespace, name))
 
 
-def _only_status_of_ours(resource: Resource, old: KubeObject, new: KubeObject) -> bool:
+def _only_own_status(resource: Resource, old: KubeObject, new: KubeObject) -> bool:
     if resource not in {DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS}:
         return False
     before, after = old["metadata"], new["metadata"]

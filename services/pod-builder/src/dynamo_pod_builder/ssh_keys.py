@@ -38,22 +38,22 @@ class SshKeys:
         if not (self.name and self.home):
             return
         namespace = graph["metadata"]["namespace"]
-        found = await self._read(namespace)
-        if found is None:
+        secret = await self._read(namespace)
+        if secret is None:
             original = await self._read(self.home) or await self._create(self.home, await asyncio.to_thread(_key_pair))
-            found = original if namespace == self.home else await self._create(namespace, original["data"], graph)
+            secret = original if namespace == self.home else await self._create(namespace, original["data"], graph)
         if namespace != self.home:
-            await self._own(found, graph)
+            await self._own(secret, graph)
 
     async def _own(self, secret: KubeObject, graph: KubeObject) -> None:
         metadata = secret["metadata"]
         owners = metadata.get("ownerReferences", [])
-        ours = metadata.get("labels", {}).get(labels.APP_MANAGED_BY) == MANAGED_BY
-        # A Secret that somebody else put there stays theirs, whatever becomes of our graphs.
-        if not ours or any(owner["uid"] == graph["metadata"]["uid"] for owner in owners):
+        managed = metadata.get("labels", {}).get(labels.APP_MANAGED_BY) == MANAGED_BY
+        # A Secret of another owner stays theirs, whatever happens to our graphs.
+        if not managed or any(owner["uid"] == graph["metadata"]["uid"] for owner in owners):
             return
         changed = {**metadata, "ownerReferences": [*owners, _owner(graph)]}
-        # Another graph of the namespace may do the same at this moment: the next look will see to it.
+        # Another graph of the namespace may do the same at this moment: the next reconcile retries.
         with contextlib.suppress(Conflict):
             await self.kube.replace(SECRETS, {**secret, "metadata": changed})
 

@@ -1,6 +1,6 @@
 """What a namespace has for the pods in it: secrets of image registries, and the service account for component pods.
 
-Secrets are the one thing that is not read from STATE: they never leave the API server but to whoever asks it for them.
+Secrets alone are not read from STATE: they leave the API server only in its answers to this service.
 They are listed a namespace at a time, by type, and only the names of registries and secrets are kept.
 """
 
@@ -27,8 +27,8 @@ from dynamo_pod_builder.render.pull_secrets import index as index_of_secrets
 
 #: How old the list of a namespace's secrets may become; the reference's interval (operator behaviour, section 10). Seconds.
 REFRESH = 60.0
-#: How often ages are looked at, which spreads the lists of many namespaces. Seconds.
-LOOK_EVERY = 5.0
+#: How often ages are checked, which spreads the lists of many namespaces. Seconds.
+CHECK_INTERVAL = 5.0
 #: Namespaces whose secrets are known at the same time; of more, those asked for longest ago are listed again.
 CAPACITY = 5000
 _COMPONENT_ACCOUNTS = "component-accounts"
@@ -59,7 +59,7 @@ def is_component_account(account: KubeObject | None) -> bool:
 class PullSecretLists:
     """The pull secrets of namespaces; `changed` is called with a namespace whose secrets are others than before.
 
-    Where the platform may not list secrets, there are none.
+    Empty where the platform may not list secrets.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class PullSecretLists:
         return known.secrets
 
     async def run(self) -> None:
-        """List again what is known, for ever, so that a new secret is found though nothing else happens."""
+        """List known namespaces again until cancelled, so that a new secret is noticed without another event."""
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(CHECK_INTERVAL)
             for namespace in list(self._known):
                 if not self._in_use(namespace):
                     self._known.pop(namespace, None)
@@ -111,10 +111,10 @@ class PullSecretLists:
                     log.warning("cannot list secrets", namespace=namespace, error=str(error))
 
     async def _list(self, namespace: str, before: _Known | None) -> _Known:
-        found: list[KubeObject] = []
+        listed: list[KubeObject] = []
         try:
             for type_ in TYPES:
-                found += (await self._kube.list(SECRETS, namespace, field_selector=f"type={type_}")).items
+                listed += (await self._kube.list(SECRETS, namespace, field_selector=f"type={type_}")).items
         except Forbidden as error:
             if not self._forbidden:
                 log.warning("image pull secrets are not looked for: secrets may not be listed", error=str(error))
@@ -127,9 +127,9 @@ class PullSecretLists:
             log.warning("cannot list secrets", namespace=namespace, error=str(error))
             return self._keep(namespace, before, before.secrets, before.malformed)
         self._forbidden = False
-        secrets, malformed = index_of_secrets(found)
+        secrets, malformed = index_of_secrets(listed)
         reported = frozenset(before.malformed) if before else frozenset()
-        by_name = {each["metadata"]["name"]: each for each in found}
+        by_name = {each["metadata"]["name"]: each for each in listed}
         for each in malformed:
             if each not in reported:
                 self._report(namespace, each, by_name[each.name])

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import Change, Ensured
+from dynamo_pod_builder.applying import ChildChange, Ensured
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import Reporter
-from dynamo_pod_builder.reconcilers.graph.carry_out import Executor, Outcome
+from dynamo_pod_builder.events import GraphReporter
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult, Executor
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.status.component import Failure
@@ -34,13 +34,13 @@ class Ledger:
         name = child["metadata"]["name"]
         self._note(f"ensure {child['kind']} {name}", name)
         self.families.append(family)
-        return Ensured(Change.CREATED, stored(child))
+        return Ensured(ChildChange.CREATED, stored(child))
 
     async def patch_replicas(self, _resource: object, obj: KubeObject, replicas: int) -> Ensured:
         name = obj["metadata"]["name"]
         self._note(f"scale {obj['kind']} {name} to {replicas}", name)
         changed = {**obj, "spec": {**obj["spec"], "replicas": replicas}}
-        return Ensured(Change.UPDATED, {**changed, "metadata": {**obj["metadata"], "generation": 2}})
+        return Ensured(ChildChange.UPDATED, {**changed, "metadata": {**obj["metadata"], "generation": 2}})
 
     async def delete(self, _resource: object, obj: KubeObject) -> None:
         self._note(f"delete {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
@@ -86,9 +86,9 @@ CLIQUE = {"name": "a", "labels": {"nvidia.com/dynamo-component": "A"}, "spec": {
 SET = child("PodCliqueSet", "graph", "grove.io/v1alpha1", spec={"template": {"cliques": [CLIQUE]}})
 
 
-async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[Outcome, list[str]]:
+async def carried_out(plan: Plan, world: Observed, ledger: Ledger) -> tuple[CarryOutResult, list[str]]:
     recorder = Recorder()
-    reporter = Reporter(recorder, None)  # type: ignore[arg-type]
+    reporter = GraphReporter(recorder, None)  # type: ignore[arg-type]
     outcome = await Executor(ledger, Keys(), reporter).carry_out(plan, world)  # type: ignore[arg-type]
     return outcome, recorder.lines
 
@@ -204,7 +204,7 @@ async def test_a_name_that_is_taken_is_a_failure():
 
 async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost():
     recorder, ledger = Recorder(), Ledger(front=Unavailable(503, "", "away"))
-    reporter = Reporter(recorder, None)  # type: ignore[arg-type]
+    reporter = GraphReporter(recorder, None)  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         await Executor(ledger, Keys(), reporter).carry_out(desiring(ACCOUNT, FRONT), observed())  # type: ignore[arg-type]
     assert recorder.lines == ["Created: Created ServiceAccount account"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints, children, pods, surroundings
-from dynamo_pod_builder.applying import Change, Ensured
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.applying import ChildChange, Ensured
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
@@ -58,8 +58,8 @@ class Applier(Ledger):
         if there is None:
             return created
         if not self.changing:
-            return Ensured(Change.UNCHANGED, there)
-        return Ensured(Change.UPDATED, {**there, "metadata": {**there["metadata"], "generation": 2}})
+            return Ensured(ChildChange.UNCHANGED, there)
+        return Ensured(ChildChange.UPDATED, {**there, "metadata": {**there["metadata"], "generation": 2}})
 
     async def let_go(self, _resource: Resource, obj: KubeObject) -> None:
         self.lines.append(f"let go {obj['kind']} {obj['metadata']['name']}")
@@ -88,7 +88,7 @@ class World:
             Recorder(),
             Publisher(),
         )
-        reporter = Reporter(self.recorder, self.publisher)  # type: ignore[arg-type]
+        reporter = GraphReporter(self.recorder, self.publisher)  # type: ignore[arg-type]
         self.reconciler = GraphReconciler(
             GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None),  # type: ignore[arg-type]
             Executor(self.applier, Keys(), reporter),  # type: ignore[arg-type]

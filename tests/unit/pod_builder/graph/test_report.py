@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.reconcilers.graph.carry_out import Outcome
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Restart, Rollout
-from dynamo_pod_builder.reconcilers.graph.report import conclude, is_new, next_look
+from dynamo_pod_builder.reconcilers.graph.report import conclude, is_new, next_reconcile
 from dynamo_pod_builder.starts import Start, Starts
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.api.objects import KubeObject
@@ -84,7 +84,7 @@ STARTS = Starts({"One": Start("c", "", exists=True)})
 )
 def test_what_is_carried_through(plan, outcome, carried, rolling):
     world = observed(of=stored_graph(status=BEFORE))
-    concluded = conclude(plan, Outcome(world, **outcome))
+    concluded = conclude(plan, CarryOutResult(world, **outcome))
     assert concluded.carried == carried
     assert concluded.rolling_update == rolling
     assert concluded.failure == outcome.get("failure")
@@ -122,7 +122,7 @@ def test_what_runs_a_component(plan, there, parts):
     children = [stored(each, status={"observedGeneration": 1}) for each in there]
     names = [each["metadata"]["name"] for each in there if each is not SET]
     world = observed(*children, workloads={name: deployment(name) for name in names}, cliques=[clique("graph-0-one")])
-    found = conclude(plan, Outcome(world)).components["One"]
+    found = conclude(plan, CarryOutResult(world)).components["One"]
     assert [(part.name, part.current, part.workload is not None) for part in found] == parts
 
 
@@ -132,7 +132,7 @@ def test_what_runs_a_component(plan, there, parts):
 )
 def test_what_grove_has_not_acted_on_is_not_observed(status, seen):
     world = observed(stored(pod_clique_set(status=status)), cliques=[clique("graph-0-one")])
-    (part,) = conclude(desiring(SET), Outcome(world)).components["One"]
+    (part,) = conclude(desiring(SET), CarryOutResult(world)).components["One"]
     assert part.observed == seen
 
 
@@ -142,8 +142,8 @@ def test_what_grove_has_not_acted_on_is_not_observed(status, seen):
 )
 def test_domains_are_reported_of_graphs_that_name_one(constraint, conditions):
     world = observed(stored(SET), of=stored_graph(**constraint), cliques=[clique("graph-0-one")])
-    assert [each["type"] for each in conclude(desiring(SET), Outcome(world)).conditions] == conditions
-    assert conclude(desiring(NEW), Outcome(world)).conditions == []
+    assert [each["type"] for each in conclude(desiring(SET), CarryOutResult(world)).conditions] == conditions
+    assert conclude(desiring(NEW), CarryOutResult(world)).conditions == []
 
 
 STARTING = {
@@ -180,5 +180,5 @@ STARTING = {
 )
 def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
     world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
-    found = next_look(plan, Outcome(world, **outcome))
+    found = next_reconcile(plan, CarryOutResult(world, **outcome))
     assert found == (pytest.approx(delay, abs=1) if delay is not None else None)

@@ -3,7 +3,7 @@
 One of the following is the case:
 1. Its Job has ended: there is nothing left to do, until another version of its files is asked for.
 2. Its Job is under way: the Job, and the agent by an annotation of the Job, say how it goes.
-3. It has no Job: it is made, unless something is in the way. That is told, and looked at again.
+3. It has no Job: the Job is created, unless something is in the way. That is reported, and tried again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier, is_ours
+from dynamo_pod_builder.applying import Applier, is_managed
 from dynamo_pod_builder.checkpoints import of_identity
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.events import CheckpointReporter
@@ -46,12 +46,12 @@ from dynamo_pod_builder.render.checkpoint.allowed import refusal
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
-from dynamo_pod_builder.status import checkpoint as told
-from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, Course, Obstacle
+from dynamo_pod_builder.status import checkpoint as checkpoint_status
+from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, JobProgress, Obstacle
 from dynamo_pod_builder.status.component import Failure
-from dynamo_pod_builder.status.pods import look_again, troubles
+from dynamo_pod_builder.status.pods import recheck_after, troubles
 
-#: How soon the agent is looked at again that has not said how its work ended. Seconds.
+#: How soon an agent is checked again that has not said how its work ended. Seconds.
 CONFIRM = 1.0
 _NO_STORAGE = Obstacle(
     PENDING,
@@ -87,9 +87,9 @@ class CheckpointReconciler:
             return await self._refuse(obj, "", Obstacle(FAILED, "InvalidSpec", "spec: is required"))
         digest = identity_hash(spec.identity)
         obj = await self._labelled(obj, digest)
-        if told.is_settled(obj, names.job(digest, names.version_of(obj))):
+        if checkpoint_status.is_settled(obj, names.job(digest, names.version_of(obj))):
             return Result()
-        if obj.get("status", {}).get("phase") == told.CREATING:
+        if obj.get("status", {}).get("phase") == checkpoint_status.CREATING:
             return await self._follow(obj)
         return await self._begin(obj, checkpoint, spec, digest)
 
@@ -112,12 +112,12 @@ class CheckpointReconciler:
             return await self._refuse(obj, digest, obstacle or _NO_STORAGE)
         taking = Taking(digest, names.version_of(obj), storage)
         try:
-            wanted = job.children(checkpoint, spec, taking, self.config())
-            await self._make(wanted, claim_of(defaults, namespace))
+            children = job.children(checkpoint, spec, taking, self.config())
+            await self._make(children, claim_of(defaults, namespace))
         except REFUSALS as error:
             failure = failure_of(error)
             return await self._refuse(obj, digest, _obstacle_of(failure), retry_after(failure))
-        return await self._tell(obj, told.creating(obj, taking, self.now()))
+        return await self._report(obj, checkpoint_status.creating(obj, taking, self.now()))
 
     def _obstacle(self, obj: KubeObject, spec: DynamoCheckpointSpec, digest: str) -> Obstacle | None:
         if (refused := refusal(spec, self.config().checkpoints)) is not None:
@@ -128,21 +128,21 @@ class CheckpointReconciler:
         message = f"identity {digest} is already owned by DynamoCheckpoint {objects.name(holder)}: use that one"
         return Obstacle(FAILED, "AlreadyOwned", message)
 
-    async def _make(self, wanted: list[KubeObject], claim: KubeObject | None) -> None:
+    async def _make(self, children: list[KubeObject], claim: KubeObject | None) -> None:
         if claim is not None:
             with contextlib.suppress(AlreadyExists):
                 await self.kube.create(PERSISTENT_VOLUME_CLAIMS, claim)
-        *others, taker = wanted
+        *others, taker = children
         for child in others:
             await self.applier.ensure(child)
-        # A Job cannot be changed; what is there of ours is what was asked for.
+        # A Job cannot be changed: one of this checkpoint is as it was desired.
         observed = self.cache.get(JOBS, key_of(taker))
         if observed is None:
             try:
                 observed = await self.kube.create(JOBS, taker)
             except AlreadyExists:
                 observed = await self.kube.get(JOBS, key_of(taker))
-        if not is_ours(taker, observed):
+        if not is_managed(taker, observed):
             raise NameTaken(JOBS, observed)
         self.cache.put(JOBS, observed)
 
@@ -150,29 +150,29 @@ class CheckpointReconciler:
         now, key = self.now(), ObjectKey(obj["metadata"]["namespace"], obj["status"]["jobName"])
         taker = await self._job(obj, key)
         pods = pods_of(self.cache, taker)
-        seen = GONE if taker is None else told.observe(taker, troubles(pods, now))
-        if seen.course is Course.UNDER_WAY:
-            return await self._tell(obj, told.under_way(obj, seen, now), look_again(pods, now))
-        if seen.course is Course.UNCONFIRMED and told.is_held(await self._lease(key), now):
+        observation = GONE if taker is None else checkpoint_status.observe(taker, troubles(pods, now))
+        if observation.progress is JobProgress.UNDER_WAY:
+            return await self._report(obj, checkpoint_status.under_way(obj, observation, now), recheck_after(pods, now))
+        if observation.progress is JobProgress.UNCONFIRMED and checkpoint_status.is_held(await self._lease(key), now):
             return Result(requeue_after=CONFIRM)
-        if taker is not None and seen.course is Course.FAILED and (words := await self._last_words(key)):
-            seen = replace(seen, message=f"{seen.message}; {words}")
-        return await self._tell(obj, told.ended(obj, seen, now))
+        if taker is not None and observation.progress is JobProgress.FAILED and (words := await self._last_words(key)):
+            observation = replace(observation, message=f"{observation.message}; {words}")
+        return await self._report(obj, checkpoint_status.ended(obj, observation, now))
 
     async def _last_words(self, key: ObjectKey) -> str:
-        """What the pod tells of its end; asked for, as news of it may come after that of the Job's end."""
-        found = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
-        return told.last_words(found.items)
+        """How the pod ended; read from the API server, since its event may come after that of the Job."""
+        listed = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
+        return checkpoint_status.last_words(listed.items)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
-        found = self.cache.get(JOBS, key)
-        if found is None:
-            # News of the Job may come after that of the status that tells of it.
+        taker = self.cache.get(JOBS, key)
+        if taker is None:
+            # The event of the Job may come after that of the status that reports it.
             try:
-                found = await self.kube.get(JOBS, key)
+                taker = await self.kube.get(JOBS, key)
             except NotFound:
                 return None
-        return found if objects.controls(obj, found) else None
+        return taker if objects.controls(obj, taker) else None
 
     async def _lease(self, key: ObjectKey) -> KubeObject | None:
         """The agent's hold on a checkpoint, a Lease named as the Job."""
@@ -182,18 +182,18 @@ class CheckpointReconciler:
             return None
 
     async def _refuse(self, obj: KubeObject, digest: str, obstacle: Obstacle, again: float | None = None) -> Result:
-        return await self._tell(obj, told.refused(obj, digest, obstacle, self.now()), again)
+        return await self._report(obj, checkpoint_status.refused(obj, digest, obstacle, self.now()), again)
 
-    async def _tell(self, obj: KubeObject, status: KubeObject, again: float | None = None) -> Result:
+    async def _report(self, obj: KubeObject, status: KubeObject, again: float | None = None) -> Result:
         before = obj.get("status", {})
-        reason = told.reason_of(status)
+        reason = checkpoint_status.reason_of(status)
         entered = (status["phase"], status.get("jobName")) != (before.get("phase"), before.get("jobName"))
 
-        def tell() -> None:
-            if entered or reason != told.reason_of(before):
+        def report() -> None:
+            if entered or reason != checkpoint_status.reason_of(before):
                 self.reporter.changed(obj, status, reason, entered=entered)
 
-        wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, report=tell)
+        wait = await self.statuses.write(DYNAMO_CHECKPOINTS, obj, status, urgent=True, report=report)
         return Result(requeue_after=again if wait is None else wait)
 
 

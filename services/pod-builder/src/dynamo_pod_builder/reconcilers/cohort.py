@@ -16,7 +16,7 @@ from dynamo_shared.kube.errors import Conflict, NotFound
 from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.cohorts import cohort, has_ended
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class CohortReconciler:
 
     cache: ObjectCache
     kube: KubeClient
-    reporter: Reporter
+    reporter: GraphReporter
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look at one pod. Raises KubeError where the API server is away: the queue comes back to it."""
+        """Reconcile one pod. Raises KubeError where the API server is away: the queue retries."""
         pod = self.cache.get(PODS, key)
         if pod is None or not has_ended(pod):
             return Result()
         members = cohort(self.cache, pod)
         self.reporter.engine_ended(pod, members)
-        # The one that ended goes last: while it is there, what an interruption left over is found by it.
+        # The one that ended goes last: after an interruption it leads to the members that are left.
         for member in sorted(members, key=has_ended):
             metadata = member["metadata"]
             with contextlib.suppress(NotFound, Conflict):

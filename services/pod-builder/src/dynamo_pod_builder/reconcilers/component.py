@@ -21,20 +21,20 @@ from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.legacy_types import legacy_type, unlabelled_model
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.reconcilers.requeue import LOOK_AT_SHARED, earliest
+from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL, earliest
 from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, starts_of
 from dynamo_pod_builder.status import component as status
 from dynamo_pod_builder.status.component import Failure, component_status
-from dynamo_pod_builder.status.pods import look_again, troubles
+from dynamo_pod_builder.status.pods import recheck_after, troubles
 from dynamo_pod_builder.surroundings import PullSecretLists, component_account
 
 
@@ -60,7 +60,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ComponentOutcome:
     """What became of a plan; `again` are the seconds after which another reconcile is due though no event asks for it."""
 
     failure: Failure | None = None
@@ -90,7 +90,7 @@ class ComponentReconciler:
     cache: ObjectCache
     applier: Applier
     statuses: StatusWriter
-    reporter: Reporter
+    reporter: GraphReporter
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     pull_secrets: PullSecretLists
@@ -125,9 +125,9 @@ class ComponentReconciler:
             scaling.replicas_of(self.cache, component),
         )
 
-    async def _carry_out(self, component: KubeObject, plan: Plan) -> Outcome:
+    async def _carry_out(self, component: KubeObject, plan: Plan) -> ComponentOutcome:
         if plan.failure is not None:
-            return Outcome(plan.failure, retry_after(plan.failure))
+            return ComponentOutcome(plan.failure, retry_after(plan.failure))
         again: float | None = None
         try:
             for child in plan.children:
@@ -139,24 +139,24 @@ class ComponentReconciler:
                         continue
                     if not is_left_to(child, error):
                         raise
-                    again = LOOK_AT_SHARED
+                    again = SHARED_INTERVAL
             for checkpoint in plan.checkpoints:
                 await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
         except REFUSALS as error:
             failure = failure_of(error)
-            return Outcome(failure, retry_after(failure))
+            return ComponentOutcome(failure, retry_after(failure))
         for leftover in surplus(children_of(self.cache, component), plan.children):
             await self.applier.delete(resources.of(leftover), leftover)
-        return Outcome(again=again)
+        return ComponentOutcome(again=again)
 
-    async def _report(self, component: KubeObject, outcome: Outcome) -> Result:
+    async def _report(self, component: KubeObject, outcome: ComponentOutcome) -> Result:
         failure, before, now = outcome.failure, status.failure_of(component), self.now()
         workload = workload_of(self.cache, component)
         pods = pods_of(self.cache, workload)
-        found = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
-        after = component_status(component, workload, failure, now, found)
+        causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now))
+        after = component_status(component, workload, failure, now, causes)
         if failure is not None and failure != before:
             self.reporter.component_failed(component, failure.reason, failure.message)
         urgent = failure is not None or before is not None
         wait = await self.statuses.write(DYNAMO_COMPONENT_DEPLOYMENTS, component, after, urgent=urgent)
-        return Result(requeue_after=earliest(outcome.again, look_again(pods, now)) if wait is None else wait)
+        return Result(requeue_after=earliest(outcome.again, recheck_after(pods, now)) if wait is None else wait)

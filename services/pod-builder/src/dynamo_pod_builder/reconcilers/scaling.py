@@ -1,7 +1,7 @@
 """Replicas that adapters own: what graphs and components are rendered with, and the short way from an adapter to its pods.
 
 1. An adapter's number changes: the workload of its component gets it at once, in one small patch, without rendering.
-2. Graph and component are looked at soon after and find the workload right; the number in the component follows.
+2. Graph and component are reconciled soon after, when the workload is right; the number in the component follows.
 Both take the number from the adapter in the cache, so whichever comes first, none undoes the other's work.
 """
 
@@ -49,7 +49,7 @@ def components_of(cache: ObjectCache, adapter: KubeObject) -> Iterator[ObjectKey
 
 @dataclass(frozen=True, slots=True)
 class ScalingReconciler:
-    """Gives the workload of one component the number of its adapter, and looks at nothing else."""
+    """Gives the workload of one component the number of its adapter, and changes nothing else."""
 
     cache: ObjectCache
     applier: Applier

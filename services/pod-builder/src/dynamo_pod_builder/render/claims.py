@@ -17,21 +17,21 @@ from dynamo_pod_builder.render.template import main_container
 
 #: Names of the one request within a claim; the reference's, by which drivers and tools may refer to it.
 _OF_POD, _OF_RANK = "gpus", "gpu"
-#: Nodes with GPUs are tainted. A device plugin tolerates that for pods that count GPUs; for those that claim them nobody does.
+#: Nodes with GPUs are tainted. A device plugin tolerates that for pods that count GPUs, not for pods that claim them.
 _TOLERATION = {"key": gpus.NVIDIA_GPU, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def gpus_of(component: str, template: KubeObject) -> int:
     """GPUs that the main container of a pod template asks for. RenderError where it asks for none."""
-    found = gpus.count(main_container(template) or {})
-    if not found:
+    count = gpus.count(main_container(template) or {})
+    if not count:
         raise RenderError(
             component,
             "podTemplate.spec.containers[main].resources.limits",
             "names no GPU, and as many are claimed as it names",
             f"set {gpus.NVIDIA_GPU} to the number of GPUs that the engine uses",
         )
-    return found
+    return count
 
 
 def claim_templates(
@@ -64,7 +64,7 @@ def rank_template(component: str, rank: int, device_class: str, count: int) -> K
 
 
 def rank_sharing(component: str, rank: int, cliques: Iterable[str]) -> KubeObject:
-    """Who shares the GPUs of one rank: these cliques, in each replica of their scaling group anew."""
+    """The cliques that share the GPUs of one rank, in each replica of their scaling group."""
     return {
         "name": names.rank_claim(component, rank),
         "scope": "PerReplica",

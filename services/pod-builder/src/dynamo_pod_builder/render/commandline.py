@@ -1,7 +1,7 @@
 """Command lines of engines, in the forms that people write: read for flags, and given more of them.
 
 Python directly (`python3 -m dynamo.vllm --model x`, over `command` and `args`), or in a script for a shell
-(`sh -c "cd /x && python3 -m dynamo.vllm ..."`). Another program cannot be told from its flags, and is refused.
+(`sh -c "cd /x && python3 -m dynamo.vllm ..."`). Another program cannot be recognized by its flags, and is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHELL = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
 _SCRIPT_SWITCH = re.compile(r"-[a-z]*c[a-z]*")
 # Characters that no shell takes for anything else.
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
-# `$(NAME)` is no command here: Kubernetes has put a variable in its place before the shell sees it.
+# `$(NAME)` is not a command here: Kubernetes has put a variable in its place before the shell sees it.
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 _PATH = "podTemplate.spec.containers[main]"
 
@@ -38,16 +38,16 @@ class CommandLine:
 
     @property
     def words(self) -> list[str]:
-        """Words of the whole line; those of a script as a shell would see them, as far as that can be told."""
+        """Words of the whole line; those of a script as a shell would read them, as far as that is known."""
         line = [*self.command, *self.args]
-        found: list[str] = []
+        split: list[str] = []
         for index, each in enumerate(line):
             if index == self.script_at:
-                found += _split(each)
+                split += _split(each)
             else:
                 # Several words in one argument are a slip, and were meant as several.
-                found += each.split() if each.startswith("-") and " " in each else [each]
-        return found
+                split += each.split() if each.startswith("-") and " " in each else [each]
+        return split
 
     def flag(self, *names: str) -> str | None:
         """Value of a flag under any of its names, `--flag value` or `--flag=value`, the last one; None without it."""
@@ -88,7 +88,7 @@ class CommandLine:
         """`command` and `args` with the number that a flag gives raised, wherever it is given; None where it is not."""
         given = re.compile(rf"(?<!\S)({re.escape(flag)}[=\s]\s*)([0-9]+)(?!\S)")
         line = [
-            given.sub(lambda found: f"{found[1]}{int(found[2]) + by}", each) for each in (*self.command, *self.args)
+            given.sub(lambda match: f"{match[1]}{int(match[2]) + by}", each) for each in (*self.command, *self.args)
         ]
         for index, each in enumerate(line[1:], 1):
             if line[index - 1] == flag and each.isascii() and each.isdecimal():
@@ -105,16 +105,16 @@ class CommandLine:
     def _inserted(self, script: str, flags: str, engine: str) -> str:
         """Flags right behind the engine's module, wherever the script starts it."""
         start = re.compile(rf"python[0-9.]*\s[^|&;]*?-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
-        found = start.search(script)
-        if found is None:
+        match = start.search(script)
+        if match is None:
             raise RenderError(
                 self.component,
                 _PATH,
-                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to tell "
+                f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to pass "
                 f"the engine ({flags}) has no place",
                 "start the engine in the script",
             )
-        return f"{script[: found.end()]} {flags}{script[found.end() :]}"
+        return f"{script[: match.end()]} {flags}{script[match.end() :]}"
 
 
 def read(component: str, container: KubeObject) -> CommandLine:
@@ -140,7 +140,7 @@ def quote(word: str) -> str:
     """A word as it stands between double quotes in a shell, where it needs any; `$(VARIABLE)` is Kubernetes' to fill."""
     if _PLAIN.fullmatch(word):
         return word
-    escaped = _ESCAPED.sub(lambda found: found[1] or f"\\{found[0]}", word)
+    escaped = _ESCAPED.sub(lambda match: match[1] or f"\\{match[0]}", word)
     return f'"{escaped}"'
 
 

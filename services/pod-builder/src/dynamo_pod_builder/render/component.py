@@ -39,7 +39,7 @@ def component_children(
     own = component.metadata.labels
     children: list[KubeObject] = []
     if not context.of_graph:
-        # A graph makes these for its components; one on its own would wait for what nobody makes.
+        # A graph creates these for its components; one on its own would wait for them without end.
         if context.discovery.kubernetes:
             children += discovery_access(context.graph, context.namespace, owner)
         children += claim_templates(
@@ -58,6 +58,6 @@ def component_children(
 def is_shared(child: KubeObject) -> bool:
     """Whether an object may as well be another component's, and is then left to it: the Service of a model.
 
-    Every worker of a model asks for the same one. Whoever comes first owns it; when it goes, another makes it anew.
+    Every worker of a model asks for the same one. The first one owns it; when that is deleted, another recreates it.
     """
     return bool(child["kind"] == SERVICES.kind and child["spec"].get("selector", {}).keys() == {labels.BASE_MODEL_HASH})

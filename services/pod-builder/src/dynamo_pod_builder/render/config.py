@@ -1,4 +1,4 @@
-"""What rendering must know of the installation and of the cluster, beside the object itself."""
+"""What rendering must know of the installation and of the cluster, besides the object itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CheckpointDefaults:
     enabled: bool = False
     #: Seccomp profile of nodes for pods of checkpoints; "" for none.
     profile: str = ""
-    #: Claim that holds checkpoints and its directory; "" where the snapshot agent of each namespace tells.
+    #: Claim that holds checkpoints and its directory; "" where the snapshot agent of each namespace says.
     claim: str = ""
     base_path: str = ""
     #: Whether the claim is made, and how.
@@ -70,7 +70,7 @@ class RenderConfig:
     etcd_address: str = ""
     model_express_url: str = ""
     prometheus_endpoint: str = ""
-    #: ClusterRoles that planners and endpoint pickers are bound to; "" for Roles of ours in the graph's namespace.
+    #: ClusterRoles that planners and endpoint pickers are bound to; "" for own Roles in the graph's namespace.
     planner_cluster_role: str = ""
     epp_cluster_role: str = ""
     #: Recorded as the origin version of a graph that carries none.

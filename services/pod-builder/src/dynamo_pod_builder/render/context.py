@@ -1,4 +1,4 @@
-"""One component deployment as its pods see it: everything that the rooms of this package ask about it, found once."""
+"""One component deployment as its pods need it: everything that the modules of this package read of it, computed once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PodContext:
         return self.spec.multinode.node_count if self.spec.multinode is not None else 1
 
     def placed(self, placement: Placement) -> PodContext:
-        """The same component, seen from one place of its replica."""
+        """The same component at one place of its replica."""
         return replace(self, placement=placement)
 
     @property

@@ -26,9 +26,9 @@ _DEFAULT_MARGIN = "25%"
 
 def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
     """Deployment of the component's name. Without replicas in the spec it has none either: an autoscaler may own them."""
-    notes = object_annotations(context)
+    own_annotations = object_annotations(context)
     template: KubeObject = {"metadata": {"labels": pod_labels(context, own_labels)}, "spec": pod_spec(context)}
-    if of_pods := {**notes, **restore_annotations(context)}:
+    if of_pods := {**own_annotations, **restore_annotations(context)}:
         template["metadata"]["annotations"] = of_pods
     spec: KubeObject = {
         "selector": {"matchLabels": {labels.SELECTOR: context.name}},
@@ -40,25 +40,27 @@ def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeOb
     return {
         "apiVersion": DEPLOYMENTS.api_version,
         "kind": DEPLOYMENTS.kind,
-        "metadata": object_metadata(context.name, context.namespace, object_labels(context, own_labels), notes, owner),
+        "metadata": object_metadata(
+            context.name, context.namespace, object_labels(context, own_labels), own_annotations, owner
+        ),
         "spec": spec,
     }
 
 
-def strategy(component: str, marks: Mapping[str, str]) -> KubeObject:
-    """Rollout strategy by annotations of the pod template: RollingUpdate at 25%/25% unless they tell otherwise."""
-    if marks.get(DEPLOYMENT_STRATEGY) == RECREATE:
+def strategy(component: str, annotations: Mapping[str, str]) -> KubeObject:
+    """Rollout strategy by annotations of the pod template: RollingUpdate at 25%/25% unless they say otherwise."""
+    if annotations.get(DEPLOYMENT_STRATEGY) == RECREATE:
         return {"type": RECREATE}
-    surge = margin(component, DEPLOYMENT_MAX_SURGE, marks)
-    unavailable = margin(component, DEPLOYMENT_MAX_UNAVAILABLE, marks)
+    surge = margin(component, DEPLOYMENT_MAX_SURGE, annotations)
+    unavailable = margin(component, DEPLOYMENT_MAX_UNAVAILABLE, annotations)
     if surge in (0, "0%") and unavailable in (0, "0%"):
         surge = 1  # with both zero nothing could ever move
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
 
 
-def margin(component: str, annotation: str, marks: Mapping[str, str]) -> int | str:
+def margin(component: str, annotation: str, annotations: Mapping[str, str]) -> int | str:
     """Pods or percentage of a rollout annotation. RenderError where it is neither."""
-    text = marks.get(annotation, _DEFAULT_MARGIN).strip()
+    text = annotations.get(annotation, _DEFAULT_MARGIN).strip()
     number = text.removesuffix("%")
     if not (number.isascii() and number.isdecimal()):
         raise RenderError(

@@ -34,9 +34,9 @@ class Discovery:
         return {labels.DISCOVERY_BACKEND: KUBERNETES, labels.DISCOVERY_ENABLED: "true"}
 
 
-def discovery_of(marks: Mapping[str, str], config: RenderConfig) -> Discovery:
-    """Discovery by the annotations of a graph or a pod template, by the installation where they do not tell."""
+def discovery_of(annotations: Mapping[str, str], config: RenderConfig) -> Discovery:
+    """Discovery by the annotations of a graph or a pod template, by the installation where they do not say."""
     return Discovery(
-        marks.get(DISCOVERY_BACKEND) or config.discovery_backend,
-        marks.get(KUBE_DISCOVERY_MODE) == PER_CONTAINER,
+        annotations.get(DISCOVERY_BACKEND) or config.discovery_backend,
+        annotations.get(KUBE_DISCOVERY_MODE) == PER_CONTAINER,
     )

@@ -1,6 +1,6 @@
 """Failover: engines that share their weights through the GPU memory service, of which the one that holds a lock serves.
 
-Within a pod they are containers beside each other, made from the main one; between pods they are pods of one clique.
+Within a pod they are containers next to each other, copies of the main one; between pods they are pods of one clique.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def stand_by(pod: KubeObject, context: PodContext, backend: Backend) -> None:
     if not fails_over_within_pod(context.spec):
         return
     main, *others = pod["containers"]
-    found = []
+    engines = []
     for number in range(ENGINES_WITHIN_POD):
         engine = _engine(main, number)
         backend.update_engine(engine, number, context)
-        found.append(engine)
-    pod["containers"] = [*found, *others]
+        engines.append(engine)
+    pod["containers"] = [*engines, *others]
 
 
 def _engine(main: KubeObject, number: int) -> KubeObject:

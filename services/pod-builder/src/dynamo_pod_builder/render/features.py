@@ -68,7 +68,7 @@ def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, 
 
 
 def _named(engine: str) -> str:
-    return f"the engine {engine}" if engine else "an engine that the command line does not tell"
+    return f"the engine {engine}" if engine else "an engine that the command line does not name"
 
 
 def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:

@@ -64,11 +64,11 @@ def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker
 def _object(
     api_version: str, kind: str, graph: DynamoGraphDeployment, name: str, spec: KubeObject, *, owner: KubeObject
 ) -> KubeObject:
-    marks = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
+    label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": object_metadata(name, namespace, marks, {}, owner),
+        "metadata": object_metadata(name, namespace, label_set, {}, owner),
         "spec": spec,
     }

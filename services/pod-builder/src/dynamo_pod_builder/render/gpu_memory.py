@@ -18,7 +18,7 @@ from dynamo_pod_builder.render.sharing import fails_over_between_pods, memory_ha
 
 #: Where the containers of a pod find the sockets of the service, and the lock of engines that fail over.
 SOCKETS_WITHIN_POD = "/gms-intrapod-control"
-#: Beside the sockets; the engine that holds it serves.
+#: Next to the sockets; the engine that holds it serves.
 LOCK_FILE = "failover.lock"
 _MODULE = "gpu_memory_service.cli.server"
 _CLAIM = "intrapod-shared-gpu"
@@ -105,7 +105,7 @@ def _use(pod: KubeObject, context: PodContext) -> None:
     )
     _on_node(pod, context)
     if fails_over_between_pods(context.spec):
-        # The other ranks of a failed engine wait for it for ever: the engine is replaced whole, never a container of it.
+        # The other ranks of a failed engine wait for it without end: the engine is replaced whole, never a container of it.
         pod["restartPolicy"] = "Never"
 
 

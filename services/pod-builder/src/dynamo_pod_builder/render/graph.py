@@ -93,14 +93,14 @@ def worker_hash(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
 def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
     if not graph.spec.components:
         raise NotDeployable("", "names no component", "spec.components", "add at least one")
-    seen: dict[str, str] = {}
+    names_taken: dict[str, str] = {}
     for component in graph.spec.components:
-        other = seen.get(component.name.lower())
+        other = names_taken.get(component.name.lower())
         if other is not None:
             raise RenderError(
                 component.name, "name", f"is the name of {other} already; case does not count", "rename one of them"
             )
-        seen[component.name.lower()] = component.name
+        names_taken[component.name.lower()] = component.name
         check_component(component.name, component, multinode=config.leader_worker_sets or on_grove(graph, config))
         check_picker(component.name, component, config)
         check_checkpoint(component.name, component, config.checkpoints)
@@ -124,16 +124,16 @@ def _shared_access(graph: DynamoGraphDeployment, namespace: str, config: RenderC
 
 def _component_specs(graph: DynamoGraphDeployment, config: RenderConfig, alpha: OfGraph) -> list[KubeObject]:
     """DCD specs but for engine and worker hash, each a dict of its own at the first level."""
-    marks = graph_annotations(graph, config)
-    return with_routing([_component_spec(component, graph, marks, alpha) for component in graph.spec.components])
+    annotations = graph_annotations(graph, config)
+    return with_routing([_component_spec(component, graph, annotations, alpha) for component in graph.spec.components])
 
 
 def _component_spec(
-    component: Component, graph: DynamoGraphDeployment, marks: dict[str, str], alpha: OfGraph
+    component: Component, graph: DynamoGraphDeployment, annotations: dict[str, str], alpha: OfGraph
 ) -> KubeObject:
     spec = to_dict(component)
     own = with_metadata(spec.get("podTemplate") or {}, alpha.services.get(component.name))
-    template = graph_template(own, graph, marks, component.frontend_sidecar)
+    template = graph_template(own, graph, annotations, component.frontend_sidecar)
     if component.type is ComponentType.PLANNER:
         template = {
             **template,
@@ -159,7 +159,7 @@ def _component_deployment(
     space = dynamo_namespace(namespace, graph.metadata.name, shared=bool(spec.get("globalDynamoNamespace")))
     names.check(spec["name"], name, space)
     template = spec.get("podTemplate") or {}
-    marks = {
+    label_set = {
         **((template.get("metadata") or {}).get("labels") or {}),
         labels.COMPONENT: spec["name"],
         labels.DYNAMO_NAMESPACE: space,
@@ -168,7 +168,7 @@ def _component_deployment(
     return {
         "apiVersion": DYNAMO_COMPONENT_DEPLOYMENTS.api_version,
         "kind": DYNAMO_COMPONENT_DEPLOYMENTS.kind,
-        "metadata": object_metadata(name, namespace, marks, {}, owner),
+        "metadata": object_metadata(name, namespace, label_set, {}, owner),
         "spec": spec,
     }
 
@@ -183,8 +183,8 @@ def _picker(graph: DynamoGraphDeployment, namespace: str, spec: KubeObject, owne
 
 def _annotations(spec: KubeObject) -> dict[str, str]:
     template = spec.get("podTemplate") or {}
-    notes: dict[str, str] = (template.get("metadata") or {}).get("annotations") or {}
-    return notes
+    annotations: dict[str, str] = (template.get("metadata") or {}).get("annotations") or {}
+    return annotations
 
 
 def _generation(graph: DynamoGraphDeployment, specs: list[KubeObject]) -> str:

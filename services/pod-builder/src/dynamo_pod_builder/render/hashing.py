@@ -16,7 +16,7 @@ from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 
 #: Fields of a component that say how many pods there are, not what they are.
 _SCALE = ("replicas", "scalingAdapter")
-#: Lists whose entries are told apart by name. Init containers run in their order, and later envFrom win: not these.
+#: Lists whose entries are identified by name. Init containers run in their order, and later envFrom win: not these.
 _UNORDERED = frozenset(
     {"env", "volumes", "ports", "imagePullSecrets", "resourceClaims", "volumeMounts", "volumeDevices"}
 )
@@ -33,10 +33,10 @@ def _without_scale(spec: KubeObject) -> KubeObject:
     kept = {key: value for key, value in spec.items() if key not in _SCALE}
     template = kept.get("podTemplate") or {}
     metadata = template.get("metadata") or {}
-    notes = metadata.get("annotations") or {}
-    if OPERATOR_ORIGIN_VERSION in notes:
-        notes = {key: value for key, value in notes.items() if key != OPERATOR_ORIGIN_VERSION}
-        kept["podTemplate"] = {**template, "metadata": {**metadata, "annotations": notes}}
+    annotations = metadata.get("annotations") or {}
+    if OPERATOR_ORIGIN_VERSION in annotations:
+        annotations = {key: value for key, value in annotations.items() if key != OPERATOR_ORIGIN_VERSION}
+        kept["podTemplate"] = {**template, "metadata": {**metadata, "annotations": annotations}}
     return kept
 
 

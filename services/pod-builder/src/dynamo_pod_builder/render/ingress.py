@@ -23,31 +23,31 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     An Ingress without a class is the cluster's default IngressClass's.
     """
     defaults = context.config.ingress
-    wish = context.alpha.ingress or _of_installation(context, defaults)
-    if not wish.get("enabled") or not wish.get("host"):
+    settings = context.alpha.ingress or _of_installation(context, defaults)
+    if not settings.get("enabled") or not settings.get("host"):
         return []
-    marks = {**object_labels(context, own_labels), **(wish.get("labels") or {})}
+    label_set = {**object_labels(context, own_labels), **(settings.get("labels") or {})}
     name = names.service(context.name)
-    metadata = object_metadata(name, context.namespace, marks, {**(wish.get("annotations") or {})}, owner)
-    host = _host(wish, defaults)
-    gateway = wish.get("virtualServiceGateway") or defaults.virtual_service_gateway
-    if gateway and (wish.get("useVirtualService") or context.alpha.ingress is None):
+    metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
+    host = _host(settings, defaults)
+    gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
+    if gateway and (settings.get("useVirtualService") or context.alpha.ingress is None):
         return [_virtual_service(metadata, host, gateway, name)] if context.config.virtual_services else []
-    class_name = wish.get("ingressControllerClassName") or defaults.class_name
-    secret = (wish.get("tls") or {}).get("secretName") or defaults.tls_secret
+    class_name = settings.get("ingressControllerClassName") or defaults.class_name
+    secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
     return [_ingress(metadata, host, class_name, name, secret)]
 
 
 def _of_installation(context: PodContext, defaults: IngressDefaults) -> KubeObject:
-    wanted = bool(defaults.class_name or defaults.virtual_service_gateway)
-    if not (wanted and context.of_graph and context.spec.type is ComponentType.FRONTEND):
+    is_configured = bool(defaults.class_name or defaults.virtual_service_gateway)
+    if not (is_configured and context.of_graph and context.spec.type is ComponentType.FRONTEND):
         return {}
     return {"enabled": True, "host": context.graph}
 
 
-def _host(wish: KubeObject, defaults: IngressDefaults) -> str:
-    suffix = wish.get("hostSuffix") or defaults.host_suffix or DEFAULT_SUFFIX
-    return f"{wish.get('hostPrefix') or ''}{wish['host']}.{suffix}"
+def _host(settings: KubeObject, defaults: IngressDefaults) -> str:
+    suffix = settings.get("hostSuffix") or defaults.host_suffix or DEFAULT_SUFFIX
+    return f"{settings.get('hostPrefix') or ''}{settings['host']}.{suffix}"
 
 
 def _ingress(metadata: KubeObject, host: str, class_name: str, service: str, secret: str) -> KubeObject:

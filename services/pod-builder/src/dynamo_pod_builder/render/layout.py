@@ -36,7 +36,7 @@ def cliques(context: PodContext) -> list[Clique]:
     name = context.component
     if context.nodes == 1:
         replicas = 1 if context.spec.replicas is None else context.spec.replicas
-        # Replicas beside each other are of use without one another; a group is of none without all of its pods.
+        # Independent replicas are useful without one another; a group is useless without all of its pods.
         return [Clique(names.clique(name), ALONE, replicas)]
     group, workers = placement.grove(name, context.nodes), context.nodes - 1
     first = Clique(names.clique(name, LEADER), placement.leader(group, context.nodes), 1)

@@ -18,32 +18,34 @@ from dynamo_pod_builder.render.pod import pod_spec
 def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
     """LeaderWorkerSet of the component's name: each replica is a leader and its workers, replaced together."""
     group, nodes = placement.leader_worker_set(context.nodes), context.nodes
-    notes = object_annotations(context)
+    annotations = object_annotations(context)
     spec: KubeObject = {
         "replicas": 1 if context.spec.replicas is None else context.spec.replicas,
         "startupPolicy": "LeaderCreated",
         "leaderWorkerTemplate": {
             "size": nodes,
             "restartPolicy": "RecreateGroupOnPodRestart",
-            "leaderTemplate": _template(context, own_labels, notes, placement.leader(group, nodes)),
-            "workerTemplate": _template(context, own_labels, notes, placement.worker(group, nodes)),
+            "leaderTemplate": _template(context, own_labels, annotations, placement.leader(group, nodes)),
+            "workerTemplate": _template(context, own_labels, annotations, placement.worker(group, nodes)),
         },
     }
     return {
         "apiVersion": LEADER_WORKER_SETS.api_version,
         "kind": LEADER_WORKER_SETS.kind,
-        "metadata": object_metadata(context.name, context.namespace, object_labels(context, own_labels), notes, owner),
+        "metadata": object_metadata(
+            context.name, context.namespace, object_labels(context, own_labels), annotations, owner
+        ),
         "spec": spec,
     }
 
 
 def _template(
-    context: PodContext, own_labels: Mapping[str, str], notes: dict[str, str], place: Placement
+    context: PodContext, own_labels: Mapping[str, str], annotations: dict[str, str], place: Placement
 ) -> KubeObject:
-    marks = {**pod_labels(context, own_labels), labels.ROLE: place.role.value}
+    label_set = {**pod_labels(context, own_labels), labels.ROLE: place.role.value}
     # A LeaderWorkerSet selects its pods by labels of its own.
-    del marks[labels.SELECTOR]
-    metadata: KubeObject = {"labels": marks}
-    if notes:
-        metadata["annotations"] = notes
+    del label_set[labels.SELECTOR]
+    metadata: KubeObject = {"labels": label_set}
+    if annotations:
+        metadata["annotations"] = annotations
     return {"metadata": metadata, "spec": pod_spec(context.placed(place))}

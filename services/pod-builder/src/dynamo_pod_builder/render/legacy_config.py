@@ -1,9 +1,9 @@
 """DYN_DEPLOYMENT_CONFIG: the variable by which older graphs configure a component, still honoured. JSON or YAML.
 
-Two shapes share it. The older one maps component names to settings: `port` of a frontend is ours to set,
+Two shapes share it. The older one maps component names to settings: the platform sets `port` of a frontend,
 `ServiceArgs.workers` are replicas where the component names none, and `ServiceArgs.resources` (cpu, memory, gpu, custom)
 become requests and limits. The other one says what a component is: `namespace`, `component` and a frontend's `endpoints`
-are ours to set, and `routing.mode` becomes the router mode of frontends that name none. What is written is JSON, which
+are set by the platform, and `routing.mode` becomes the router mode of frontends that name none. What is written is JSON, which
 is YAML, too.
 """
 
@@ -135,12 +135,12 @@ def _parse(component: str, text: str) -> KubeObject:
         except json_text.InvalidJson:
             pass  # YAML may begin so, too.
     try:
-        found = documents(text, SETTINGS)
+        parsed = documents(text, SETTINGS)
     except InvalidManifest as error:
         raise RenderError(
             component, _PATH, f"is not valid JSON or YAML: {error}", "correct it or leave it out"
         ) from error
-    return _object(component, found[0] if len(found) == 1 else None)
+    return _object(component, parsed[0] if len(parsed) == 1 else None)
 
 
 def _object(component: str, value: Any) -> KubeObject:
@@ -156,8 +156,8 @@ def _object(component: str, value: Any) -> KubeObject:
 
 def _with_port(component: str, config: KubeObject) -> KubeObject:
     """The configuration with the port that probes and Services count on, in the frontend's entry."""
-    wanted = (component, *(name for name in config if name.lower() == ComponentType.FRONTEND))
-    entry = next((name for name in wanted if name in config), None)
+    candidates = (component, *(name for name in config if name.lower() == ComponentType.FRONTEND))
+    entry = next((name for name in candidates if name in config), None)
     if entry is None:
         return config
     return {**config, entry: {**_object(component, config[entry]), "port": ports.HTTP.number}}

@@ -69,7 +69,7 @@ def pod_spec(context: PodContext) -> KubeObject:
 
 
 def _as_kubernetes_writes(container: KubeObject) -> KubeObject:
-    """With resources, also where they are none, and without nulls: Grove keeps what it is given."""
+    """With resources, also empty ones, and without nulls: Grove keeps what it is given."""
     if "resources" in container and all(container.get(probe, True) is not None for probe in PROBES):
         return container
     kept = {key: value for key, value in container.items() if key not in PROBES or value is not None}
@@ -101,7 +101,7 @@ def _with_frontend(
         raise RenderError(
             context.component,
             "frontendSidecar",
-            f"names {sidecar!r}, but the pod template has no such container beside {MAIN}",
+            f"names {sidecar!r}, but the pod template has no such container next to {MAIN}",
             "add it to podTemplate.spec.containers",
         )
     base = {**frontend.container(context), "name": sidecar}

@@ -49,12 +49,12 @@ def children(
         )
         contexts.append(context_of(parse_component(each), config, own))
     rank = {name: number for number, name in enumerate(observed.cliques)}
-    found = [_pod_clique_set(graph, contexts, config, rank, owner)]
-    found += [clique_service(context, owner) for context in contexts if needs_service(context)]
-    found += [way for context in contexts for way in ways_in(context, {}, owner)]
+    objects_ = [_pod_clique_set(graph, contexts, config, rank, owner)]
+    objects_ += [clique_service(context, owner) for context in contexts if needs_service(context)]
+    objects_ += [way for context in contexts for way in ways_in(context, {}, owner)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
-    return found + [model_service(model, namespace, owner) for model in sorted(models)]
+    return objects_ + [model_service(model, namespace, owner) for model in sorted(models)]
 
 
 def _pod_clique_set(
@@ -98,25 +98,25 @@ def _pod_clique_set(
     constraint = graph.spec.topology_constraint
     if constraint is not None and constraint.pack_domain is not None:
         template["topologyConstraint"] = {"packDomain": constraint.pack_domain}
-    marks = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
+    label_set = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
     namespace = graph.metadata.namespace or DEFAULT_NAMESPACE
     return {
         "apiVersion": POD_CLIQUE_SETS.api_version,
         "kind": POD_CLIQUE_SETS.kind,
         "metadata": object_metadata(
-            names.pod_clique_set(graph.metadata.name, parts), namespace, marks, {**graph.spec.annotations}, owner
+            names.pod_clique_set(graph.metadata.name, parts), namespace, label_set, {**graph.spec.annotations}, owner
         ),
         "spec": {"replicas": 1, "template": template},
     }
 
 
 def _clique(context: PodContext, clique: Clique) -> KubeObject:
-    marks = {**pod_labels(context, {}), labels.SELECTOR: context.name}
+    label_set = {**pod_labels(context, {}), labels.SELECTOR: context.name}
     if clique.placement.role is Role.MEMORY:
-        # It serves no requests, so nobody is to find it.
-        marks = {name: value for name, value in marks.items() if name not in context.discovery.labels}
+        # It serves no requests, so discovery must not list it.
+        label_set = {name: value for name, value in label_set.items() if name not in context.discovery.labels}
     elif fails_over_between_pods(context.spec):
-        marks[labels.FAILOVER_ENGINE_GROUP_MEMBER] = "true"
+        label_set[labels.FAILOVER_ENGINE_GROUP_MEMBER] = "true"
     spec: KubeObject = {
         "roleName": clique.name,
         "replicas": clique.replicas,
@@ -127,7 +127,7 @@ def _clique(context: PodContext, clique: Clique) -> KubeObject:
         spec["startsAfter"] = list(clique.after)
     made: KubeObject = {
         "name": clique.name,
-        "labels": marks,
+        "labels": label_set,
         "annotations": {
             **context.template_annotations,
             DISCOVERY_BACKEND: context.discovery.backend,

@@ -47,11 +47,11 @@ class PullSecrets:
     def of(self, image: str) -> tuple[str, ...]:
         """Names of the secrets for an image, sorted."""
         host = host_of(image)
-        found = set(self.by_host.get(host, ()))
+        secret_names = set(self.by_host.get(host, ()))
         for pattern, names in self.by_host.items():
             if "*" in pattern and _matches(pattern, host):
-                found.update(names)
-        return tuple(sorted(found))
+                secret_names.update(names)
+        return tuple(sorted(secret_names))
 
 
 NO_PULL_SECRETS = PullSecrets()
@@ -96,8 +96,8 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
             malformed.append(
                 Malformed(name, f"{counted} do not map a registry to an object with credentials, or are too many")
             )
-    found = {host: tuple(sorted(names)) for host, names in sorted(hosts.items())}
-    return PullSecrets(found), tuple(sorted(malformed, key=lambda each: (each.name, each.message)))
+    by_host = {host: tuple(sorted(names)) for host, names in sorted(hosts.items())}
+    return PullSecrets(by_host), tuple(sorted(malformed, key=lambda each: (each.name, each.message)))
 
 
 def host_of(image: str) -> str:
@@ -120,9 +120,9 @@ def add(pod: KubeObject, secrets: PullSecrets, annotations: Mapping[str, str]) -
         return
     own = pod.get("imagePullSecrets") or []
     named = {each.get("name") for each in own}
-    found = {name for image in _images(pod) for name in secrets.of(image)} - named
-    if found:
-        pod["imagePullSecrets"] = [*own, *({"name": name} for name in sorted(found))]
+    secret_names = {name for image in _images(pod) for name in secrets.of(image)} - named
+    if secret_names:
+        pod["imagePullSecrets"] = [*own, *({"name": name} for name in sorted(secret_names))]
 
 
 def _images(pod: KubeObject) -> Iterator[str]:
@@ -143,8 +143,8 @@ def _canonical(host: str) -> str:
 
 def _matches(pattern: str, host: str) -> bool:
     """Part by part, so that `*.example.com` is not `a.b.example.com`; the last part may have a port."""
-    wanted, parts = pattern.split("."), host.split(".")
-    return len(wanted) == len(parts) and all(map(fnmatchcase, parts, wanted))
+    labels_, parts = pattern.split("."), host.split(".")
+    return len(labels_) == len(parts) and all(map(fnmatchcase, parts, labels_))
 
 
 def _entries(secret: KubeObject) -> dict[str, Any]:

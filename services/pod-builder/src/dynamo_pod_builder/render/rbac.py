@@ -69,7 +69,7 @@ PICKER_RULES: list[KubeObject] = [
 
 
 def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster_role: str) -> list[KubeObject]:
-    """ServiceAccount that all graphs of the namespace share, so that nobody owns it, with a Role of these rules.
+    """ServiceAccount that all graphs of the namespace share, so it has no owner, with a Role of these rules.
 
     With a `cluster_role`, it is bound to that one instead.
     """
@@ -84,7 +84,7 @@ def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster
 
 
 def cluster_role_access(account: str, namespace: str, cluster_role: str) -> list[KubeObject]:
-    """ServiceAccount bound to a ClusterRole within the namespace. All graphs there share it, so nobody owns it."""
+    """ServiceAccount bound to a ClusterRole within the namespace. All graphs there share it, so it has no owner."""
     return [_service_account(account, namespace, None), _binding(account, namespace, CLUSTER_ROLES, cluster_role, None)]
 
 
@@ -92,7 +92,7 @@ def _service_account(name: str, namespace: str, owner: KubeObject | None) -> Kub
     return {
         "apiVersion": SERVICE_ACCOUNTS.api_version,
         "kind": SERVICE_ACCOUNTS.kind,
-        "metadata": object_metadata(name, namespace, _marks(name), {}, owner),
+        "metadata": object_metadata(name, namespace, _labels(name), {}, owner),
     }
 
 
@@ -100,7 +100,7 @@ def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owne
     return {
         "apiVersion": ROLES.api_version,
         "kind": ROLES.kind,
-        "metadata": object_metadata(name, namespace, _marks(account), {}, owner),
+        "metadata": object_metadata(name, namespace, _labels(account), {}, owner),
         "rules": rules,
     }
 
@@ -109,13 +109,13 @@ def _binding(account: str, namespace: str, role_kind: Resource, role: str, owner
     return {
         "apiVersion": ROLE_BINDINGS.api_version,
         "kind": ROLE_BINDINGS.kind,
-        "metadata": object_metadata(f"{account}-binding", namespace, _marks(account), {}, owner),
+        "metadata": object_metadata(f"{account}-binding", namespace, _labels(account), {}, owner),
         "roleRef": {"apiGroup": ROLE_BINDINGS.group, "kind": role_kind.kind, "name": role},
         "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": account, "namespace": namespace}],
     }
 
 
-def _marks(account: str) -> dict[str, str]:
+def _labels(account: str) -> dict[str, str]:
     return {
         labels.APP_MANAGED_BY: MANAGED_BY,
         labels.APP_COMPONENT: "rbac",

@@ -13,7 +13,7 @@ from dynamo_pod_builder.render.metadata import object_metadata
 
 
 def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:
-    """One for each component that asks for it. The replicas are those to begin with: whoever scales owns them afterwards."""
+    """One for each component that asks for it. The replicas are the initial ones: autoscalers or users own them afterwards."""
     name, namespace = graph.metadata.name, graph.metadata.namespace or DEFAULT_NAMESPACE
     return [
         {

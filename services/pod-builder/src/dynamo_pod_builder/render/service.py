@@ -26,10 +26,10 @@ def needs_service(context: PodContext) -> bool:
 
 def component_service(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> KubeObject:
     """Service of a component. The worker hash is not selected: all generations of a rolling update serve it."""
-    marks = {**object_labels(context, own_labels), **context.discovery.labels}
+    label_set = {**object_labels(context, own_labels), **context.discovery.labels}
     # Of the pods of a LeaderWorkerSet only the leaders serve.
     selected = {labels.ROLE: Role.LEADER.value} if context.nodes > 1 else {}
-    return _service(context, marks, object_annotations(context), owner, selected)
+    return _service(context, label_set, object_annotations(context), owner, selected)
 
 
 def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
@@ -39,7 +39,11 @@ def clique_service(context: PodContext, owner: KubeObject) -> KubeObject:
 
 
 def _service(
-    context: PodContext, marks: dict[str, str], notes: dict[str, str], owner: KubeObject, selected: Mapping[str, str]
+    context: PodContext,
+    label_set: dict[str, str],
+    annotations: dict[str, str],
+    owner: KubeObject,
+    selected: Mapping[str, str],
 ) -> KubeObject:
     selector = {
         labels.DYNAMO_NAMESPACE: context.dynamo_namespace,
@@ -50,7 +54,7 @@ def _service(
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
-        "metadata": object_metadata(names.service(context.name), context.namespace, marks, notes, owner),
+        "metadata": object_metadata(names.service(context.name), context.namespace, label_set, annotations, owner),
         "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
     }
 

@@ -31,34 +31,34 @@ PROPAGATED = (
 
 def graph_annotations(graph: DynamoGraphDeployment, config: RenderConfig) -> dict[str, str]:
     """Annotations for every pod template, weakest first: the graph's spec, its metadata, its origin where it has none."""
-    marks = {**graph.spec.annotations}
+    annotations = {**graph.spec.annotations}
     for name in PROPAGATED:
         if name in graph.metadata.annotations:
-            marks[name] = graph.metadata.annotations[name]
+            annotations[name] = graph.metadata.annotations[name]
     if config.operator_version:
-        marks.setdefault(OPERATOR_ORIGIN_VERSION, config.operator_version)
-    return marks
+        annotations.setdefault(OPERATOR_ORIGIN_VERSION, config.operator_version)
+    return annotations
 
 
 def graph_template(
-    template: KubeObject, graph: DynamoGraphDeployment, marks: Mapping[str, str], sidecar: str | None = None
+    template: KubeObject, graph: DynamoGraphDeployment, annotations: Mapping[str, str], sidecar: str | None = None
 ) -> KubeObject:
     """A component's pod template with the graph's annotations, labels and variables beneath its own.
 
-    Variables reach the containers that run Dynamo: main, and the frontend beside it, where `sidecar` names one.
+    Variables reach the containers that run Dynamo: main, and the frontend next to it, where `sidecar` names one.
     """
     metadata = template.get("metadata") or {}
     return {
         **template,
-        **_metadata(metadata, {**marks, **(metadata.get("annotations") or {})}, graph.spec.labels),
+        **_metadata(metadata, {**annotations, **(metadata.get("annotations") or {})}, graph.spec.labels),
         **_spec(_as_stored(template.get("spec") or {}), graph.spec.env, sidecar),
     }
 
 
-def with_labels(template: KubeObject, marks: Mapping[str, str]) -> KubeObject:
-    """A pod template with labels of ours, over any of the same name."""
+def with_labels(template: KubeObject, label_set: Mapping[str, str]) -> KubeObject:
+    """A pod template with these labels, over any of the same name."""
     metadata = template.get("metadata") or {}
-    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **marks}}}
+    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **label_set}}}
 
 
 def main_container(template: KubeObject) -> KubeObject | None:
@@ -67,13 +67,13 @@ def main_container(template: KubeObject) -> KubeObject | None:
     return next((each for each in containers if each["name"] == MAIN), None)
 
 
-def _metadata(metadata: KubeObject, notes: dict[str, str], graph_labels: Mapping[str, str]) -> KubeObject:
-    marks = {**graph_labels, **(metadata.get("labels") or {})}
+def _metadata(metadata: KubeObject, annotations: dict[str, str], graph_labels: Mapping[str, str]) -> KubeObject:
+    label_set = {**graph_labels, **(metadata.get("labels") or {})}
     merged = {**metadata}
-    if notes:
-        merged["annotations"] = notes
-    if marks:
-        merged["labels"] = marks
+    if annotations:
+        merged["annotations"] = annotations
+    if label_set:
+        merged["labels"] = label_set
     return {"metadata": merged} if merged else {}
 
 

@@ -1,7 +1,7 @@
 """What only v1alpha1 can say of a component: kept by conversion in an annotation, and acted on all the same.
 
 A graph's services hand it down to their component deployments: labels and annotations in the pod template, the rest in
-the same annotation, so that a component deployment which somebody wrote in v1alpha1 is no special case.
+the same annotation, so that a component deployment which a user wrote in v1alpha1 is not a special case.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OfGraph:
 
 
 def of_graph(graph: DynamoGraphDeployment) -> OfGraph:
-    """What a graph was told as v1alpha1; nothing where it never was one, or said nothing more."""
+    """A graph's v1alpha1 fields; empty where it never was v1alpha1, or has no such fields."""
     if PRESERVED_FIELDS not in graph.metadata.annotations:
         return OfGraph()
     spec = convert(to_dict(graph), ALPHA).get("spec", {})
@@ -51,7 +51,7 @@ def of_graph(graph: DynamoGraphDeployment) -> OfGraph:
 
 
 def of_component(component: DynamoComponentDeployment) -> OfComponent:
-    """What a component deployment was told as v1alpha1."""
+    """A component deployment's v1alpha1 fields."""
     if PRESERVED_FIELDS not in component.metadata.annotations:
         return NOTHING
     spec = convert(to_dict(component), ALPHA).get("spec", {})
@@ -67,21 +67,21 @@ def of_component(component: DynamoComponentDeployment) -> OfComponent:
 def with_metadata(template: KubeObject, service: KubeObject | None) -> KubeObject:
     """A pod template with a service's labels and annotations beneath its own."""
     metadata = template.get("metadata") or {}
-    found = {
+    merged = {
         part: {**beneath, **(metadata.get(part) or {})}
         for part in ("labels", "annotations")
         if (beneath := (service or {}).get(part))
     }
-    return {**template, "metadata": {**metadata, **found}} if found else template
+    return {**template, "metadata": {**metadata, **merged}} if merged else template
 
 
 def handed_down(component: KubeObject, service: KubeObject | None) -> KubeObject:
     """A component deployment with what its graph's service says beyond v1beta1, in the annotation of conversion."""
-    told = {name: service[name] for name in _HANDED_DOWN if service and name in service}
-    if not told:
+    inherited = {name: service[name] for name in _HANDED_DOWN if service and name in service}
+    if not inherited:
         return component
     old = convert(component, ALPHA)
-    missing = {name: value for name, value in told.items() if old["spec"].get(name) != value}
+    missing = {name: value for name, value in inherited.items() if old["spec"].get(name) != value}
     if not missing:
         return component
     return convert({**old, "spec": {**old["spec"], **missing}}, DYNAMO_COMPONENT_DEPLOYMENTS.api_version)

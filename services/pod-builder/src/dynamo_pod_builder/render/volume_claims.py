@@ -11,22 +11,22 @@ from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
 from dynamo_pod_builder.render.metadata import object_metadata
 
 
-def volume_claims(graph: str, namespace: str, wishes: Iterable[KubeObject], owner: KubeObject) -> list[KubeObject]:
+def volume_claims(graph: str, namespace: str, claims: Iterable[KubeObject], owner: KubeObject) -> list[KubeObject]:
     """Claims that are to be made; the others are there, or their pods wait for them."""
-    return [_claim(graph, namespace, wish, owner) for wish in wishes if wish.get("create")]
+    return [_claim(graph, namespace, claim, owner) for claim in claims if claim.get("create")]
 
 
-def _claim(graph: str, namespace: str, wish: KubeObject, owner: KubeObject) -> KubeObject:
+def _claim(graph: str, namespace: str, claim: KubeObject, owner: KubeObject) -> KubeObject:
     spec: KubeObject = {
-        "accessModes": [wish["volumeAccessMode"]],
-        "resources": {"requests": {"storage": str(wish["size"])}},
+        "accessModes": [claim["volumeAccessMode"]],
+        "resources": {"requests": {"storage": str(claim["size"])}},
     }
-    if wish.get("storageClass"):
-        spec["storageClassName"] = wish["storageClass"]
-    marks = {labels.GRAPH_DEPLOYMENT_NAME: graph}
+    if claim.get("storageClass"):
+        spec["storageClassName"] = claim["storageClass"]
+    label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph}
     return {
         "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
         "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-        "metadata": object_metadata(wish["name"], namespace, marks, {}, owner),
+        "metadata": object_metadata(claim["name"], namespace, label_set, {}, owner),
         "spec": spec,
     }

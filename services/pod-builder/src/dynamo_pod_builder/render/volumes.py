@@ -10,7 +10,7 @@ from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 
 SHARED_MEMORY = "shared-memory"
-SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a file of ours
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where programs look for shared memory, not a temporary file
 #: Engines pass tensors between processes there; Kubernetes' own 64 MiB is too little.
 DEFAULT_SHARED_MEMORY = "8Gi"
 

@@ -20,11 +20,11 @@ _SCRIPT = files.files("dynamo_pod_builder.render").joinpath("scripts", "wait_for
 
 def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
     """ConfigMap with the script, one a graph."""
-    marks = {labels.GRAPH_DEPLOYMENT_NAME: graph}
+    label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph}
     return {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
-        "metadata": object_metadata(names.wait_script(graph), namespace, marks, {}, owner),
+        "metadata": object_metadata(names.wait_script(graph), namespace, label_set, {}, owner),
         "data": {FILE: _SCRIPT},
     }
 

@@ -16,7 +16,7 @@ from dynamo_shared.api.untrusted.words import last_of
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.job import Taking
 from dynamo_pod_builder.render.checkpoint.target import PVC
-from dynamo_pod_builder.status.pods import Rank, Trouble, told
+from dynamo_pod_builder.status.pods import Rank, Trouble, summary
 
 PENDING, CREATING, READY, FAILED = "Pending", "Creating", "Ready", "Failed"
 JOB_CREATED, JOB_COMPLETED = "JobCreated", "JobCompleted"
@@ -32,8 +32,8 @@ _QUOTED = 400
 _COMPLETED, _FAILED = "completed", "failed"
 
 
-class Course(enum.Enum):
-    """How the taking of a checkpoint goes."""
+class JobProgress(enum.Enum):
+    """The progress of a checkpoint's Job."""
 
     UNDER_WAY = "under way"
     #: The engine has ended; only the agent knows whether its checkpoint is whole, and has not said so yet.
@@ -43,50 +43,50 @@ class Course(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """What a Job tells of its checkpoint."""
+class JobObservation:
+    """The progress of a checkpoint, as its Job shows it."""
 
-    course: Course
+    progress: JobProgress
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why there is no Job: `PENDING` where that may come by itself, `FAILED` where somebody has to change something."""
+    """Why there is no Job: `PENDING` where that may pass, `FAILED` where a user has to change something."""
 
     phase: str
     reason: str
     message: str
 
 
-GONE = Observation(Course.FAILED, JOB_DELETED, "the checkpoint's Job was deleted before it ended")
+GONE = JobObservation(JobProgress.FAILED, JOB_DELETED, "the checkpoint's Job was deleted before it ended")
 
 
-def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> Observation:
-    """What a Job, the troubles of its pod, and the snapshot agent by an annotation of the Job tell."""
+def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation:
+    """The progress, from a Job, the troubles of its pod, and the snapshot agent's annotation on the Job."""
     word = job["metadata"].get("annotations", {}).get(SNAPSHOT_STATUS, "")
     complete, failed = _condition(job, "Complete"), _condition(job, "Failed")
     if word == _FAILED:
         message = "the snapshot agent could not take the checkpoint; its log on the pod's node says why"
-        return Observation(Course.FAILED, UNVERIFIED if complete else JOB_FAILED, message)
+        return JobObservation(JobProgress.FAILED, UNVERIFIED if complete else JOB_FAILED, message)
     if complete is not None and word == _COMPLETED:
-        return Observation(Course.DONE, SUCCEEDED, "pods can start from the checkpoint")
+        return JobObservation(JobProgress.DONE, SUCCEEDED, "pods can start from the checkpoint")
     if complete is not None:
         message = "the Job ended, but the snapshot agent has not said that the checkpoint is whole"
-        return Observation(Course.UNCONFIRMED, UNVERIFIED, message)
+        return JobObservation(JobProgress.UNCONFIRMED, UNVERIFIED, message)
     if failed is not None:
         said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
-        return Observation(Course.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
-    # The engine is ready only when the agent may begin; how long its model takes to load, nobody knows.
+        return JobObservation(JobProgress.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
+    # The engine is ready only when the agent may begin; how long its model takes to load is unknown.
     serious = [each for each in troubles if each.rank is not Rank.PROBE]
     if serious:
-        return Observation(Course.UNDER_WAY, serious[0].reason, told(serious))
-    return Observation(Course.UNDER_WAY, RUNNING, f"Job {job['metadata']['name']} loads the engine")
+        return JobObservation(JobProgress.UNDER_WAY, serious[0].reason, summary(serious))
+    return JobObservation(JobProgress.UNDER_WAY, RUNNING, f"Job {job['metadata']['name']} loads the engine")
 
 
 def last_words(pods: Sequence[KubeObject]) -> str:
-    """How the containers of a failed Job's pod ended; "" where none tells."""
+    """How the containers of a failed Job's pod ended; "" where none says."""
     words = []
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses", ()):
@@ -102,7 +102,7 @@ def last_words(pods: Sequence[KubeObject]) -> str:
 
 
 def is_held(lease: KubeObject | None, now: datetime) -> bool:
-    """Whether a Lease still counts: its holder works on the checkpoint. False where there is none, or it says too little."""
+    """Whether a Lease still counts: its holder works on the checkpoint. False without one, or where it says too little."""
     spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity"):
         return False
@@ -110,7 +110,7 @@ def is_held(lease: KubeObject | None, now: datetime) -> bool:
 
 
 def is_settled(checkpoint: KubeObject, job: str) -> bool:
-    """Whether this Job has ended, and so nothing is left to do. What never had a Job is looked at again and again."""
+    """Whether this Job has ended, and so nothing is left to do. A checkpoint without a Job is reconciled again and again."""
     status = checkpoint.get("status", {})
     return status.get("phase") in (READY, FAILED) and status.get("jobName") == job and _has_job(status)
 
@@ -118,8 +118,8 @@ def is_settled(checkpoint: KubeObject, job: str) -> bool:
 def is_ready(checkpoint: KubeObject, identity_hash: str) -> bool:
     """Whether pods can start from a checkpoint, in the version that it should be in now."""
     status = checkpoint.get("status", {})
-    wanted = names.job(identity_hash, names.version_of(checkpoint))
-    return bool(status.get("phase") == READY and status.get("jobName") == wanted)
+    expected = names.job(identity_hash, names.version_of(checkpoint))
+    return bool(status.get("phase") == READY and status.get("jobName") == expected)
 
 
 def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now: datetime) -> KubeObject:
@@ -146,16 +146,18 @@ def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObjec
     }
 
 
-def under_way(checkpoint: KubeObject, seen: Observation, now: datetime) -> KubeObject:
+def under_way(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
     """Status of a checkpoint whose Job has not ended, with what holds it up."""
-    return _with_end(checkpoint, seen, now, {"message": seen.message})
+    return _with_end(checkpoint, observation, now, {"message": observation.message})
 
 
-def ended(checkpoint: KubeObject, seen: Observation, now: datetime) -> KubeObject:
+def ended(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
     """Status of a checkpoint whose Job has ended, one way or the other."""
-    if seen.course is Course.DONE:
-        return _with_end(checkpoint, seen, now, {"phase": READY, "message": seen.message, "createdAt": timestamp(now)})
-    return _with_end(checkpoint, seen, now, {"phase": FAILED, "message": seen.message})
+    if observation.progress is JobProgress.DONE:
+        return _with_end(
+            checkpoint, observation, now, {"phase": READY, "message": observation.message, "createdAt": timestamp(now)}
+        )
+    return _with_end(checkpoint, observation, now, {"phase": FAILED, "message": observation.message})
 
 
 def reason_of(status: KubeObject) -> str:
@@ -165,10 +167,15 @@ def reason_of(status: KubeObject) -> str:
     return "" if last is None else str(last["reason"])
 
 
-def _with_end(checkpoint: KubeObject, seen: Observation, now: datetime, changed: KubeObject) -> KubeObject:
+def _with_end(checkpoint: KubeObject, observation: JobObservation, now: datetime, changed: KubeObject) -> KubeObject:
     status = checkpoint["status"]
     conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
-    entry = _said(checkpoint, JOB_COMPLETED, (seen.course is Course.DONE, seen.reason, seen.message), now)
+    entry = _said(
+        checkpoint,
+        JOB_COMPLETED,
+        (observation.progress is JobProgress.DONE, observation.reason, observation.message),
+        now,
+    )
     return {**status, **changed, "conditions": [*conditions, entry]}
 
 

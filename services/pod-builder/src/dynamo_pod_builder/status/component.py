@@ -21,7 +21,7 @@ FAILURES = frozenset({"InvalidSpec", "NotDeployable", "NameTaken", "RefusedByApi
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a component cannot come into being until somebody changes something; `reason` is one of `FAILURES`."""
+    """Why a component cannot be created until a user changes something; `reason` is one of `FAILURES`."""
 
     reason: str
     message: str
@@ -32,12 +32,12 @@ def component_status(
     workload: dict[str, Any] | None,
     failure: Failure | None,
     now: datetime,
-    found: Sequence[Trouble] = (),
+    troubles: Sequence[Trouble] = (),
 ) -> dict[str, Any]:
-    """The whole `status` of a DCD; `found` are the troubles of its pods."""
+    """The whole `status` of a DCD; `troubles` are those of its pods."""
     generation = component["metadata"].get("generation", 1)
     previous: list[Condition] = component.get("status", {}).get("conditions", [])
-    state = why_not(readiness(workload), found)
+    state = why_not(readiness(workload), troubles)
     if failure is not None:
         available = ("False", failure.reason, failure.message)
     elif state.ready:
@@ -66,7 +66,7 @@ def component_status(
 
 
 def failure_of(component: dict[str, Any]) -> Failure | None:
-    """The failure that a DCD's status tells of, where it still concerns the DCD's present spec."""
+    """The failure in a DCD's status, where it still concerns the DCD's present spec."""
     status = component.get("status", {})
     if status.get("observedGeneration") != component["metadata"].get("generation", 1):
         return None
@@ -77,9 +77,9 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
 
 
 def is_observed(component: dict[str, Any]) -> bool:
-    """Whether a DCD's present spec has been acted on: before, its workload may serve what was wanted earlier."""
-    seen = component.get("status", {}).get("observedGeneration", 0)
-    return bool(seen >= component["metadata"].get("generation", 1))
+    """Whether a DCD's present spec has been acted on: before, its workload may serve an earlier spec."""
+    generation = component.get("status", {}).get("observedGeneration", 0)
+    return bool(generation >= component["metadata"].get("generation", 1))
 
 
 def is_available(component: dict[str, Any]) -> bool:

@@ -20,7 +20,7 @@ ALL_READY = "all_resources_are_ready"
 SOME_NOT_READY = "some_resources_are_not_ready"
 FAILED_TO_RECONCILE = "failed_to_reconcile_the_resources"
 ROLLING_UPDATE = "rolling_update_in_progress"
-#: The reference's reasons. What waits for something that may not come by itself tells that instead: `ImagePullBackOff`.
+#: The reference's reasons. What waits for something that may not come by itself has that reason instead: `ImagePullBackOff`.
 ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE})
 
 
@@ -39,7 +39,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GraphOutcome:
     """What is known of a graph at the end of one reconcile."""
 
     components: Mapping[str, Sequence[Generation]]
@@ -50,7 +50,7 @@ class Outcome:
     conditions: Sequence[Condition] = ()
 
 
-def graph_status(graph: dict[str, Any], outcome: Outcome, now: datetime) -> dict[str, Any]:
+def graph_status(graph: dict[str, Any], outcome: GraphOutcome, now: datetime) -> dict[str, Any]:
     """The whole `status` of a DGD; `carried` fields (restart, checkpoints) are another concern's and go through unchanged."""
     generation = graph["metadata"].get("generation", 1)
     state, reason, message = _verdict(outcome)
@@ -80,8 +80,8 @@ def graph_status(graph: dict[str, Any], outcome: Outcome, now: datetime) -> dict
     return status
 
 
-def _verdict(outcome: Outcome) -> tuple[str, str, str]:
-    """State, reason and message. A refusal outweighs waiting: nobody should wait for what cannot come."""
+def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
+    """State, reason and message. A refusal outweighs waiting: users should not wait for what cannot come."""
     failures = [outcome.failure] if outcome.failure is not None else []
     failures += [
         Failure(part.failure.reason, f"component {name}: {part.failure.reason}: {part.failure.message}")
@@ -123,17 +123,19 @@ def _state(part: Generation) -> Readiness:
 
 def _merged(parts: Sequence[Generation]) -> dict[str, Any] | None:
     """Replica status of a component: sums over old and new workloads, `updatedReplicas` of the new ones only (1.8)."""
-    found = [(part, replicas) for part in parts if (replicas := replicas_of(part.workload)) is not None]
-    if not found:
+    counted = [(part, replicas) for part in parts if (replicas := replicas_of(part.workload)) is not None]
+    if not counted:
         return None
-    # A component that now spans nodes is told of by what it is, not by what it was.
-    kind = next((replicas["componentKind"] for part, replicas in found if part.current), found[0][1]["componentKind"])
+    # A component that now spans nodes has its present kind, not its former one.
+    kind = next(
+        (replicas["componentKind"] for part, replicas in counted if part.current), counted[0][1]["componentKind"]
+    )
     merged: dict[str, Any] = {
         "componentKind": kind,
-        "componentNames": sorted(name for _, replicas in found for name in replicas["componentNames"]),
-        "updatedReplicas": sum(replicas["updatedReplicas"] for part, replicas in found if part.current),
+        "componentNames": sorted(name for _, replicas in counted for name in replicas["componentNames"]),
+        "updatedReplicas": sum(replicas["updatedReplicas"] for part, replicas in counted if part.current),
     }
     for count in ("replicas", "readyReplicas", "availableReplicas"):
-        if any(count in replicas for _, replicas in found):
-            merged[count] = sum(replicas.get(count, 0) for _, replicas in found)
+        if any(count in replicas for _, replicas in counted):
+            merged[count] = sum(replicas.get(count, 0) for _, replicas in counted)
     return merged

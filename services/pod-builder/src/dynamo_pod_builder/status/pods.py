@@ -1,8 +1,8 @@
-"""What keeps pods from serving, read off their status: the words that people would find with `kubectl describe pod`.
+"""What keeps pods from serving, from their status: the words that `kubectl describe pod` shows.
 
-One of the following can be the case for a pod that is not ready; the first that fits is told:
+One of the following can be the case for a pod that is not ready; the first that fits is reported:
 1. The image of a container cannot be pulled.
-2. A container cannot be made: a Secret or ConfigMap is missing, for example.
+2. A container cannot be created: a Secret or ConfigMap is missing, for example.
 3. An init container failed.
 4. A container was killed because it used more memory than its limit.
 5. A container ends again and again, or has ended and is on its second try.
@@ -11,8 +11,8 @@ One of the following can be the case for a pod that is not ready; the first that
 8. Its volumes, network or devices are not there for long.
 9. Its startup or readiness probe does not succeed for long.
 
-Kubernetes writes the same trouble in changing words (attempts alternate with back-off, and count); what is told stays
-the same while the trouble does, since each change is a write of a status.
+Kubernetes writes the same trouble in changing words (attempts alternate with back-off, and count); the reported message
+stays the same while the trouble does, since each change is a write of a status.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ START_WITHIN = 180.0
 READY_WITHIN = 600.0
 #: Pods that a message names.
 NAMED = 3
-#: Longest part of a message that is somebody else's words. Characters.
+#: Longest quotation in a message. Characters.
 QUOTED = 400
 
 IMAGE_PULL, INIT_FAILED, OUT_OF_MEMORY = "ImagePullBackOff", "InitContainerFailed", "OOMKilled"
@@ -43,7 +43,7 @@ NOT_STARTED, STARTUP_PROBE, READINESS_PROBE = "PodNotStarted", "StartupProbeFail
 
 
 class Rank(IntEnum):
-    """Which trouble is told first: what waits for somebody to change something, then what may pass."""
+    """Which trouble is reported first: what a user has to change, then what may pass."""
 
     IMAGE = 1
     NOT_MADE = 2
@@ -69,20 +69,20 @@ class Trouble:
 def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one, worst first, then by name."""
     pods = list(pods)
-    # A pod that its node has ended stays for people to see; once another has taken its place it is history.
+    # A pod that its node has ended stays for users to read; once another has taken its place it is history.
     newest = max((_created(pod) for pod in pods if not _has_ended(pod)), default=None)
     return sorted(
-        found
+        trouble
         for pod in pods
         if not (newest is not None and _has_ended(pod) and _created(pod) <= newest)
-        and (found := trouble_of(pod, now)) is not None
+        and (trouble := trouble_of(pod, now)) is not None
     )
 
 
-def told(found: Sequence[Trouble]) -> str:
+def summary(causes: Sequence[Trouble]) -> str:
     """Troubles in a sentence: at most three pods by name, those with the same trouble together."""
     groups: dict[tuple[Rank, str, str], list[str]] = {}
-    for each in found:
+    for each in causes:
         groups.setdefault((each.rank, each.reason, each.message), []).append(each.pod)
     parts: list[str] = []
     named = unnamed = 0
@@ -100,7 +100,7 @@ def told(found: Sequence[Trouble]) -> str:
 
 
 def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
-    """What keeps a pod from serving, None where nothing does; without a time only what does not take one to tell."""
+    """What keeps a pod from serving, or None; without a time only what does not depend on time."""
     status, metadata = pod.get("status", {}), pod["metadata"]
     conditions = status.get("conditions", ())
     if "deletionTimestamp" in metadata or status.get("phase") == "Succeeded" or _is(conditions, "Ready", "True"):
@@ -113,37 +113,37 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
         # What preemption would not help with is the same once more.
         words = quoted(scheduled.get("message", "").partition(" preemption:")[0])
         return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")
-    found = [each for each in _of_containers(pod, now) if each is not None]
-    if now is not None and not found:
-        found = [late for late in _late(pod) if late.since + late.within <= now]
-    if not found:
+    causes = [each for each in _of_containers(pod, now) if each is not None]
+    if now is not None and not causes:
+        causes = [late for late in _late(pod) if late.since + late.within <= now]
+    if not causes:
         return None
-    worst = min(found, key=lambda each: each.rank)
+    worst = min(causes, key=lambda each: each.rank)
     return Trouble(worst.rank, worst.reason, metadata["name"], worst.message)
 
 
-def look_again(pods: Iterable[KubeObject], now: datetime) -> float | None:
-    """Seconds after which a pod that only takes its time would have taken too long; None where none does."""
+def recheck_after(pods: Iterable[KubeObject], now: datetime) -> float | None:
+    """Seconds until a slow pod counts as too late; None without one."""
     due: list[float] = []
     for pod in pods:
         status = pod.get("status", {})
         if "deletionTimestamp" in pod["metadata"] or _is(status.get("conditions", ()), "Ready", "True"):
             continue
         ahead = [(late.since + late.within - now).total_seconds() for late in _late(pod)]
-        # A container that does not run yet begins to count when it does, and nobody tells us of that.
+        # A container that does not run yet begins to count when it does, which is not an event here.
         due.append(min((each for each in ahead if each > 0), default=READY_WITHIN))
     return min(due, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Cause:
     rank: Rank
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Late(_Found):
+class _Late(_Cause):
     """What becomes a trouble when it lasts."""
 
     since: datetime
@@ -168,7 +168,7 @@ _CHANGING = (
 )
 
 
-def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Found | None]:
+def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Cause | None]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     for part, field in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
         written = {each["name"]: each for each in spec.get(part, ())}
@@ -177,7 +177,7 @@ def _of_containers(pod: KubeObject, now: datetime | None) -> Iterator[_Found | N
             yield _of_container(each, written.get(each["name"], {}), part == "initContainers", now)
 
 
-def _of_container(status: KubeObject, written: KubeObject, init: bool, now: datetime | None) -> _Found | None:
+def _of_container(status: KubeObject, written: KubeObject, init: bool, now: datetime | None) -> _Cause | None:
     state = status.get("state") or {}
     waiting = state.get("waiting") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
@@ -185,12 +185,12 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
     if reason in _PULLING or reason in _NOT_PULLED:
         words = quoted(_BACK_OFF.sub("", message))
         image = written.get("image") or status.get("image", "its image")
-        told_ = f"{what} cannot pull {image}" + (f": {words}" if words else "")
-        return _Found(Rank.IMAGE, IMAGE_PULL if reason in _PULLING else reason, told_)
+        explanation = f"{what} cannot pull {image}" + (f": {words}" if words else "")
+        return _Cause(Rank.IMAGE, IMAGE_PULL if reason in _PULLING else reason, explanation)
     if reason == "RunContainerError":
         return _ended(what, {"reason": "StartError", "message": message}, CRASH_LOOP, written, init)
     if reason not in _ON_THE_WAY and reason != CRASH_LOOP:
-        return _Found(Rank.NOT_MADE, reason, f"{what}: {quoted(message) or reason}")
+        return _Cause(Rank.NOT_MADE, reason, f"{what}: {quoted(message) or reason}")
     ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
     if ended is None or status.get("ready") or (init and ended.get("exitCode") == 0):
         return None
@@ -202,12 +202,12 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
     return _ended(what, ended, CRASH_LOOP if again else CRASHED, written, init)
 
 
-def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init: bool) -> _Found:
+def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init: bool) -> _Cause:
     words = _tail(_steady(ended.get("message", "")))
     if ended.get("reason") == OUT_OF_MEMORY:
         limit = written.get("resources", {}).get("limits", {}).get("memory")
         used = f"its limit of {limit}" if limit else "its node had left"
-        return _Found(Rank.MEMORY, OUT_OF_MEMORY, f"{what} was killed: it used more memory than {used}")
+        return _Cause(Rank.MEMORY, OUT_OF_MEMORY, f"{what} was killed: it used more memory than {used}")
     if ended.get("reason") in _NOT_RUN:
         message = f"{what} does not start"
     else:
@@ -216,7 +216,7 @@ def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init:
         message = f"{what} exited with code {code}{signal}"
     if words:
         message += f": {words}"
-    return _Found(Rank.INIT, INIT_FAILED, message) if init else _Found(Rank.CRASH, reason, message)
+    return _Cause(Rank.INIT, INIT_FAILED, message) if init else _Cause(Rank.CRASH, reason, message)
 
 
 def _late(pod: KubeObject) -> Iterator[_Late]:
@@ -261,7 +261,7 @@ def _created(pod: KubeObject) -> str:
 
 
 def quoted(text: str) -> str:
-    """Somebody else's words, the same for the same trouble, and not too many of them."""
+    """A quotation, the same for the same trouble, and not too long."""
     return _cut(_steady(text))
 
 

@@ -9,7 +9,7 @@ from dynamo_shared.api.conditions import Condition, condition, find
 from dynamo_shared.api.objects import KubeObject
 
 AVAILABLE = "TopologyLevelsAvailable"
-#: Grove tells the opposite.
+#: Grove reports the opposite.
 _UNAVAILABLE_BY_GROVE = "TopologyLevelsUnavailable"
 _NOT_FOUND_BY_GROVE = "ClusterTopologyNotFound"
 _BY_GROVES_WORD: dict[str, tuple[bool, str]] = {
@@ -27,11 +27,11 @@ def is_constrained(graph: KubeObject) -> bool:
 def topology_condition(
     previous: Sequence[Condition], pod_clique_set: KubeObject | None, generation: int, now: datetime
 ) -> Condition:
-    """The graph's condition; unknown until Grove has looked at its set."""
-    told = find((pod_clique_set or {}).get("status", {}).get("conditions", ()), _UNAVAILABLE_BY_GROVE) or {}
+    """The graph's condition; unknown until Grove has reconciled its set."""
+    of_grove = find((pod_clique_set or {}).get("status", {}).get("conditions", ()), _UNAVAILABLE_BY_GROVE) or {}
     status: bool | None
-    status, reason = _BY_GROVES_WORD.get(told.get("status", ""), (None, "TopologyConditionPending"))
-    if told.get("reason") == _NOT_FOUND_BY_GROVE:
+    status, reason = _BY_GROVES_WORD.get(of_grove.get("status", ""), (None, "TopologyConditionPending"))
+    if of_grove.get("reason") == _NOT_FOUND_BY_GROVE:
         status, reason = False, "TopologyDefinitionNotFound"
-    message = told.get("message") or "Grove has not yet said whether the topology's domains are there"
+    message = of_grove.get("message") or "Grove has not yet said whether the topology's domains are there"
     return condition(previous, AVAILABLE, status=status, reason=reason, message=message, generation=generation, now=now)

@@ -18,7 +18,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_pod_builder.status.pods import Trouble, told
+from dynamo_pod_builder.status.pods import Trouble, summary
 
 #: Of component deployments; what Grove makes belongs to whole graphs.
 WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)
@@ -26,7 +26,7 @@ WORKLOADS: tuple[Resource, ...] = (DEPLOYMENTS, LEADER_WORKER_SETS)
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a workload serves as it is wanted, and what is missing where it does not."""
+    """Whether a workload serves as desired, and what is missing where it does not."""
 
     ready: bool
     message: str
@@ -34,7 +34,7 @@ class Readiness:
     reason: str = ""
 
 
-#: What each kind counts as serving, and as what it tells of it.
+#: The status field of each kind that counts serving replicas.
 _SERVING = {
     DEPLOYMENTS.kind: "availableReplicas",
     LEADER_WORKER_SETS.kind: "readyReplicas",
@@ -56,7 +56,7 @@ _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 def ready_replicas(workload: KubeObject | None) -> tuple[int, int]:
-    """Replicas that serve, and that are ready; only a Deployment tells a difference."""
+    """Replicas that serve, and that are ready; only a Deployment distinguishes them."""
     if workload is None:
         return 0, 0
     status, serving = workload.get("status", {}), _SERVING[_kind(workload)]
@@ -67,10 +67,10 @@ def replicas_left(workload: KubeObject | None) -> int:
     """Replicas that there are, serving or not; what was asked for, while that is not yet acted on."""
     if workload is None:
         return 0
-    status, wanted = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
-    seen = status.get("observedGeneration", workload["metadata"].get("generation", 1))
-    current = seen >= workload["metadata"].get("generation", 1)
-    return int(status.get("replicas", 0)) if current else max(wanted, status.get("replicas", 0))
+    status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
+    generation = status.get("observedGeneration", workload["metadata"].get("generation", 1))
+    current = generation >= workload["metadata"].get("generation", 1)
+    return int(status.get("replicas", 0)) if current else max(desired, status.get("replicas", 0))
 
 
 def replicas_of(workload: KubeObject | None) -> KubeObject | None:
@@ -78,16 +78,16 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
     if workload is None:
         return None
     status, kind = workload.get("status", {}), _kind(workload)
-    told = _COUNTS if kind == DEPLOYMENTS.kind else ("replicas", "updatedReplicas", _SERVING[kind])
+    counted = _COUNTS if kind == DEPLOYMENTS.kind else ("replicas", "updatedReplicas", _SERVING[kind])
     return {
         "componentKind": kind,
         "componentNames": [workload["metadata"]["name"]],
-        **{count: status.get(count, 0) for count in told},
+        **{count: status.get(count, 0) for count in counted},
     }
 
 
 def readiness(workload: KubeObject | None) -> Readiness:
-    """Ready means: every wanted replica of the newest template serves and no other is left."""
+    """Ready means: every desired replica of the newest template serves and no other is left."""
     if workload is None:
         return Readiness(False, "nothing runs its pods yet")
     match _kind(workload):
@@ -99,15 +99,15 @@ def readiness(workload: KubeObject | None) -> Readiness:
             return _of_grove(workload, "pods" if kind == POD_CLIQUES.kind else "groups")
 
 
-def why_not(state: Readiness, found: Sequence[Trouble]) -> Readiness:
+def why_not(state: Readiness, causes: Sequence[Trouble]) -> Readiness:
     """The same readiness with what is known of the pods: their trouble in the message, and as the reason.
 
-    Pods that are refused are told first: nobody should wait for what cannot come. That it takes long is told last.
+    Refused pods are reported first: users should not wait for what cannot come. Slowness is reported last.
     """
-    if state.ready or not found:
+    if state.ready or not causes:
         return state
-    reason = state.reason if state.reason and state.reason != TOO_LATE else found[0].reason
-    return Readiness(False, f"{state.message}; {told(found)}", reason)
+    reason = state.reason if state.reason and state.reason != TOO_LATE else causes[0].reason
+    return Readiness(False, f"{state.message}; {summary(causes)}", reason)
 
 
 def _deployment(deployment: KubeObject) -> Readiness:
@@ -116,11 +116,11 @@ def _deployment(deployment: KubeObject) -> Readiness:
         return Readiness(False, "the Deployment is paused")
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
         return Readiness(False, "the Deployment's change is not yet observed")
-    wanted = spec.get("replicas", 1)
+    desired = spec.get("replicas", 1)
     updated, available, total = (status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas"))
-    if updated >= wanted and available >= wanted and total == wanted and (wanted == 0 or _is(status, "Available")):
-        return Readiness(True, f"{wanted} of {wanted} replicas available")
-    # What the Deployment controller itself has to say tells more than numbers: quota, deadline, refused pods.
+    if updated >= desired and available >= desired and total == desired and (desired == 0 or _is(status, "Available")):
+        return Readiness(True, f"{desired} of {desired} replicas available")
+    # The Deployment controller's own words say more than numbers: quota, deadline, refused pods.
     refused, late = (
         find(status.get("conditions", ()), "ReplicaFailure"),
         find(status.get("conditions", ()), "Progressing"),
@@ -134,31 +134,31 @@ def _deployment(deployment: KubeObject) -> Readiness:
         message = refused.get("message", "")
         reason = next((word for part, word in _REFUSALS.items() if part in message), refused["reason"])
         trouble.insert(0, f"{refused['reason']}: {message}")
-    counts = f"{available} of {wanted} replicas available, {updated} updated, {total} in all"
+    counts = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
     return Readiness(False, "; ".join([counts, *trouble]), reason)
 
 
 def _leader_worker_set(workload: KubeObject) -> Readiness:
     """A LeaderWorkerSet counts groups, and does not say which generation of its spec the counts are of."""
-    status, wanted = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
+    status, desired = workload.get("status", {}), workload.get("spec", {}).get("replicas", 1)
     updated, ready, total = (status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas"))
-    if updated >= wanted and ready >= wanted and total == wanted and (wanted == 0 or _is(status, "Available")):
-        return Readiness(True, f"{wanted} of {wanted} groups ready")
-    return Readiness(False, f"{ready} of {wanted} groups ready, {updated} updated, {total} in all")
+    if updated >= desired and ready >= desired and total == desired and (desired == 0 or _is(status, "Available")):
+        return Readiness(True, f"{desired} of {desired} groups ready")
+    return Readiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
 
 
 def _of_grove(workload: KubeObject, unit: str) -> Readiness:
-    """A clique or a scaling group (reference behaviour, section 1.5): all counts are what is wanted, of this spec."""
+    """A clique or a scaling group (reference behaviour, section 1.5): all counts are as desired, of this spec."""
     status, metadata = workload.get("status", {}), workload["metadata"]
     if status.get("observedGeneration") is None or status["observedGeneration"] < metadata.get("generation", 1):
-        return Readiness(False, f"Grove has not yet seen the present {_kind(workload)}")
-    wanted = workload.get("spec", {}).get("replicas", 1)
+        return Readiness(False, f"Grove has not yet observed the present {_kind(workload)}")
+    desired = workload.get("spec", {}).get("replicas", 1)
     serving, updated, total = (
         status.get(count, 0) for count in (_SERVING[_kind(workload)], "updatedReplicas", "replicas")
     )
-    if wanted == 0 or serving == updated == total == wanted:
-        return Readiness(True, f"{wanted} of {wanted} {unit} ready")
-    return Readiness(False, f"{serving} of {wanted} {unit} ready, {updated} updated, {total} in all")
+    if desired == 0 or serving == updated == total == desired:
+        return Readiness(True, f"{desired} of {desired} {unit} ready")
+    return Readiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
 
 
 def _kind(workload: KubeObject) -> str:

@@ -16,17 +16,17 @@ from dynamo_shared.api.resources import (
 )
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier, Change
+from dynamo_pod_builder.applying import Applier, ChildChange
 from dynamo_pod_builder.children import surplus
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
-from dynamo_pod_builder.reconcilers.requeue import LOOK_AT_SHARED
+from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL
 from dynamo_pod_builder.reconcilers.sharing import is_left_to
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
@@ -37,7 +37,7 @@ _FIRST = frozenset({SERVICE_ACCOUNTS, RESOURCE_CLAIM_TEMPLATES})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CarryOutResult:
     """What became of a plan."""
 
     #: What is there now.
@@ -66,24 +66,24 @@ class Executor:
 
     applier: Applier
     keys: SshKeys
-    reporter: Reporter
+    reporter: GraphReporter
 
-    async def carry_out(self, plan: Plan, observed: Observed) -> Outcome:
+    async def carry_out(self, plan: Plan, observed: Observed) -> CarryOutResult:
         """Write the plan's objects; a refusal ends it. Raises KubeError where the API server is away."""
         if plan.children is None:
-            return Outcome(observed, plan.failure)
+            return CarryOutResult(observed, plan.failure)
         answers = _Answers()
         try:
             await self._write(plan, observed, answers)
         except REFUSALS as error:
-            return Outcome(_after(observed, answers), failure_of(error), again=answers.again)
+            return CarryOutResult(_after(observed, answers), failure_of(error), again=answers.again)
         self._report_rollout(observed.graph, plan.rollout or Rollout())
         after = _after(observed, answers)
         try:
             await self._create_checkpoints(plan, observed)
         except REFUSALS as error:
-            return Outcome(after, failure_of(error), complete=True, again=answers.again)
-        return Outcome(after, plan.failure, complete=True, again=answers.again)
+            return CarryOutResult(after, failure_of(error), complete=True, again=answers.again)
+        return CarryOutResult(after, plan.failure, complete=True, again=answers.again)
 
     async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
         """Write what is desired, remove what is not."""
@@ -117,13 +117,13 @@ class Executor:
         except NameTaken as error:
             if not is_left_to(child, error):
                 raise
-            answers.again = LOOK_AT_SHARED
+            answers.again = SHARED_INTERVAL
             return
         answers.objects.append(ensured.obj)
         name = f"{child['kind']} {objects.name(child)}"
-        if ensured.change is Change.CREATED:
+        if ensured.change is ChildChange.CREATED:
             answers.created.append(name)
-        elif ensured.change is Change.UPDATED:
+        elif ensured.change is ChildChange.UPDATED:
             answers.updated.append(name)
 
     async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:

@@ -36,7 +36,7 @@ class GraphObserver:
     pull_secrets: PullSecretLists
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
-        """The graph of a key; None where there is none."""
+        """The graph of a key, or None."""
         return self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
     async def observe(self, graph: KubeObject) -> Observed:
@@ -50,8 +50,8 @@ class GraphObserver:
         owned = children_of(cache, graph)
         components = [each for (id_, _), each in owned.items() if id_ == DYNAMO_COMPONENT_DEPLOYMENTS.id]
         sets = [each for (id_, _), each in owned.items() if id_ == POD_CLIQUE_SETS.id]
-        found = {objects.name(each): workload_of(cache, each) for each in components}
-        workloads = {name: workload for name, workload in found.items() if workload is not None}
+        by_name = {objects.name(each): workload_of(cache, each) for each in components}
+        workloads = {name: workload for name, workload in by_name.items() if workload is not None}
         cliques = {
             (resource.id, objects.name(each)): each
             for resource in OF_SETS

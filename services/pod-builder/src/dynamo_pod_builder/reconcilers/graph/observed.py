@@ -1,4 +1,4 @@
-"""All that one reconcile of a graph knows: one frozen picture of the cache and one time, on which every step decides.
+"""All that one reconcile of a graph knows: one frozen snapshot of the cache and one time, on which every step decides.
 
 What is written afterwards is laid over it (`after`): a status is concluded from what is there now, without reading again.
 """
@@ -53,8 +53,8 @@ class Observed:
     @property
     def status(self) -> KubeObject:
         """Status of the graph; empty before its first one."""
-        found: KubeObject = self.graph.get("status", {})
-        return found
+        status_: KubeObject = self.graph.get("status", {})
+        return status_
 
     @property
     def components(self) -> dict[str, KubeObject]:

@@ -50,16 +50,16 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Generat
     # Grove changes cliques only after it has said that it saw the change of their set.
     generation = stored.get("status", {}).get("observedGeneration")
     is_current = generation is None or generation >= objects.generation(stored)
-    found = {}
+    generations = {}
     for each in grove.workloads(pod_clique_set):
         workload = observed.cliques.get(each.place)
-        found[each.component] = Generation(
+        generations[each.component] = Generation(
             each.name,
             workload,
             troubles=troubles(observed.pods_of(workload), observed.now),
             observed=is_current,
         )
-    return found
+    return generations
 
 
 def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]]:

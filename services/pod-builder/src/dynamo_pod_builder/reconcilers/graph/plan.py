@@ -67,8 +67,8 @@ class Plan:
 
     def having(self, children: Sequence[KubeObject]) -> Plan:
         """The same plan with these desired objects."""
-        found = next((child for child in children if child["kind"] == POD_CLIQUE_SETS.kind), None)
-        return replace(self, children=children, pod_clique_set=found)
+        clique_set = next((child for child in children if child["kind"] == POD_CLIQUE_SETS.kind), None)
+        return replace(self, children=children, pod_clique_set=clique_set)
 
     @property
     def desired(self) -> Sequence[KubeObject]:

@@ -12,7 +12,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.runtime import Result
 
 from dynamo_pod_builder.applying import Applier
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport, is_new
@@ -27,7 +27,7 @@ class GraphReconciler:
     executor: Executor
     report: GraphReport
     applier: Applier
-    reporter: Reporter
+    reporter: GraphReporter
     large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -39,7 +39,7 @@ class GraphReconciler:
             await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
             return Result()
         if is_new(graph):
-            self.reporter.seen(graph)
+            self.reporter.observed(graph)
         observed = await self.observer.observe(graph)
         plan = await self.large.run(size_of(graph), partial(planned, observed))
         outcome = await self.executor.carry_out(plan, observed)

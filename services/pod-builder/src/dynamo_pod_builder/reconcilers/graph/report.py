@@ -11,17 +11,17 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_pod_builder.events import Reporter
+from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import grove
-from dynamo_pod_builder.reconcilers.graph.carry_out import Outcome
+from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.observed import Observed, place_of
 from dynamo_pod_builder.reconcilers.graph.parts import all_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
-from dynamo_pod_builder.reconcilers.requeue import LOOK_AT_RESTART, RETRY_REFUSED, earliest
+from dynamo_pod_builder.reconcilers.requeue import RESTART_INTERVAL, RETRY_REFUSED, earliest
 from dynamo_pod_builder.status import graph as status
 from dynamo_pod_builder.status.graph import FAILED, READY, Generation, graph_status
-from dynamo_pod_builder.status.pods import look_again
+from dynamo_pod_builder.status.pods import recheck_after
 from dynamo_pod_builder.status.topology import is_constrained, topology_condition
 
 #: Status fields that are carried through where a plan says nothing of them.
@@ -33,10 +33,10 @@ class GraphReport:
     """Writes the status of graphs, with Events and messages of what is new in it."""
 
     statuses: StatusWriter
-    reporter: Reporter
+    reporter: GraphReporter
     pod_events: PodEvents
 
-    async def write(self, plan: Plan, outcome: Outcome) -> float | None:
+    async def write(self, plan: Plan, outcome: CarryOutResult) -> float | None:
         """Report one reconcile. Returns the seconds after which the next one is due; None where events ask for it."""
         observed = outcome.observed
         graph, now = observed.graph, observed.now
@@ -46,17 +46,17 @@ class GraphReport:
         for lost in _lost(concluded.conditions, graph):
             self.reporter.topology_lost(graph, lost["reason"], lost["message"])
 
-        def tell() -> None:
+        def report() -> None:
             if entered:
                 self.reporter.restart(graph, after["restart"])
             if _verdict(after) != _verdict(observed.status):
                 self.reporter.changed(graph, after)
 
         urgent = is_new(graph) or after["state"] == FAILED or entered
-        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, report=tell)
-        return next_look(plan, outcome) if wait is None else wait
+        wait = await self.statuses.write(DYNAMO_GRAPH_DEPLOYMENTS, graph, after, urgent=urgent, report=report)
+        return next_reconcile(plan, outcome) if wait is None else wait
 
-    async def _explained(self, concluded: status.Outcome, observed: Observed) -> dict[str, list[Generation]]:
+    async def _explained(self, concluded: status.GraphOutcome, observed: Observed) -> dict[str, list[Generation]]:
         """With what Events say of pods that do not start."""
         explain, namespace = self.pod_events.explain, objects.namespace(observed.graph)
         return {
@@ -70,7 +70,7 @@ def is_new(graph: KubeObject) -> bool:
     return "observedGeneration" not in graph.get("status", {})
 
 
-def conclude(plan: Plan, outcome: Outcome) -> status.Outcome:
+def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
     """What is known of the graph now. Pure."""
     observed = outcome.observed
     before = observed.status
@@ -78,7 +78,7 @@ def conclude(plan: Plan, outcome: Outcome) -> status.Outcome:
     if outcome.complete:
         carried = {"checkpoints": plan.starts.status} if plan.starts.by_component else {}
     restart = plan.restart.status if plan.restart is not None else before.get("restart")
-    return status.Outcome(
+    return status.GraphOutcome(
         components=all_parts(plan, observed),
         failure=outcome.failure,
         rolling_update=plan.rollout.status if plan.rollout is not None else before.get("rollingUpdate"),
@@ -87,16 +87,16 @@ def conclude(plan: Plan, outcome: Outcome) -> status.Outcome:
     )
 
 
-def next_look(plan: Plan, outcome: Outcome) -> float | None:
+def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     """Seconds after which another reconcile is due though no event asks for it. Pure."""
     if outcome.failure is not None:
         return RETRY_REFUSED
     observed = outcome.observed
-    delays = [outcome.again, LOOK_AT_RESTART if plan.restart is not None and plan.restart.is_under_way else None]
+    delays = [outcome.again, RESTART_INTERVAL if plan.restart is not None and plan.restart.is_under_way else None]
     if plan.pod_clique_set is not None:
         workloads = [observed.cliques.get(each.place) for each in grove.workloads(plan.pod_clique_set)]
         pods = [pod for workload in workloads for pod in observed.pods_of(workload)]
-        delays.append(look_again(pods, observed.now))
+        delays.append(recheck_after(pods, observed.now))
     return earliest(*delays)
 
 

@@ -26,7 +26,7 @@ class Backend:
     def update_container(self, container: KubeObject, context: PodContext) -> None:
         """Change the main container in place; its `env` list is its own. Variables added here follow the sorted ones.
 
-        RenderError where the engine cannot be told what it must know.
+        RenderError where the engine cannot get the settings that it needs.
         """
 
     def update_engine(self, engine: KubeObject, number: int, context: PodContext) -> None:

@@ -30,13 +30,13 @@ def detect(container: KubeObject | None) -> frozenset[str]:
 
 
 def one_engine(component: str, container: KubeObject | None, explicit: str | None) -> str:
-    """Engine of a worker: the one its command starts, else the one that is named; "" where neither tells.
+    """Engine of a worker: the one its command starts, else the one that is named; "" where neither says.
 
     RenderError where the command starts another engine than the named one, or several and none is named.
     """
-    found = detect(container)
-    if len(found) == 1:
-        (engine,) = found
+    engines = detect(container)
+    if len(engines) == 1:
+        (engine,) = engines
         if explicit and explicit != engine:
             raise RenderError(
                 component,
@@ -47,26 +47,26 @@ def one_engine(component: str, container: KubeObject | None, explicit: str | Non
         return engine
     if explicit:
         return explicit
-    if found:
+    if engines:
         raise RenderError(
-            component, _PATH, f"starts several engines: {', '.join(sorted(found))}", "run one engine a component"
+            component, _PATH, f"starts several engines: {', '.join(sorted(engines))}", "run one engine a component"
         )
     return ""
 
 
 def engine_of_graph(workers: Iterable[tuple[str, KubeObject | None]], explicit: str | None) -> str:
     """Engine that all workers of a graph share, by component name and main container; "" where none is known."""
-    found: dict[str, str] = {}
+    engines: dict[str, str] = {}
     for component, container in workers:
         engine = one_engine(component, container, explicit)
         if engine:
-            found.setdefault(engine, component)
+            engines.setdefault(engine, component)
     if explicit:
         return str(explicit)
-    if len(found) > 1:
-        listed = ", ".join(f"{component} runs {engine}" for engine, component in sorted(found.items()))
+    if len(engines) > 1:
+        listed = ", ".join(f"{component} runs {engine}" for engine, component in sorted(engines.items()))
         raise RenderError("", "spec.components", f"workers run different engines: {listed}", "use one engine a graph")
-    return next(iter(found), "")
+    return next(iter(engines), "")
 
 
 def _engine_of(command: str) -> str:

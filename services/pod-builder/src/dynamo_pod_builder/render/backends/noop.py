@@ -13,7 +13,7 @@ class Noop(Backend):
     """Leaves pods as they are."""
 
     def update_container(self, container: KubeObject, context: PodContext) -> None:  # noqa: ARG002 - of the interface
-        """RenderError where a replica spans nodes: nobody would tell its pods of each other."""
+        """RenderError where a replica spans nodes: its pods would not know each other."""
         if context.placement.group is None:
             return
         if context.is_worker:
@@ -21,7 +21,7 @@ class Noop(Backend):
                 context.component,
                 "backendFramework",
                 f"is not set and the command starts no engine that is known, so {context.placement.nodes} nodes of one "
-                "replica cannot be told of each other",
+                "replica cannot be connected",
                 "set backendFramework to vllm, sglang or trtllm",
             )
         raise RenderError(

@@ -19,7 +19,7 @@ from dynamo_pod_builder.render.placement import Group, Role
 _KEYS = "/ssh-pk"
 _HOME = "$HOME/.ssh"
 _PORT = ports.MPI_SSH.number
-#: What engines read besides the container's own variables; mpirun passes on only what it is told to.
+#: What engines read besides the container's own variables; mpirun passes on only what is listed.
 _PASSED_ON = (
     "CUDA_VISIBLE_DEVICES",
     "HF_DATASETS_CACHE",
@@ -93,8 +93,8 @@ class TrtLlm(Backend):
 
 
 def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
-    nodes, found = context.placement.nodes, gpus.count(container)
-    if not found:
+    nodes, count = context.placement.nodes, gpus.count(container)
+    if not count:
         raise RenderError(
             context.component,
             "podTemplate.spec.containers[main].resources.limits",
@@ -109,7 +109,7 @@ def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
     launched = f"trtllm-llmapi-launch {engine}".replace("'", "'\"'\"'")
     steps.append(
         'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
-        f"-n {nodes * found} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
+        f"-n {nodes * count} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
         f'--mca plm_rsh_args "-p {_PORT} -o StrictHostKeyChecking=no -i {_HOME}/id_rsa" '
         f"{_variables(each['name'] for each in container['env'])} bash -c '{launched}'"
     )

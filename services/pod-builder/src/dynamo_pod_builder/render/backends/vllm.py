@@ -48,7 +48,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The engine's own wishes, read from its flags, on GPUs that a node has."""
+    """The layout that the engine's flags ask for, on GPUs that a node has."""
 
     line: CommandLine
     gpus: int
@@ -116,11 +116,11 @@ class Vllm(Backend):
 
 def multiprocessing(context: PodContext) -> bool:
     """Whether vLLM spreads by its own processes: as the annotation says, else by the version that made the graph."""
-    marks = context.template_annotations
-    chosen = marks.get(VLLM_DISTRIBUTED_EXECUTOR_BACKEND, "").lower()
+    annotations = context.template_annotations
+    chosen = annotations.get(VLLM_DISTRIBUTED_EXECUTOR_BACKEND, "").lower()
     if chosen in ("mp", "ray"):
         return chosen == "mp"
-    return semver.at_least(marks.get(OPERATOR_ORIGIN_VERSION), MULTIPROCESSING_SINCE)
+    return semver.at_least(annotations.get(OPERATOR_ORIGIN_VERSION), MULTIPROCESSING_SINCE)
 
 
 def mode_of(layout: Layout, context: PodContext) -> Mode:
@@ -152,15 +152,15 @@ def _check_engines(context: PodContext, mode: Mode) -> None:
 
 def _layout(container: KubeObject, context: PodContext) -> Layout:
     line = commandline.read(context.component, container)
-    found = gpus.count(container)
-    if not found:
+    count = gpus.count(container)
+    if not count:
         raise RenderError(
             context.component,
             "podTemplate.spec.containers[main].resources.limits",
             "names no GPU, and how an engine spreads over nodes follows from the GPUs of one",
             f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it",
         )
-    return Layout(line, found, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
+    return Layout(line, count, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
 
 
 def _load_from_memory(container: KubeObject, context: PodContext) -> None:

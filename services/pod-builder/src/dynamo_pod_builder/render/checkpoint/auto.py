@@ -1,4 +1,4 @@
-"""The DynamoCheckpoint that is made for a component which names an identity that nobody has taken a checkpoint of."""
+"""The DynamoCheckpoint of a component whose identity has no checkpoint yet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def checkpoint_of(
     config: RenderConfig,
     observed: ObservedComponent,
 ) -> KubeObject:
-    """DynamoCheckpoint of a component's engine. It belongs to nobody: others of the same identity start from it, too."""
+    """DynamoCheckpoint of a component's engine. It has no owner: others of the same identity start from it, too."""
     context = context_of(_alone(component), config, replace(observed, restore=None))
     digest = identity_hash(identity)
     spec: KubeObject = {
@@ -66,10 +66,10 @@ def checkpoint_of(
 
 
 def _alone(component: DynamoComponentDeployment) -> DynamoComponentDeployment:
-    """The component without what is no part of its engine, and of no generation of a rolling update."""
+    """The component with only its engine, and without the generation of a rolling update."""
     template = component.spec.pod_template or {}
     metadata = template.get("metadata") or {}
-    marks = {name: value for name, value in (metadata.get("labels") or {}).items() if name != labels.WORKER_HASH}
+    label_set = {name: value for name, value in (metadata.get("labels") or {}).items() if name != labels.WORKER_HASH}
     pod = template.get("spec") or {}
     containers = [each for each in pod.get("containers") or () if each["name"] == MAIN]
     spec: DynamoComponentDeploymentSpec = component.spec.model_copy(
@@ -79,7 +79,7 @@ def _alone(component: DynamoComponentDeployment) -> DynamoComponentDeployment:
             # A sidecar that never ends would keep the Job from ending.
             "pod_template": {
                 **template,
-                "metadata": {**metadata, "labels": marks},
+                "metadata": {**metadata, "labels": label_set},
                 "spec": {**pod, "containers": containers},
             },
         }

@@ -36,7 +36,7 @@ from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.render.rbac import discovery_access
 from dynamo_pod_builder.render.volumes import share_memory
 
-#: How long a Job stays after its end, for people to look at. Seconds.
+#: How long a Job stays after its end, for users to inspect. Seconds.
 KEPT = 300
 #: What the engine is called; its claims are named after that.
 _ENGINE = "worker"
@@ -109,7 +109,7 @@ def _job(
     spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, account: str, owner: KubeObject
 ) -> KubeObject:
     own = {labels.CHECKPOINT_ID: taking.identity_hash}
-    marks = {
+    annotations = {
         **context.template_annotations,
         SNAPSHOT_ARTIFACT_VERSION: taking.version,
         SNAPSHOT_TARGET_CONTAINERS: MAIN,
@@ -117,9 +117,9 @@ def _job(
     }
     template = {
         "metadata": {
-            # Pods of components are watched; by this one's we can tell what holds it up.
+            # Pods of components are watched; this one's status shows what holds it up.
             "labels": {labels.COMPONENT: _ENGINE, **context.template_labels, **own, labels.CHECKPOINT_SOURCE: "true"},
-            "annotations": marks,
+            "annotations": annotations,
         },
         "spec": _pod(spec, taking, context, account),
     }
@@ -130,7 +130,7 @@ def _job(
             taking.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: taking.version}, owner
         ),
         "spec": {
-            # An engine that could not be loaded or checkpointed once is looked at by people before GPUs are spent again.
+            # Users inspect an engine that could not be loaded or checkpointed once before GPUs are spent again.
             "backoffLimit": 0,
             "activeDeadlineSeconds": spec.job.active_deadline_seconds,
             "ttlSecondsAfterFinished": KEPT,

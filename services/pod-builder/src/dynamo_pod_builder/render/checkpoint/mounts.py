@@ -34,7 +34,7 @@ _CONTROL_DIR = var(env.DYN_SNAPSHOT_CONTROL_DIR, names.CONTROL_PATH)
 
 
 def connect(pod: KubeObject, container: KubeObject, storage: Storage) -> None:
-    """Give a container of a pod the storage, the way to talk to the agent, and what tells it which pod it is in.
+    """Give a container of a pod the storage, the way to talk to the agent, and the identity of its pod.
 
     Variables do not do for the last: those of a restored process are of the pod that the checkpoint was taken of.
     """
@@ -64,7 +64,7 @@ def confine(pod: KubeObject, profile: str) -> None:
         }
 
 
-def _with(present: Any, ours: tuple[KubeObject, ...]) -> list[KubeObject]:
-    """A list of things with names, ours last and in place of others of their names."""
-    taken = {each["name"] for each in ours}
-    return [each for each in present if each["name"] not in taken] + list(ours)
+def _with(present: Any, added: tuple[KubeObject, ...]) -> list[KubeObject]:
+    """A list of named entries with `added` last, in place of others of their names."""
+    taken = {each["name"] for each in added}
+    return [each for each in present if each["name"] not in taken] + list(added)

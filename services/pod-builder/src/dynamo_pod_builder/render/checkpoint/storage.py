@@ -18,11 +18,11 @@ def storage_of(defaults: CheckpointDefaults, agents: Iterable[KubeObject]) -> St
     """Storage of a namespace with these DaemonSets of snapshot agents; None where nothing names any."""
     if defaults.claim:
         return Storage(defaults.claim, _directory(defaults.base_path))
-    return next((found for agent in agents if (found := _of_agent(agent)) is not None), None)
+    return next((storage for agent in agents if (storage := _of_agent(agent)) is not None), None)
 
 
 def claim_of(defaults: CheckpointDefaults, namespace: str) -> KubeObject | None:
-    """Claim that the settings ask to be made; None where it is somebody else's to make. Nobody owns it: data stays."""
+    """Claim that the settings ask to create; None where another creates it. It has no owner: data stays."""
     if not (defaults.claim and defaults.create):
         return None
     spec: KubeObject = {
@@ -31,11 +31,11 @@ def claim_of(defaults: CheckpointDefaults, namespace: str) -> KubeObject | None:
     }
     if defaults.storage_class:
         spec["storageClassName"] = defaults.storage_class
-    marks = {labels.APP_NAME: "dynamo", labels.APP_COMPONENT: "checkpoint-storage"}
+    label_set = {labels.APP_NAME: "dynamo", labels.APP_COMPONENT: "checkpoint-storage"}
     return {
         "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
         "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-        "metadata": object_metadata(defaults.claim, namespace, marks, {}, None),
+        "metadata": object_metadata(defaults.claim, namespace, label_set, {}, None),
         "spec": spec,
     }
 

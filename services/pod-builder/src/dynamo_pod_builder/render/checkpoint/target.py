@@ -29,7 +29,7 @@ class Storage:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What tells the snapshot agent of it."""
+        """Annotations for the snapshot agent."""
         return {SNAPSHOT_STORAGE_TYPE: PVC, SNAPSHOT_STORAGE_BASE_PATH: self.base_path}
 
 
@@ -49,7 +49,7 @@ class Restore:
         return {labels.RESTORE_TARGET: "true", labels.CHECKPOINT_ID: self.identity_hash}
 
     def annotations(self, containers: Sequence[str]) -> dict[str, str]:
-        """Annotations that tell the agent what to put into which containers."""
+        """Annotations that say what the agent restores into which containers."""
         return {
             SNAPSHOT_ARTIFACT_VERSION: self.version,
             SNAPSHOT_TARGET_CONTAINERS: ",".join(containers),

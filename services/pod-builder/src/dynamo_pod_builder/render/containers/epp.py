@@ -1,4 +1,4 @@
-"""Endpoint picker: tells the gateway which worker gets a request."""
+"""Endpoint picker: chooses the worker of a request for the gateway."""
 
 from __future__ import annotations
 

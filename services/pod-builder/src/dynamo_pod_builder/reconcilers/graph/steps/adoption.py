@@ -49,8 +49,8 @@ def adopt(plan: Plan, observed: Observed) -> Plan:
     there = observed.components
     if not workers or any(objects.name(child) in there for child in workers.values()):
         return plan
-    told = objects.annotations(observed.graph)
-    current = told.get(CURRENT_WORKER_HASH_V2) or told.get(CURRENT_WORKER_HASH, "")
+    annotations = objects.annotations(observed.graph)
+    current = annotations.get(CURRENT_WORKER_HASH_V2) or annotations.get(CURRENT_WORKER_HASH, "")
     for generation in _generations(list(there.values()), workers.keys(), current):
         named = {name: _as(child, generation[name]) for name, child in workers.items()}
         if all(_same(named[name], generation[name], observed) for name in workers):
@@ -60,11 +60,11 @@ def adopt(plan: Plan, observed: Observed) -> Plan:
 
 def _generations(present: Sequence[KubeObject], components: Set[str], current: str) -> list[dict[str, KubeObject]]:
     """Generations that have exactly these components, by component: the current one by its hash, then the newest first."""
-    found: dict[str, dict[str, KubeObject]] = {}
+    generations: dict[str, dict[str, KubeObject]] = {}
     for each in present:
         if _component_of(each) in components:
-            found.setdefault(objects.labels(each).get(labels.WORKER_HASH, ""), {})[_component_of(each)] = each
-    complete = {name: each for name, each in found.items() if each.keys() == components}
+            generations.setdefault(objects.labels(each).get(labels.WORKER_HASH, ""), {})[_component_of(each)] = each
+    complete = {name: each for name, each in generations.items() if each.keys() == components}
     newest_first = sorted(complete, key=lambda name: _created_at(complete[name]), reverse=True)
     return [complete[name] for name in sorted(newest_first, key=lambda name: name != current)]
 
@@ -107,15 +107,17 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
         legacy_type=legacy_type(desired, workload),
         unlabelled_model=unlabelled_model(workload),
     )
-    ours = _workload(desired, observed.config, around)
-    if ours is None:
+    desired_workload = _workload(desired, observed.config, around)
+    if desired_workload is None:
         return False
     theirs = _workload(there, observed.config, around)
-    if theirs is not None and ours == theirs and _claimed(desired) == _claimed(there):
+    if theirs is not None and desired_workload == theirs and _claimed(desired) == _claimed(there):
         return True
-    # The reference keeps what only v1alpha1 can say where we do not look for it: its pods themselves say it.
+    # The reference keeps what only v1alpha1 can say where this platform does not read it: its pods themselves say it.
     of_reference = LAST_APPLIED_GENERATION in objects.annotations(there)
-    return of_reference and workload is not None and not coverage.missing(ours, {**workload, "metadata": {}})
+    return (
+        of_reference and workload is not None and not coverage.missing(desired_workload, {**workload, "metadata": {}})
+    )
 
 
 def _workload(
@@ -130,10 +132,10 @@ def _workload(
         children = render.component_children(plain, config, observed)
     except (InvalidManifest, render.RenderError):
         return None
-    found = next((child for child in children if child["kind"] in _WORKLOAD_KINDS), None)
-    if found is None:
+    child = next((child for child in children if child["kind"] in _WORKLOAD_KINDS), None)
+    if child is None:
         return None
-    return {"kind": found["kind"], "spec": {name: value for name, value in found["spec"].items() if name not in _SCALE}}
+    return {"kind": child["kind"], "spec": {name: value for name, value in child["spec"].items() if name not in _SCALE}}
 
 
 def _claimed(component: KubeObject) -> list[Any]:
