@@ -51,10 +51,12 @@ class Writer:
     def __init__(self) -> None:
         self.statuses: list[KubeObject] = []
 
-    async def write(self, _resource: object, _obj: KubeObject, status: KubeObject, *, urgent: bool, tell: Any) -> None:
+    async def write(
+        self, _resource: object, _obj: KubeObject, status: KubeObject, *, urgent: bool, report: Any
+    ) -> None:
         assert urgent
         self.statuses.append(status)
-        tell()
+        report()
 
 
 class Publisher:

@@ -307,7 +307,7 @@ def test_topology_is_that_of_the_group() -> None:
         (
             worker(WITHIN_FAILOVER, main={"command": ["serve"]}),
             CLAIMING,
-            "failover: an engine that the command line does not tell cannot fail over",
+            "failover: an engine that the command line does not name cannot fail over",
         ),
         (worker({"failover": {}}), CLAIMING, "failover: .* set gpuMemoryService with mode IntraPod"),
         (worker({**WITHIN, "failover": {"mode": "InterPod"}}), GROVE, "failover: .* with mode InterPod"),

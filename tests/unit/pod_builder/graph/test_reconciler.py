@@ -37,11 +37,11 @@ class Writer:
         self.urgent: list[bool] = []
 
     async def write(
-        self, _resource: Resource, _obj: KubeObject, status: KubeObject, *, urgent: bool, tell: Any
+        self, _resource: Resource, _obj: KubeObject, status: KubeObject, *, urgent: bool, report: Any
     ) -> None:
         self.statuses.append(status)
         self.urgent.append(urgent)
-        tell()
+        report()
 
 
 class Applier(Ledger):
