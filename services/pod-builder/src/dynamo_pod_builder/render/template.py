@@ -105,7 +105,7 @@ def _as_stored(spec: KubeObject) -> KubeObject:
 def _without_empty_lists(node: Any) -> Any:
     """The same without empty lists and without an empty nodeSelector, of which Kubernetes stores none.
 
-    The very object where there are none. Empty objects stay: `emptyDir: {}` says something.
+    The very object without any. Empty objects stay: `emptyDir: {}` says something.
     """
     if isinstance(node, list):
         kept = [_without_empty_lists(each) for each in node]
