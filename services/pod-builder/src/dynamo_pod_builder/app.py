@@ -145,8 +145,8 @@ class _PodBuilder(Controller[BuilderTask]):
             self.enqueue_all()
 
     def _render_config(self) -> RenderConfig:
-        found = self.cache.list(KAI_QUEUES) if self._reads_queues else ()
-        queues = [queue["metadata"]["name"] for queue in found]
+        listed = self.cache.list(KAI_QUEUES) if self._reads_queues else ()
+        queues = [queue["metadata"]["name"] for queue in listed]
         return render_config(self.context.settings, self.reader.is_served, kai_queues=queues)
 
     def tasks_for(
