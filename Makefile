@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.dynamo-setup
 CONTAINER_TOOLS := .dynamo/container-tools
 BROWSER_TOOLS := .dynamo/browser-tools
+FUZZ_TOOLS := .dynamo/fuzz-tools
 MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
@@ -60,6 +61,14 @@ $(BROWSER_TOOLS)/.complete: requirements/browser.txt $(STAMP)
 	@rm -rf $(BROWSER_TOOLS)
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(BROWSER_TOOLS) --requirement requirements/browser.txt
 	@touch $@
+
+$(FUZZ_TOOLS)/.complete: requirements/fuzz.txt $(STAMP)
+	@rm -rf $(FUZZ_TOOLS)
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(FUZZ_TOOLS) --requirement requirements/fuzz.txt
+	@touch $@
+
+fuzz-dynadmin: programs $(FUZZ_TOOLS)/.complete ## schemathesis over the REST API on a local cluster; ARGS="--examples 50 --seed 3".
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 image: $(STAMP) $(CONTAINER_TOOLS)/.complete ## An image of the services, without Docker; PARTS=planner, PLATFORM=linux/arm64, BASE=NAME@DIGEST, ARGS=--twice.
 	@PYTHONPATH=$(CONTAINER_TOOLS) $(BIN)/python -m tools.images $(if $(PARTS),--parts $(PARTS)) $(if $(PLATFORM),--platform $(PLATFORM)) $(if $(BASE),--base $(BASE)) $(ARGS)
@@ -120,6 +129,8 @@ lock: $(STAMP) ## Resolve the packages anew and write the locks of requirements/
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/containers.in --output-file requirements/containers.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+		requirements/fuzz.in --output-file requirements/fuzz.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		requirements/page.in --output-file requirements/page.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		--constraint requirements/dev.txt requirements/browser.in --output-file requirements/browser.txt
@@ -129,7 +140,7 @@ lock-dynamo-runtime: $(STAMP) ## Resolve anew the real Dynamo runtime that tests
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## All benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -139,6 +150,9 @@ bench-ready: programs ## From creation to successful, twenty times, with KWOK.
 
 bench-bus: programs ## Event latency and objects a second through the watcher.
 	@$(BIN)/python -m tests.benchmarks.bus
+
+bench-dynadmin: programs ## The REST API: a list of 1,000 graphs, 500 streams, dry runs, estimates, memory.
+	@$(BIN)/python -m tests.benchmarks.dynadmin $(ARGS)
 
 bench-scale: programs ## From an adapter's /scale to the Deployment: one at a time, and 200 adapters at once.
 	@$(BIN)/python -m tests.benchmarks.scale $(ARGS)

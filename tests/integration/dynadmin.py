@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 
 import aiohttp
 from dynamo_ctl.planned import planned
+from dynamo_dynadmin.api.estimating import Estimator
 from dynamo_dynadmin.app import DynadminService
 from dynamo_shared.api.resources import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.transport import Outgoing
-from dynamo_shared.runtime import running
+from dynamo_shared.runtime import Settings, running
 from dynamo_watcher.app import WatcherService
 from multidict import CIMultiDict
 
@@ -111,7 +112,9 @@ class Events:
 
 
 @asynccontextmanager
-async def dynadmin(kubeconfig: Path, nats: str, **extra: str) -> AsyncIterator[Api]:
+async def dynadmin(
+    kubeconfig: Path, nats: str, estimator: Callable[[Settings], Estimator] | None = None, **extra: str
+) -> AsyncIterator[Api]:
     """Watcher and dynadmin, ready."""
     configured = settings(
         kubeconfig,
@@ -120,7 +123,7 @@ async def dynadmin(kubeconfig: Path, nats: str, **extra: str) -> AsyncIterator[A
         PLATFORM__DYNADMIN__PORT="0",
         **{f"PLATFORM__DYNADMIN__{name}": value for name, value in extra.items()},
     )
-    service = DynadminService(planned)
+    service = DynadminService(planned, estimator)
     async with running([WatcherService(), service], configured) as up:
         await up.ready()
         connector = aiohttp.TCPConnector(limit=0)

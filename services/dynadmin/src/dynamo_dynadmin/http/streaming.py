@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -57,27 +56,30 @@ class Streams:
         self.heartbeat = heartbeat
         self._recheck = recheck
         self._now = now
-        self._open: Counter[str] = Counter()
+        self._open: dict[object, tuple[str, web.Request]] = {}
+        """whose each one is, and what asked for it"""
         self.draining = False
 
     @asynccontextmanager
     async def opened(self, call: Call, acts: Sequence[Act]) -> AsyncIterator[Stream]:
         """A stream for a call that may do these things. ProblemError where there are too many already."""
         key = call.caller.key
-        if self._open.total() >= self._total or self.draining:
+        self._forget_gone(key)
+        if len(self._open) >= self._total or self.draining:
             raise ProblemError(
                 "unavailable", f"{self._total} streams are open; come again", headers={"Retry-After": "5"}
             )
-        if self._open[key] >= self._of_a_user:
+        if self._count(key) >= self._of_a_user:
             raise ProblemError(
                 "too-many-requests",
                 f"{self._of_a_user} streams of yours are open; close one",
                 headers={"Retry-After": "5"},
             )
-        self._open[key] += 1
+        place = object()
+        self._open[place] = key, call.request
         # Streams have limits of their own, and are no requests under way.
         call.request[TURN].leave()
-        self._metrics.streams(self._open.total())
+        self._metrics.streams(len(self._open))
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream; charset=utf-8",
@@ -109,10 +111,19 @@ class Streams:
         except ConnectionError:
             log.debug("stream broke", request=call.id)
         finally:
-            self._open[key] -= 1
-            if self._open[key] <= 0:
-                del self._open[key]
-            self._metrics.streams(self._open.total())
+            self._open.pop(place, None)
+            self._metrics.streams(len(self._open))
+
+    def _count(self, key: str) -> int:
+        return sum(1 for whose, _ in self._open.values() if whose == key)
+
+    def _forget_gone(self, key: str) -> None:
+        """At a limit, readers that have left do not count: their streams end with the next heartbeat."""
+        if len(self._open) < self._total and self._count(key) < self._of_a_user:
+            return
+        for place, (_, request) in list(self._open.items()):
+            if request.transport is None or request.transport.is_closing():
+                del self._open[place]
 
     async def _checked(self, call: Call, acts: Sequence[Act]) -> None:
         expires = call.caller.expires

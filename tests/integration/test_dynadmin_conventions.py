@@ -1,0 +1,157 @@
+"""Conventions of the REST API on real servers: compression, other origins, request ids, and estimates."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.estimation import Estimation
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.platform import install_definitions
+from dynamo_shared.api.resources import NAMESPACES
+from dynamo_shared.kube import KubeClient
+
+from .dynadmin import EVERYTHING, Api, account, dynadmin
+
+PAGE = "https://portal.test"
+
+
+@pytest.fixture
+async def api(
+    control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
+) -> AsyncIterator[Api]:
+    extra = {"CORS_ORIGINS": json.dumps([PAGE])}
+    async with dynadmin(control_plane.kubeconfig, nats_server.url, Estimation, **extra) as running:
+        running.token = await account(kube, namespace, "owner", EVERYTHING)
+        yield running
+
+
+async def test_large_answers_are_compressed_where_the_caller_can_read_that(api: Api) -> None:
+    # Bytes as they are on the wire.
+    async with api.session.get(f"{api.url}/api/v1/openapi.json", headers={"Accept-Encoding": "identity"}) as plain:
+        assert "Content-Encoding" not in plain.headers
+        whole = await plain.read()
+    api.session._auto_decompress = False  # type: ignore[attr-defined]
+    async with api.session.get(f"{api.url}/api/v1/openapi.json", headers={"Accept-Encoding": "gzip"}) as small:
+        assert small.headers["Content-Encoding"] == "gzip"
+        packed = await small.read()
+    assert gzip.decompress(packed) == whole
+    assert len(packed) < len(whole) / 4
+    async with api.session.get(f"{api.url}/api/v1/session/ways", headers={"Accept-Encoding": "gzip"}) as tiny:
+        assert "Content-Encoding" not in tiny.headers
+
+
+async def test_pages_of_other_origins_may_call_where_they_are_named(api: Api, namespace: str) -> None:
+    many = f"/api/v1/namespaces/{namespace}/deployments"
+    asked = {"Access_Control_Request_Method": "PUT", "Access_Control_Request_Headers": "authorization,if-match"}
+    allowed = await api("OPTIONS", many, token="", Origin=PAGE, **asked)
+    assert (allowed.status, allowed.headers["Access-Control-Allow-Origin"]) == (204, PAGE)
+    assert "If-Match" in allowed.headers["Access-Control-Allow-Headers"]
+    read = await api("GET", many, Origin=PAGE)
+    assert read.headers["Access-Control-Allow-Origin"] == PAGE
+    assert "ETag" in read.headers["Access-Control-Expose-Headers"]
+    # Never with the session of a browser.
+    assert "Access-Control-Allow-Credentials" not in {**allowed.headers, **read.headers}
+    for origin in ("https://evil.test", "null", f"{PAGE}.evil.test", "http://portal.test"):
+        refused = await api("OPTIONS", many, token="", Origin=origin, **asked)
+        assert (refused.status, "Access-Control-Allow-Origin" in refused.headers) == (405, False), origin
+        assert "Access-Control-Allow-Origin" not in (await api("GET", many, Origin=origin)).headers, origin
+
+
+async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(
+    programs: Programs, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    options = ControlPlaneOptions(
+        controller_manager=False, scheduler=False, kwok_nodes=0, audit_folder=tmp_path, prepare=install_definitions
+    )
+    async with (
+        ControlPlane(options, programs) as plane,
+        await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube,
+        dynadmin(plane.kubeconfig, nats_server.url) as api,
+    ):
+        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        api.token = await account(kube, "team", "owner", EVERYTHING)
+        made = {"metadata": {"name": "m"}, "spec": {"modelName": "m", "baseModelName": "b"}}
+        given = str(uuid.uuid4())
+        created = await api("POST", "/api/v1/namespaces/team/models", made, X_Request_ID=given)
+        assert (created.status, created.headers["X-Request-ID"]) == (201, given)
+        refused = await api("GET", "/api/v1/namespaces/kube-system/models/m", X_Request_ID="not an id")
+        chosen = refused.headers["X-Request-ID"]
+        assert refused.json["instance"] == f"urn:uuid:{chosen}"
+        assert uuid.UUID(chosen)
+        expected = {
+            given: ("create", "system:serviceaccount:team:owner", 201),
+            chosen: ("get", "system:serviceaccount:team:owner", 403),
+        }
+        async with asyncio.timeout(30):
+            while (found := logged(tmp_path, expected)) != expected:
+                await asyncio.sleep(0.1)
+        assert found == expected
+
+
+def logged(folder: Path, wanted: Any) -> dict[str, tuple[str, str, int]]:
+    """Verb, impersonated user and answer of the requests of these ids, as the API server wrote them down."""
+    found = {}
+    for file in folder.glob("audit-*.jsonl"):
+        for line in file.read_text().splitlines():
+            if not line.endswith("}"):
+                continue
+            event = json.loads(line)
+            if event["auditID"] in wanted and event["stage"] == "ResponseComplete":
+                user = event["impersonatedUser"]["username"]
+                found[event["auditID"]] = (event["verb"], user, event["responseStatus"]["code"])
+    return found
+
+
+OBJECTIVE = {
+    "mode": "objective",
+    "name": "qwen",
+    "model": {"name": "Qwen/Qwen3-32B"},
+    "backend": "vllm",
+    "hardware": {"gpuSku": "h200_sxm", "totalGpus": 8, "gpusPerNode": 8},
+    "workload": {"isl": 4000, "osl": 1000},
+    "objective": {"ttftMs": 600, "itlMs": 50},
+}
+
+
+@pytest.mark.timeout(300)
+async def test_an_estimate_gets_better_and_is_remembered(api: Api, kube: KubeClient, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/estimate"
+    async with asyncio.timeout(240), api.stream(path, OBJECTIVE) as events:
+        told = await events.until("end")
+    names = [event for event, _, _ in told]
+    assert names[0] == "estimate", "what memory alone says comes at once"
+    assert "progress" in names
+    first, last = (data for event, data, _ in (told[0], told[-2]))
+    assert (first["source"], last["source"]) == ("naive", "aiconfigurator")
+    assert last["selected"]["gpus"] <= 8
+    assert 0 < last["selected"]["itl"] <= 50
+    assert len(last["pareto"]) > 1
+    again = await api("POST", path, OBJECTIVE)
+    assert (again.status, again.json["cached"], again.json["selected"]) == (200, True, last["selected"])
+    # What a graph's GPUs can do, at their best: said so.
+    graph = {"mode": "graph", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}, "backend": "vllm"}
+    serving = {"serving": {"replicas": {"worker": 2}}, "hardware": {"gpusPerReplica": 4}}
+    unknown = await api("POST", path, {**graph, **serving})
+    assert unknown.status in (200, 422)
+    stranger = await account(kube, namespace, "stranger")
+    assert (await api("POST", path, OBJECTIVE, token=stranger)).status == 403
+    wrong = await api("POST", path, {**OBJECTIVE, "objective": {"ttftMs": -1}})
+    assert [each["pointer"] for each in wrong.json["errors"]] == ["/objective/ttftMs"]
+    too_few = {
+        **OBJECTIVE,
+        "model": {"name": "deepseek-ai/DeepSeek-V3"},
+        "hardware": {"gpuSku": "l40s", "totalGpus": 1},
+    }
+    refused = await api("POST", path, too_few)
+    assert refused.status == 422
+    assert refused.json["errors"]

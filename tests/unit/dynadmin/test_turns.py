@@ -1,0 +1,63 @@
+"""Estimates take turns: one of a user at once, a few of all users, and no endless queue."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from dynamo_dynadmin.api.estimating import Turns
+from dynamo_dynadmin.http.problems import ProblemError
+
+
+class Work:
+    def __init__(self, turns: Turns, user: str) -> None:
+        self.started = asyncio.Event()
+        self.end = asyncio.Event()
+        self.task = asyncio.create_task(self._run(turns, user))
+
+    async def _run(self, turns: Turns, user: str) -> None:
+        async with turns.taken(user):
+            self.started.set()
+            await self.end.wait()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_who_asks_for_many_waits_for_itself_alone() -> None:
+    turns = Turns(2, 10)
+    many = [Work(turns, "ann") for _ in range(4)]
+    other = Work(turns, "bob")
+    await settle()
+    assert [each.started.is_set() for each in (*many, other)] == [True, False, False, False, True]
+    third = Work(turns, "cat")
+    await settle()
+    assert not third.started.is_set(), "two work at once"
+    other.end.set()
+    await settle()
+    assert third.started.is_set()
+    for each in (*many, third):
+        each.end.set()
+    await asyncio.gather(*(each.task for each in (*many, other, third)))
+
+
+async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
+    turns = Turns(1, 1)
+    working = Work(turns, "ann")
+    await settle()
+    waiting = Work(turns, "bob")
+    await settle()
+    with pytest.raises(ProblemError) as refused:
+        async with turns.taken("cat"):
+            pass
+    assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "5")
+    waiting.task.cancel()
+    await asyncio.wait([waiting.task])
+    next_one = Work(turns, "cat")
+    working.end.set()
+    await settle()
+    assert next_one.started.is_set(), "who left is not counted"
+    next_one.end.set()
+    await asyncio.gather(working.task, next_one.task)
