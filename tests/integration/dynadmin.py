@@ -113,7 +113,7 @@ class Events:
 
 @asynccontextmanager
 async def dynadmin(
-    kubeconfig: Path, nats: str, estimator: Callable[[Settings], Estimator] | None = None, **extra: str
+    kubeconfig: Path, nats: str, estimator: Callable[[Settings], Estimator] | None = None, /, **extra: str
 ) -> AsyncIterator[Api]:
     """Watcher and dynadmin, ready."""
     configured = settings(
