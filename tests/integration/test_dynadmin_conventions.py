@@ -40,7 +40,7 @@ async def test_large_answers_are_compressed_where_the_caller_can_read_that(api: 
     async with api.session.get(f"{api.url}/api/v1/openapi.json", headers={"Accept-Encoding": "identity"}) as plain:
         assert "Content-Encoding" not in plain.headers
         whole = await plain.read()
-    api.session._auto_decompress = False  # type: ignore[attr-defined]
+    api.session._auto_decompress = False
     async with api.session.get(f"{api.url}/api/v1/openapi.json", headers={"Accept-Encoding": "gzip"}) as small:
         assert small.headers["Content-Encoding"] == "gzip"
         packed = await small.read()
