@@ -49,7 +49,8 @@ class App extends Part {
 
   private async load(): Promise<void> {
     this.spaces = await namespaces();
-    if (this.route.namespace) return;
+    // The address itself: the person may have gone somewhere while namespaces were asked for.
+    if (parse(location.hash).namespace) return;
     const last = localStorage.getItem(LAST) ?? "";
     const first = this.spaces.includes(last) ? last : this.spaces[0];
     if (first) location.hash = format({ namespace: first });
