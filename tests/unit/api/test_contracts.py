@@ -18,6 +18,7 @@ from dynamo_shared.api.contracts import (
     contract_warnings,
     schema_of,
 )
+from dynamo_shared.api.contracts.base import names_of
 from dynamo_shared.api.contracts.planner_interpolation import Pick
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,12 +204,23 @@ def test_gpus_of_an_engine() -> None:
     assert Pick.model_validate({"tp": 2, "dp": 8, "moe_tp": 2, "moe_ep": 8}).gpus == 16
 
 
+def with_one_name_a_field(contract: Contract, value: dict[str, Any]) -> dict[str, Any]:
+    """The value without second names of a field: today's name counts, and only the schema looks at the older one then."""
+    fields = {key: name for name, field in contract.model.model_fields.items() for key in names_of(name, field)}
+    first: dict[str, str] = {}
+    for key in value:
+        first.setdefault(fields.get(key, key), key)
+    return {key: value[key] for key in first.values()}
+
+
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> None:
     keys = st.sampled_from([*schema_of(contract.name)["properties"], "other"])
     value = data.draw(st.dictionaries(keys, JSON_VALUES, max_size=4) | JSON_VALUES)
+    if isinstance(value, dict):
+        value = with_one_name_a_field(contract, value)
     errors = contract_errors(contract.name, value)
     contract_warnings(contract.name, value)
     if isinstance(value, dict) and not errors:
