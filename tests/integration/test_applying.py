@@ -124,7 +124,7 @@ async def test_what_was_created_meanwhile_is_looked_at_and_not_written_over(appl
     theirs = account(namespace)
     del theirs["metadata"]["labels"]
     before = await kube.create(SERVICE_ACCOUNTS, theirs)
-    with pytest.raises(NameTaken, match="ServiceAccount named 'shared' exists already and belongs to nobody"):
+    with pytest.raises(NameTaken, match="ServiceAccount named 'shared' exists already and has no known owner"):
         await applier.ensure(account(namespace))
     now = await kube.get(SERVICE_ACCOUNTS, ObjectKey(namespace, "shared"))
     assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
