@@ -33,3 +33,8 @@ def load(file: Path = FILE) -> tuple[Difference, ...]:
     return tuple(
         Difference(each["cases"], each["objects"], re.compile(each["paths"]), each["reason"]) for each in entries
     )
+
+
+def listed_in(listed: tuple[Difference, ...], case: str, key: str, path: str) -> bool:
+    """Whether a difference is one of those that are meant."""
+    return any(each.allows(case, key, path) for each in listed)

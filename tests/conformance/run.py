@@ -195,9 +195,13 @@ def compare(
     equal = 0
     for key in sorted(want.keys() | got.keys()):
         if key in want and key in got:
-            wrong = [each for each in comparer.paths(want[key], got[key]) if not _meant(listed, slug, key, each[0])]
+            wrong = [
+                each
+                for each in comparer.paths(want[key], got[key])
+                if not differences.listed_in(listed, slug, key, each[0])
+            ]
         else:
-            wrong = [] if _meant(listed, slug, key, "") else [("", key in want, key in got)]
+            wrong = [] if differences.listed_in(listed, slug, key, "") else [("", key in want, key in got)]
         equal += not wrong
         for path, expected, actual in wrong:
             if path:
@@ -205,10 +209,6 @@ def compare(
             else:
                 found.append(f"{'missing' if key in want else 'unexpected'} {key}")
     return len(want.keys() | got.keys()), equal, found
-
-
-def _meant(listed: tuple[differences.Difference, ...], slug: str, key: str, path: str) -> bool:
-    return any(each.allows(slug, key, path) for each in listed)
 
 
 async def run(cases: dict[str, KubeObject], show: int) -> int:

@@ -26,6 +26,7 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin
+from .etcd import compact
 
 WATCHING = {"verbs": ["list", "watch"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
 
@@ -100,7 +101,9 @@ async def happens(kube: KubeClient, about: KubeObject, reason: str, kind: str = 
     )
 
 
-async def test_events_are_streamed_and_resumed(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_events_are_streamed_and_resumed(
+    api: Api, kube: KubeClient, namespace: str, control_plane: ControlPlane
+) -> None:
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/events"
     mine, other = await graph(kube, namespace), await graph(kube, namespace, "other")
     await happens(kube, mine, "First")
@@ -121,6 +124,7 @@ async def test_events_are_streamed_and_resumed(api: Api, kube: KubeClient, names
     async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID=position) as events:
         assert (await events.next())[0] == "synced"
         assert (await events.next())[1]["reason"] == "Meanwhile"
+    await compact(control_plane, int(mine["metadata"]["resourceVersion"]))
     async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID="1") as events:
         found = await events.until("resync")
         assert found[-1][0] == "resync"

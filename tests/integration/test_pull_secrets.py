@@ -26,7 +26,7 @@ from .platform import eventually, frontend, graph, platform, settings, until_sta
 async def running_platform(control_plane, nats_server, monkeypatch) -> AsyncIterator[Any]:
     """The platform, looking for new secrets more often than a test wants to wait."""
     monkeypatch.setattr(surroundings, "REFRESH", 0.2)
-    monkeypatch.setattr(surroundings, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(surroundings, "CHECK_INTERVAL", 0.1)
     configured = settings(control_plane.kubeconfig, nats_server.url, DISCOVERY__BACKEND="etcd")
     async with platform(configured) as up:
         yield up

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
@@ -17,6 +16,8 @@ from dynamo_ctl.localcluster.programs import Programs
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
 from dynamo_shared.kube.reflector import Absent, Change, Reflector, Synced
+
+from .etcd import compact
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -216,7 +217,7 @@ async def test_a_compaction_while_nobody_watched_is_a_relist_of_what_changed(
         await small_kube.create(CONFIG_MAPS, config_map("default", "remade"))
         await small_kube.create(CONFIG_MAPS, config_map("default", "new"))
         latest = (await small_kube.list(CONFIG_MAPS, "default")).resource_version
-        await _compact(small_plane, int(latest))
+        await compact(small_plane, int(latest))
         await small_plane.restart_api_server()
         reflector._client = held
         await follower.until(lambda: follower.syncs == 2)
@@ -232,14 +233,6 @@ class _Unreachable:
 
     def stream(self, *_arguments: Any, **_options: Any) -> Any:
         raise Unavailable(0, "Unreachable", "the network is away")
-
-
-async def _compact(plane: ControlPlane, revision: int) -> None:
-    # etcd's JSON gateway.
-    async with aiohttp.ClientSession() as session:
-        body = {"revision": str(revision), "physical": True}
-        async with session.post(f"{plane.etcd.url}/v3/kv/compaction", json=body) as response:
-            assert response.status == 200, await response.text()
 
 
 async def test_a_type_is_followed_from_the_moment_it_is_installed(kube: KubeClient, namespace: str) -> None:

@@ -1,0 +1,15 @@
+"""What tests do to the etcd of a control plane."""
+
+from __future__ import annotations
+
+import aiohttp
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+
+
+async def compact(plane: ControlPlane, revision: int) -> None:
+    """Forgets what was before the revision: a watch from there is answered with 410."""
+    # etcd's JSON gateway.
+    async with aiohttp.ClientSession() as session:
+        body = {"revision": str(revision), "physical": True}
+        async with session.post(f"{plane.etcd.url}/v3/kv/compaction", json=body) as response:
+            assert response.status == 200, await response.text()
