@@ -1,4 +1,4 @@
-"""What a run took, folder by folder, and how many tests of the charts held: printed after the tests."""
+"""What a run took, folder by folder: printed after the tests."""
 
 from __future__ import annotations
 
@@ -38,6 +38,4 @@ class Times:
         ]
         slowest = sorted(self.files.items(), key=lambda each: -each[1])[:SLOWEST]
         lines += [f"{seconds:8.1f} s  {file}" for file, seconds in slowest]
-        if charts := self.ran["tests/charts"]:
-            lines.append(f"charts {self.passed['tests/charts']}/{charts} ok")
         return lines

@@ -218,18 +218,14 @@ class Leadership:
 
 
 async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dynamo_shared.runtime import Health, State
+    from dynamo_shared.runtime import Health, Settings, State
 
     bus, cluster, leadership, health = MemoryBus(), Cluster(), Leadership(), Health()
     monkeypatch.setattr(app, "reflecting", lambda _: cluster.source)
     context: Any = SimpleNamespace(
         bus=bus,
         kube=SimpleNamespace(acting_as=lambda _: None),
-        settings=SimpleNamespace(
-            platform=SimpleNamespace(cluster_name=CLUSTER),
-            served=(),
-            gpu=SimpleNamespace(discovery_enabled=True),
-        ),
+        settings=Settings.model_validate({"platform": {"clusterName": CLUSTER}}),
         metrics=SimpleNamespace(registry=CollectorRegistry()),
         leadership=lambda _: leadership,
         health=health,
