@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -441,7 +442,7 @@ def _fuzz(found: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
             ):
                 place = place[step] if isinstance(place, dict) and isinstance(place.get(step), dict) else place
             if isinstance(place, dict) and place:
-                place[dice.choice(list(place))] = dice.choice(kinds)
+                place[dice.choice(list(place))] = copy.deepcopy(dice.choice(kinds))
         made.append((_VICTIM, headers, _json(obj)))
     return made
 
