@@ -17,7 +17,7 @@ def chat(
     ] = "",
     *,
     model: Annotated[str, typer.Option(metavar="NAME", help="Model, where the graph serves several.")] = "",
-    system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="System message, sent before yours.")] = "",
     max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer at most.")] = 1024,
     output: Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")] = LineOutput.TABLE,
     namespace: Namespace = "default",
