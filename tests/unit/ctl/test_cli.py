@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_ctl import cli, services
+from dynamo_ctl import cli, interrupts, services, serving
+from dynamo_ctl import settings as ctl_settings
 from dynamo_ctl.errors import CtlError, ExitCode, explain
 from dynamo_ctl.localcluster import LocalClusterError
 from dynamo_shared.bus import BusUnavailableError
 from dynamo_shared.kube import ConfigError, Forbidden, Invalid, Unavailable
-from dynamo_shared.runtime.settings import InvalidSettings
+from dynamo_shared.runtime.settings import InvalidSettings, Settings
 
 NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "crds")
 
@@ -55,6 +56,19 @@ def test_a_wrong_command_line_is_one_line_and_code_2(
     assert said in captured.err
     assert captured.err.count("\n") == 1
     assert not captured.out
+
+
+def test_flags_of_earlier_operators_set_todays_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Settings] = []
+    monkeypatch.setattr(serving, "serve", lambda _, settings: started.append(settings))
+    monkeypatch.setattr(interrupts, "serve", lambda _: None)
+    monkeypatch.setattr(ctl_settings, "start_logging", lambda *_, **__: None)
+    cli.invoke(["run", "watcher", "--natsAddr=nats://n:4222", "--etcdAddr", "http://e:2379"])
+    cli.invoke(["run", "watcher", "--natsAddr="])
+    given, empty = started
+    assert (given.infrastructure.nats_address, given.infrastructure.etcd_address) == ("nats://n:4222", "http://e:2379")
+    assert [each.partition(" ")[0] for each in given.older_names] == ["--natsAddr", "--etcdAddr"]
+    assert (empty.infrastructure.nats_address, empty.older_names) == ("", ())
 
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,6 +91,20 @@ async def test_a_failing_service_is_started_again_and_the_others_do_not_notice(s
     assert failing.ended + well.ended == ["failing", "well"]
 
 
+async def test_a_start_warns_of_older_names_and_of_settings_without_effect(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(lifecycle.log, "warning", lambda text, setting="": warned.append(f"{text}: {setting}"))
+    ignored = settings.model_copy(update={"security": settings.security.model_copy(update={"enable_http2": True})})
+    async with running([Recorder()], ignored.with_older_names(("LOG_LEVEL",))):
+        pass
+    assert warned[:2] == [
+        "a setting has no effect: security.enableHTTP2 is ignored: servers speak HTTP/1.1",
+        "a setting has an older name: LOG_LEVEL is an older name: use the setting logging.level",
+    ]
+
+
 async def test_readiness_tells_what_is_wanting(settings: Settings) -> None:
     service = Recorder(failures=10**6)
     async with running([service], settings) as platform:

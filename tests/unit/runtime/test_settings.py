@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from dynamo_shared.runtime import InvalidSettings, load_settings
 from dynamo_shared.runtime.leasing import stands_by
+from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 
 HEAD = "apiVersion: operator.config.dynamo.nvidia.com/v1alpha1\nkind: OperatorConfiguration\n"
 
@@ -62,6 +63,40 @@ def test_variables_override_the_file(tmp_path):
     assert settings.platform.nats.servers == ("nats://a:1", "nats://b:2")
     assert settings.platform.etcd.endpoints == ("http://e:2379",)
     assert settings.server.metrics.secure is False
+
+
+def value_of(settings, path: str):
+    for part in path.split("."):
+        settings = settings.model_dump(by_alias=True)[part] if not isinstance(settings, dict) else settings[part]
+    return settings
+
+
+@pytest.mark.parametrize("name", OLDER_NAMES)
+def test_an_older_name_acts_and_is_warned_of_with_todays(tmp_path, name):
+    file = written(tmp_path, "logging: {level: error}\ningress: {hostSuffix: of-the-file}\n")
+    settings = load_settings(file, {name: "debug"})
+    assert [value_of(settings, path) for path in OLDER_NAMES[name]] == ["debug"] * len(OLDER_NAMES[name])
+    (warning,) = settings.older_names
+    assert warning == f"{name} is an older name: use the setting {' and '.join(OLDER_NAMES[name])}"
+    assert load_settings(file, {name: ""}).older_names == ()
+
+
+def test_todays_variable_wins_over_an_older_name():
+    settings = load_settings(None, {"DYNAMO_INGRESS_SUFFIX": "old", "DYNAMO_INGRESS__HOST_SUFFIX": "new"})
+    assert settings.ingress.host_suffix == "new"
+    assert len(settings.older_names) == 1
+
+
+def test_a_mistake_in_an_older_name_is_reported_under_it():
+    with pytest.raises(
+        InvalidSettings, match=r"logging\.level \(set by LOG_LEVEL\): Input should be 'debug', .* got 'loud'"
+    ):
+        load_settings(None, {"LOG_LEVEL": "loud"})
+
+
+@pytest.mark.parametrize(("written_as", "level"), [("INFO", "info"), ("warn", "warning"), ("Debug", "debug")])
+def test_levels_of_logs_are_read_in_any_common_spelling(written_as, level):
+    assert load_settings(None, {"LOG_LEVEL": written_as}).logging.level == level
 
 
 def test_every_mistake_is_told_at_once_with_where_it_stands(tmp_path):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from dynamo_shared.runtime.logging import configure_logging
 from dynamo_shared.runtime.settings import Settings, load_settings
 
 
-def load(config: Path | None) -> Settings:
-    """Settings of a file (none: defaults), overridden by the environment. Raises InvalidSettings."""
-    return load_settings(config, os.environ)
+def load(config: Path | None, flags: Mapping[str, str | None] | None = None) -> Settings:
+    """Settings of a file (none: defaults), overridden by the environment and by flags. Raises InvalidSettings."""
+    return load_settings(config, {**os.environ, **{name: text for name, text in (flags or {}).items() if text}})
 
 
 def with_cluster(settings: Settings, kubeconfig: Path | None, context: str | None) -> Settings:

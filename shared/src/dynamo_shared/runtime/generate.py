@@ -18,6 +18,7 @@ from dynamo_shared.api.contracts.schema import BASE, DIALECT, json_schema, text
 from dynamo_shared.runtime.settings import Settings
 from dynamo_shared.runtime.settings.base import DURATION_PATTERN
 from dynamo_shared.runtime.settings.loading import PREFIX
+from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 
 PAGE = Path("docs/reference/configuration.md")
 SCHEMA = Path("proto/schemas/configuration/OperatorConfiguration.json")
@@ -44,11 +45,26 @@ Editors that know YAML schemas help with
 | field | default | what for | variable |
 |---|---|---|---|
 """
+OLDER = """
+## Older names
+
+Variables and flags of earlier operators still act. The start warns of each; the variable of the table above wins over it.
+`--natsAddr` and `--etcdAddr` are flags of `dynamoctl run`. As in those operators they are for workloads; NATS and etcd
+of the services are `platform.nats.servers` and `platform.etcd.endpoints`.
+
+| older name | setting |
+|---|---|
+"""
 
 
 def page() -> str:
     """The whole page."""
-    return INTRODUCTION + "".join(_row(*entry) for entry in _fields(Settings, (), ()))
+    fields = "".join(_row(*entry) for entry in _fields(Settings, (), ()))
+    older = "".join(
+        f"| `{name}` | {', '.join(f'`{setting}`' for setting in settings)} |\n"
+        for name, settings in OLDER_NAMES.items()
+    )
+    return INTRODUCTION + fields + OLDER + older
 
 
 def schema() -> str:

@@ -26,6 +26,9 @@ def run(
     config: Config = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    *,
+    nats_address: Annotated[str | None, typer.Option("--natsAddr", hidden=True)] = None,
+    etcd_address: Annotated[str | None, typer.Option("--etcdAddr", hidden=True)] = None,
 ) -> None:
     """Run services in the foreground until Ctrl-C, against the cluster and NATS that the settings name.
 
@@ -34,6 +37,7 @@ def run(
     from dynamo_ctl import interrupts, serving, settings  # noqa: PLC0415 - quick help
 
     chosen = services.make(names)
-    loaded = settings.with_cluster(settings.load(config), kubeconfig, context)
+    older = {"--natsAddr": nats_address, "--etcdAddr": etcd_address}
+    loaded = settings.with_cluster(settings.load(config, older), kubeconfig, context)
     settings.start_logging(loaded, for_people=False)
     interrupts.serve(serving.serve(chosen, loaded))

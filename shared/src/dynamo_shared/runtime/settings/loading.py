@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorConfiguration
 
 PREFIX = "DYNAMO_"
@@ -29,15 +30,17 @@ class InvalidSettings(Exception):
 
 
 def load_settings(file: Path | None = None, environ: Mapping[str, str] | None = None) -> OperatorConfiguration:
-    """Settings of a YAML file (none: all defaults), overridden by `DYNAMO_SECTION__FIELD` variables.
+    """Settings of a YAML file (none: all defaults), overridden by OLDER_NAMES, and those by `DYNAMO_SECTION__FIELD`.
 
-    `environ` is usually `os.environ`; None reads no variables. Raises InvalidSettings.
+    `environ` is usually `os.environ`, with the flags among OLDER_NAMES; None reads no variables. Raises InvalidSettings.
     """
     source = str(file) if file is not None else "settings"
     document = _read(file) if file is not None else {}
-    overridden = _override(document, environ or {})
+    environ = environ or {}
+    older = tuple(name for name in OLDER_NAMES if environ.get(name))
+    overridden = _override(document, environ, older)
     try:
-        return OperatorConfiguration.model_validate(document)
+        return OperatorConfiguration.model_validate(document).with_older_names(older)
     except ValidationError as error:
         mistakes = []
         for entry in error.errors(include_url=False):
@@ -63,21 +66,24 @@ def _read(file: Path) -> dict[str, Any]:
     return document
 
 
-def _override(document: dict[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """Put variables into the document; returns which field came from which variable. Unknown variables are others'."""
+def _override(document: dict[str, Any], environ: Mapping[str, str], older: Sequence[str]) -> dict[str, str]:
+    """Put variables and flags into the document; returns which field came from which. Unknown variables are others'."""
     origin: dict[str, str] = {}
-    for variable, value in sorted(environ.items()):
-        if not variable.startswith(PREFIX):
-            continue
-        resolved = _resolve(variable.removeprefix(PREFIX).split("__"))
-        if resolved is None:
-            continue
-        path, is_list = resolved
+
+    def put(path: Sequence[str], value: Any, name: str) -> None:
         at = document
         for part in path[:-1]:
             at = at.setdefault(part, {}) if isinstance(at.get(part, {}), dict) else {}
-        at[path[-1]] = _value(value, is_list)
-        origin[".".join(path)] = variable
+        at[path[-1]] = value
+        origin[".".join(path)] = name
+
+    for name in older:
+        for setting in OLDER_NAMES[name]:
+            put(setting.split("."), environ[name], name)
+    for variable, value in sorted(environ.items()):
+        if variable.startswith(PREFIX) and (resolved := _resolve(variable.removeprefix(PREFIX).split("__"))):
+            path, is_list = resolved
+            put(path, _value(value, is_list), variable)
     return origin
 
 

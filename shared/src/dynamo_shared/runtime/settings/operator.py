@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 from pydantic.alias_generators import to_camel
 
 from dynamo_shared.api.registry import ports
 from dynamo_shared.runtime.settings.base import Duration, PortNumber, Section
+from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.platform import Platform
 
 API_VERSION: Literal["operator.config.dynamo.nvidia.com/v1alpha1"] = "operator.config.dynamo.nvidia.com/v1alpha1"
@@ -269,10 +270,17 @@ class Gpu(Section):
     discovery_enabled: bool = Field(True, description="Whether nodes are looked at.")
 
 
+def _level(value: Any) -> Any:
+    """`INFO` and `warn` are as common as `info` and `warning`."""
+    return {"warn": "warning"}.get(value.lower(), value.lower()) if isinstance(value, str) else value
+
+
 class Logging(Section):
     """Log lines, on standard error."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least important lines shown.")
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = Field(
+        "info", description="Least important lines shown."
+    )
     format: Literal["json", "console"] = Field("json", description="For programs or for people.")
 
 
@@ -309,6 +317,20 @@ class OperatorConfiguration(Section):
     logging: Logging = Logging()
     security: Security = Security()
     platform: Platform = Platform()
+    _older_names: tuple[str, ...] = PrivateAttr(())
+
+    def with_older_names(self, names: tuple[str, ...]) -> Self:
+        """The same, read with these older names of settings."""
+        read = self.model_copy()
+        read._older_names = names
+        return read
+
+    @property
+    def older_names(self) -> tuple[str, ...]:
+        """What the start says of each older name that was given."""
+        return tuple(
+            f"{name} is an older name: use the setting {' and '.join(OLDER_NAMES[name])}" for name in self._older_names
+        )
 
     @model_validator(mode="after")
     def _has_webhooks(self) -> Self:
