@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 import structlog
@@ -49,6 +50,7 @@ from dynamo_dynadmin.api.table import Topics, table
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import Platform
 from dynamo_dynadmin.document import API_VERSION, openapi
+from dynamo_dynadmin.http.connection import Connection
 from dynamo_dynadmin.http.server import Server
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.identity.access import Access
@@ -172,7 +174,8 @@ class DynadminService:
             clock=context.clock,
         )
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
-        async with serving(server.app(), settings.host, settings.port, tls) as self.port:
+        connection = partial(Connection, server.unreadable)
+        async with serving(server.app(), settings.host, settings.port, tls, connection) as self.port:
             log.info("serving", host=settings.host, port=self.port, tls=tls is not None)
             try:
                 async with asyncio.TaskGroup() as tasks:

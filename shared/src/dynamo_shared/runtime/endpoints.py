@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -22,15 +24,24 @@ log = structlog.get_logger("dynamo.runtime")
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, address: str, port: int, tls: ssl.SSLContext | None = None
+    app: web.Application,
+    address: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+    connection: Callable[..., web.RequestHandler] = web.RequestHandler,
 ) -> AsyncIterator[int]:
     """Serve an application; yields the port, which was picked where 0 was asked for. OSError where it is taken."""
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=2)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, address, port, ssl_context=tls)
-        await site.start()
-        yield runner.addresses[0][1]
+        manager, loop = runner.server, asyncio.get_running_loop()
+        assert manager is not None, "set up above"
+        protocol = partial(connection, manager, loop=loop, access_log=None)
+        listener = await loop.create_server(protocol, address, port, ssl=tls, backlog=128)
+        try:
+            yield listener.sockets[0].getsockname()[1]
+        finally:
+            listener.close()
     finally:
         await runner.cleanup()
 

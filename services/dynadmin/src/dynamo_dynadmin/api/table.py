@@ -259,7 +259,7 @@ def _collection(topics: Topics, kind: Kind) -> Iterator[Route]:
         summary="What a user would apply.",
         tag=tag,
         handle=of(topics.looking.manifest),
-        answers={200: Answer("The manifest.", {**_OBJECT, YAML: ""})},
+        answers={200: Answer("The manifest.", _BODY)},
         problems=("not-found",),
         query=(choice("format", "JSON or YAML.", "json", "yaml", default="json"),),
     )

@@ -74,6 +74,15 @@ class Server:
             app.router.add_get(path, handle)
         return app
 
+    def unreadable(self, detail: str) -> web.Response:
+        """The answer to a request that the HTTP parser refused: no route, and no caller."""
+        identifier = str(uuid.uuid4())
+        answer = ProblemError("bad-request", detail).response(identifier)
+        self._stamp(answer, identifier)
+        self._metrics.answered("none", answer.status, None)
+        log.info("unreadable", request=identifier, detail=detail)
+        return answer
+
     def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             request[TURN].operation = route.operation
@@ -243,10 +252,8 @@ class Server:
         )
 
     def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
+        self._stamp(answer, identifier)
         headers = answer.headers
-        headers["X-Request-ID"] = identifier
-        headers["X-Content-Type-Options"] = "nosniff"
-        headers.setdefault("Cache-Control", "no-store")
         origin = request.headers.get("Origin", "")
         if origin and origin in self._settings.cors_origins:
             # Without credentials: other origins bring a token, and never a session.
@@ -259,6 +266,13 @@ class Server:
                 answer.enable_compression(web.ContentCoding.gzip)
         if self.draining:
             answer.force_close()
+
+    @staticmethod
+    def _stamp(answer: web.StreamResponse, identifier: str) -> None:
+        headers = answer.headers
+        headers["X-Request-ID"] = identifier
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers.setdefault("Cache-Control", "no-store")
 
 
 def manager_of(caller: Caller) -> str:

@@ -1,0 +1,62 @@
+"""What the HTTP parser refuses is a problem, too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from functools import partial
+from typing import Any, cast
+
+import pytest
+from dynamo_dynadmin.http.connection import Connection
+from dynamo_dynadmin.http.server import Server
+from dynamo_dynadmin.metrics import DynadminMetrics
+from dynamo_shared.runtime.endpoints import serving
+from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from prometheus_client import CollectorRegistry
+
+TOO_LONG = "the request line or a header is longer than 8190 bytes; send a shorter one"
+SECRET = "s3cret" * 2000
+
+
+@pytest.mark.parametrize(
+    ("sent", "detail"),
+    [
+        (f"GET /api/v1/me?a={SECRET} HTTP/1.1\r\nHost: a\r\n\r\n", TOO_LONG),
+        (f"GET /api/v1/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {SECRET}\r\n\r\n", TOO_LONG),
+        (f"GET /api/v1/me HTTP/1.1\r\nHost: a\r\n{SECRET}: a\r\n\r\n", TOO_LONG),
+        (
+            "GET /api/v1/me HTTP/1.1\r\nHost: a\r\nA: \0\r\n\r\n",
+            "the request is not valid HTTP: Invalid header value char",
+        ),
+        (
+            "GET /api/v1/me HTTP/1.1\r\nHost: a\r\n" + "A: a\r\n" * 200 + "\r\n",
+            "the request is not valid HTTP: Too many headers received",
+        ),
+    ],
+    ids=["request line", "value", "name", "character", "number"],
+)
+async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
+    registry = CollectorRegistry()
+    absent = cast("Any", None)
+    server = Server([], absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin())
+    async with serving(server.app(), "127.0.0.1", 0, None, partial(Connection, server.unreadable)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent.encode())
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+    status, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert status.endswith(" 400 Bad Request")
+    assert headers["Content-Type"] == "application/problem+json"
+    assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
+    assert json.loads(body) == {
+        "type": "urn:dynamo:problem:bad-request",
+        "title": "The request is not understood",
+        "status": 400,
+        "detail": detail,
+        "instance": f"urn:uuid:{uuid.UUID(headers['X-Request-ID'])}",
+    }
+    answered = {"operation": "none", "status": "400"}
+    assert registry.get_sample_value("dynamo_dynadmin_requests_total", answered) == 1
