@@ -198,3 +198,16 @@ async def test_what_changed_since_it_was_seen_does_not_change_hands(kube, namesp
     await kube.merge_patch(SERVICES, ObjectKey(namespace, "moving"), {"metadata": {"labels": {"seen": "no"}}})
     with pytest.raises(Conflict):
         await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})
+
+
+async def test_an_owner_that_is_gone_or_forged_does_not_exist_and_is_forgotten(kube, namespace):
+    cache = ObjectCache()
+    applier = Applier(kube, cache)
+    (owner,) = await owners(kube, namespace, "owner")
+    forged = {**owner, "metadata": {**owner["metadata"], "uid": "forged"}}
+    ghost = {**owner, "metadata": {**owner["metadata"], "name": "ghost", "uid": "ghost"}}
+    for each in (ghost, owner):
+        cache.put(SERVICE_ACCOUNTS, each)
+    assert [await applier.exists(each) for each in (owner, ghost, forged)] == [True, False, False]
+    assert cache.get(SERVICE_ACCOUNTS, ObjectKey(namespace, "ghost")) is None
+    assert cache.get(SERVICE_ACCOUNTS, ObjectKey(namespace, "owner")) is not None

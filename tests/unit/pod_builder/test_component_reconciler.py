@@ -23,7 +23,7 @@ from dynamo_shared.runtime import Result
 
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
 
-from .graph.building import NOW, deployment, stored
+from .graph.building import NOW, deployment, stored, stored_graph
 from .graph.test_carry_out import Ledger, Recorder
 
 OWNER = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid"}
@@ -147,6 +147,20 @@ async def test_a_component_that_is_being_deleted_is_only_let_go():
     world = World({**ONE, "metadata": {**ONE["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
     await world.reconcile(ONE)
     assert (world.applier.lines, world.writer.statuses) == ([f"let go {NAME}"], [])
+
+
+async def test_a_component_that_only_state_has_gets_no_children():
+    world = World(ONE)
+    world.applier.gone = {NAME}
+    assert await world.reconcile(ONE) == Result()
+    assert (world.applier.lines, world.writer.statuses) == ([], [])
+
+
+async def test_the_api_server_is_not_asked_for_a_component_of_a_known_graph():
+    world = World(stored_graph(component("One")), ONE)
+    await world.reconcile(ONE)
+    assert world.applier.asked == []
+    assert world.writer.statuses
 
 
 async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():

@@ -78,6 +78,21 @@ class Applier:
         #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they do not carry.
         self._adopted: dict[str, str] = {}
 
+    async def exists(self, owner: KubeObject) -> bool:
+        """Whether the API server has this very object. Asked before its first child is created.
+
+        STATE alone is not enough for that: children of an owner that is gone, or was forged, are deleted by the garbage
+        collector and created again, until STATE is corrected. KubeError where the API server is away.
+        """
+        resource, key = resources.of(owner), resources.key_of(owner)
+        try:
+            present = objects.uid(await self._kube.get(resource, key)) == objects.uid(owner)
+        except NotFound:
+            present = False
+        if not present:
+            self._cache.remove(resource, key, objects.uid(owner))
+        return present
+
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
         """Apply `desired`. Raises NameTaken, and KubeError where the API server refuses or is away.
 

@@ -61,6 +61,7 @@ RIGHTS = (
     Right(LEADER_WORKER_SETS, ("patch",), "scale", unused=ALIKE),
     *(Right(each, ("patch",), unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
     *(Right(each, ("patch",), "scale", unused=SCALING_OF_GROVE) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS)),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",)),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     *(
         Right(each, ("patch",), "status")

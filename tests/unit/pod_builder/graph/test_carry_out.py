@@ -29,6 +29,14 @@ class Ledger:
         self.lines: list[str] = []
         self.refusals = refusals
         self.families: list[Collection[str]] = []
+        self.gone: set[str] = set()
+        """Names of owners that the API server does not have."""
+        self.asked: list[str] = []
+
+    async def exists(self, owner: KubeObject) -> bool:
+        name = owner["metadata"]["name"]
+        self.asked.append(name)
+        return name not in self.gone
 
     async def ensure(self, child: KubeObject, family: Collection[str] = ()) -> Ensured:
         name = child["metadata"]["name"]

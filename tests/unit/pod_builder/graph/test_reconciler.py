@@ -132,6 +132,19 @@ async def test_a_graph_that_is_being_deleted_is_only_let_go():
     assert world.writer.statuses == []
 
 
+async def test_a_graph_that_only_state_has_gets_no_children_and_is_not_reported():
+    world = World(GRAPH)
+    world.applier.gone = {"graph"}
+    assert await world.reconcile() == Result()
+    assert (world.applier.lines, world.writer.statuses, world.publisher.events) == ([], [], [])
+
+
+async def test_the_api_server_is_asked_for_a_graph_only_before_its_first_child():
+    world = World(GRAPH, *owned(GRAPH))
+    await world.reconcile()
+    assert world.applier.asked == []
+
+
 async def test_a_new_graph_is_written_and_reported_as_pending():
     world = World(GRAPH)
     assert await world.reconcile() == Result()

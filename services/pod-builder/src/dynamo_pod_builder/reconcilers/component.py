@@ -10,7 +10,12 @@ from functools import partial
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject, size_of
-from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import (
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    ObjectKey,
+)
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
@@ -105,9 +110,18 @@ class ComponentReconciler:
         if objects.is_deleting(component):
             await self.applier.let_go(DYNAMO_COMPONENT_DEPLOYMENTS, component)
             return Result()
+        if not await self._exists(component):
+            return Result()
         observed = await self._observe(component)
         plan = await self.large.run(size_of(component), partial(planned, observed))
         return await self._report(component, await self._carry_out(component, plan))
+
+    async def _exists(self, component: KubeObject) -> bool:
+        """Whether the API server has it: of what has children, or belongs to a graph that has it removed, that is known."""
+        owner = objects.controller_of(component) or {"name": ""}
+        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(component), owner["name"]))
+        known = (graph is not None and objects.controls(graph, component)) or children_of(self.cache, component)
+        return bool(known) or await self.applier.exists(component)
 
     async def _observe(self, component: KubeObject) -> Observed:
         namespace = objects.namespace(component)

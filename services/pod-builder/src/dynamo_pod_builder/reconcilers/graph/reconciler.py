@@ -38,9 +38,11 @@ class GraphReconciler:
         if objects.is_deleting(graph):
             await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
             return Result()
+        observed = await self.observer.observe(graph)
+        if not observed.children and not await self.applier.exists(graph):
+            return Result()
         if is_new(graph):
             self.reporter.observed(graph)
-        observed = await self.observer.observe(graph)
         plan = await self.large.run(size_of(graph), partial(planned, observed))
         outcome = await self.executor.carry_out(plan, observed)
         return Result(requeue_after=await self.report.write(plan, outcome))
