@@ -174,8 +174,11 @@ async def _planners(world: World) -> None:
 
 
 async def _quiet_is_planned(world: World) -> None:
-    """A graph of the quiet namespace that asks for planning is answered in its condition."""
-    config, planned_ = planned(QUIET, "mode: disagg\n", "quiet-planned")
+    """A graph of the quiet namespace whose PlannerConfig has a mistake is answered in its condition.
+
+    Where there is none, the first answer comes with the first decision, after a fraction of the graph's own interval.
+    """
+    config, planned_ = planned(QUIET, "mode: nonsense\n", "quiet-planned")
     await world.admin.create(config)
     await world.admin.create(planned_)
     try:
