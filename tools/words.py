@@ -18,13 +18,16 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 
 CLEAN = (
+    "services/admission",
     "services/model-discovery",
     "services/pod-builder",
     "services/scaler",
     "services/watcher",
+    "shared/src/dynamo_shared/aio",
     "shared/src/dynamo_shared/bus",
     "shared/src/dynamo_shared/kube",
     "shared/src/dynamo_shared/leases",
+    "shared/src/dynamo_shared/runtime",
 )
 
 GLOSSARY = {

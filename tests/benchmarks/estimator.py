@@ -94,7 +94,7 @@ def _ours_decode(profile: Profile) -> Callable[[int], float]:
 
 
 def _least_squares(columns: list[npt.NDArray[np.float64]], latency: npt.NDArray[np.float64]) -> Callable[[int], float]:
-    """What the reference fits (planner notes, section a.4): a plane with an intercept, not below 1 microsecond."""
+    """What the reference fits (planner.md, section a.4): a plane with an intercept, not below 1 microsecond."""
     matrix = np.column_stack([*columns, np.ones_like(latency)])
 
     def predicted(out: int) -> float:

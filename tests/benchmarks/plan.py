@@ -6,7 +6,7 @@ Usage: python -m tests.benchmarks.plan [--seeds 1-10] [--traffic sine,day] [--st
 Each row is held against the best plan in hindsight (`clairvoyant.py`) at equal attainment and at equal GPU-hours,
 the reference's policy, an HPA on concurrency (`hpa.py`), and the best fixed split. Traffic is in `traffic.py`.
 Engines are those of the measured profile (Llama-3.1-8B FP8 on one H200), straight lines between its points; 8 GPUs
-at most. Targets are TTFT 200 ms and ITL 10 ms, as of the published run of the reference (planner notes, section c
+at most. Targets are TTFT 200 ms and ITL 10 ms, as of the published run of the reference (planner.md, section c
 1), longer where recorded prompts are. What does not depend on the policy `adaptive` is kept on disk
 (`remembered.py`).
 """

@@ -165,7 +165,7 @@ async def test_every_sample_ends_as_its_comment_says(control_plane, nats_server,
 async def test_an_objective_is_a_graph_soon_and_the_second_time_at_once(
     control_plane, nats_server, kube, namespace, capsys
 ):
-    """Figures of AI Configurator's own tables (planner notes, section e); times are printed, for people to judge."""
+    """Figures of AI Configurator's own tables (planner.md, section e); times are printed, for people to judge."""
     spec = {
         "model": "Qwen/Qwen3-32B",
         "backend": "vllm",

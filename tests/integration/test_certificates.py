@@ -26,7 +26,7 @@ from .certificates import NAMES, SECRET, calling, mount, settings, webhook
 from .platform import eventually
 
 #: A rotation in seconds. The API server hears of a change of its webhooks within milliseconds.
-QUICK = Timing(look=0.1, announce=5, settle=1.5, overlap=1.5)
+QUICK = Timing(poll=0.1, announce=5, settle=1.5, overlap=1.5)
 
 
 async def put(kube: KubeClient, namespace: str, data: dict[str, bytes], **metadata: Any) -> None:

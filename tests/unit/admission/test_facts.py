@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from dynamo_admission.address import address_of, namespace_of
-from dynamo_admission.facts import domains, first_world, look
+from dynamo_admission.facts import domains, first_world, read
 from dynamo_shared.kube import Forbidden
 from dynamo_shared.kube.objects import ObjectList
 from dynamo_shared.runtime import InvalidSettings, load_settings
@@ -68,7 +68,7 @@ async def test_the_cluster_is_asked_for_what_it_serves():
         },
     )
     trusting = settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="team,other")
-    world = await look(first_world(trusting, {}), cluster, trusting, NOW)  # type: ignore[arg-type]
+    world = await read(first_world(trusting, {}), cluster, trusting, NOW)  # type: ignore[arg-type]
     assert (world.facts.grove, world.facts.inference_pools) == (True, True)
     assert world.facts.topologies == {"here": ("zone",)}
     assert world.held == {"team"}
@@ -78,27 +78,27 @@ async def test_a_lease_switches_no_webhook_off_unless_the_configuration_trusts_i
     leases = [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z")]
     for trusted in (settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="other-*"), settings()):
         cluster = Cluster({}, {"leases": leases})
-        world = await look(first_world(trusted, {}), cluster, trusted, NOW)  # type: ignore[arg-type]
+        world = await read(first_world(trusted, {}), cluster, trusted, NOW)  # type: ignore[arg-type]
         assert world.held == frozenset()
 
 
 async def test_what_cannot_be_known_is_left_open():
     cluster = Cluster({"grove.io": "v1alpha1"}, {"clustertopologies": Forbidden(403, "Forbidden", "no")})
-    world = await look(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
+    world = await read(first_world(settings(), {}), cluster, settings(), NOW)  # type: ignore[arg-type]
     assert world.facts.topologies is None
     assert world.facts.inference_pools is False
 
 
 async def test_a_platform_of_one_namespace_asks_for_no_leases():
     restricted, cluster = settings(NAMESPACE__RESTRICTED="team"), Cluster({}, {})
-    world = await look(first_world(restricted, {}), cluster, restricted, NOW)  # type: ignore[arg-type]
+    world = await read(first_world(restricted, {}), cluster, restricted, NOW)  # type: ignore[arg-type]
     assert (world.facts.cluster_wide, world.facts.grove, world.held) == (False, False, frozenset())
     assert cluster.asked == ["/apis"]
 
 
 async def test_grove_can_be_turned_off_where_it_is_served():
     off = settings(ORCHESTRATORS__GROVE__ENABLED="false")
-    world = await look(first_world(off, {}), Cluster({"grove.io": "v1"}, {}), off, NOW)  # type: ignore[arg-type]
+    world = await read(first_world(off, {}), Cluster({"grove.io": "v1"}, {}), off, NOW)  # type: ignore[arg-type]
     assert world.facts.grove is False
 
 

@@ -13,7 +13,7 @@ from dynamo_admission.registration import (
     configurations,
     conversions,
     holds,
-    is_ours,
+    is_own,
     turned,
 )
 
@@ -124,8 +124,8 @@ def test_a_service_gives_way_to_a_url_and_back():
     assert client["service"] is None
     assert client["url"] == "https://127.0.0.1:9443/convert"
     assert turned(stand_in, Registration(SERVICE, ONE)) is None
-    assert is_ours(stand_in, Registration(SERVICE))
-    assert not is_ours(stand_in, Registration(LOCAL))
+    assert is_own(stand_in, Registration(SERVICE))
+    assert not is_own(stand_in, Registration(LOCAL))
 
 
 def test_nothing_is_trusted_where_nothing_is_registered():

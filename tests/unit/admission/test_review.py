@@ -105,7 +105,7 @@ def test_an_object_that_is_none_is_refused(obj):
 
 def test_a_kind_that_is_not_ours_is_refused():
     verdict = ask({"apiVersion": "apps/v1", "kind": "Deployment"})
-    assert refused(verdict) == "Deployment of apps/v1 is no kind of ours"
+    assert refused(verdict) == "Deployment of apps/v1 is not a kind of this platform"
 
 
 def test_at_most_fifty_errors_are_listed():

@@ -1,4 +1,4 @@
-"""GPU budgets: the numbers of the planner notes (c) 5, cases 19 and 20, and what holds for all numbers."""
+"""GPU budgets: the numbers of the planner.md (c) 5, cases 19 and 20, and what holds for all numbers."""
 
 from __future__ import annotations
 

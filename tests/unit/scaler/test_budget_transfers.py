@@ -1,4 +1,4 @@
-"""The Global Planner's rules: planner notes (c) 5, case 24, with its numbers."""
+"""The Global Planner's rules: planner.md (c) 5, case 24, with its numbers."""
 
 from __future__ import annotations
 

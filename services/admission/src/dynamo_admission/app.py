@@ -32,7 +32,7 @@ from dynamo_admission.wire import AdmissionRequest
 
 NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"
-#: To look at a graph's adapters: the answer does without where that fails. Seconds.
+#: For reading a graph's adapters: the answer does without them where that fails. Seconds.
 LOOK_UP_WITHIN = 2.0
 #: Between attempts to be registered for the first time. Seconds.
 RETRY_AFTER = 1.0
@@ -69,8 +69,8 @@ class _Admission:
         admission = context.settings.platform.admission
         self._callers = Callers(required=admission.client_ca_file is not None, names=admission.client_names)
         self._writing = asyncio.Lock()
-        #: Somebody should look at the registration: it was written, or that failed.
-        self._look = asyncio.Event()
+        #: The registration is due for a check: it was written, or that failed.
+        self._check = asyncio.Event()
         #: It was written, or that failed, at least once.
         self._attended = asyncio.Event()
         #: Whether what is registered now has been tested, and whether anything ever was with success.
@@ -84,7 +84,7 @@ class _Admission:
         self._context.health.set(NAME, State.FAILED, "starting")
         self._certificates = await open_certificates(settings, self._kube, self._address.names, time.time)
         schemas = SchemaSource(self._kube, interval=SCHEMAS_EVERY)
-        world = await facts.look(facts.first_world(settings), self._kube, settings, _now())
+        world = await facts.read(facts.first_world(settings), self._kube, settings, _now())
         state = server.State(world, await schemas.checker())
         answering = server.Server(
             state,
@@ -97,7 +97,7 @@ class _Admission:
         async with server.listening(answering.app(), webhook.host, webhook.port, tls) as port:
             host = "127.0.0.1" if webhook.host in ANY_HOST else webhook.host
             self._listener = Listener(port, self._address, host)
-            # What is here now stays: the collector need not look at it again and again while requests are answered.
+            # What is here now stays: the collector need not traverse it again and again while requests are answered.
             gc.freeze()
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -112,7 +112,7 @@ class _Admission:
                 gc.unfreeze()
 
     async def _drain(self, state: server.State) -> None:
-        """Say that we are not ready, and serve until nobody asks any more."""
+        """Report that this replica is not ready, and serve until requests cease."""
         self._context.health.set(NAME, State.FAILED, "ending")
         state.draining = True
         await asyncio.sleep(self._context.settings.platform.admission.drain)
@@ -132,14 +132,14 @@ class _Admission:
                 self._tested = False
         finally:
             self._attended.set()
-            self._look.set()
+            self._check.set()
 
     async def _attend(self) -> None:
-        """Look at the registration, set it right, see that it works, and tell how it is."""
+        """Check the registration, repair it, test that it works, and report its health."""
         await self._attended.wait()
         every = self._context.settings.platform.admission.check
         while True:
-            self._look.clear()
+            self._check.clear()
             pause = every
             try:
                 async with self._writing:
@@ -147,7 +147,7 @@ class _Admission:
                     await self._test()
                 self._context.health.ok(NAME)
             except (KubeError, NotInstalled, SelfTestFailed) as error:
-                # Without the API server nobody asks us anything, and what it knew of us it will know again.
+                # Without the API server no requests come, and what it knew of this webhook it will know again.
                 away = self._worked and isinstance(error, KubeError)
                 what = "self test" if isinstance(error, SelfTestFailed) else "registration"
                 self._context.health.set(NAME, State.DEGRADED if away else State.FAILED, f"{what}: {error}")
@@ -155,7 +155,7 @@ class _Admission:
                 pause = min(every, RETRY_AFTER)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._look.wait()
+                    await self._check.wait()
 
     async def _test(self) -> None:
         """Everything once; after that, whether the certificate that is served is one that is trusted."""
@@ -179,18 +179,18 @@ class _Admission:
         while True:
             await asyncio.sleep(self._context.settings.platform.admission.refresh)
             try:
-                state.world = await facts.look(state.world, self._kube, self._context.settings, _now())
+                state.world = await facts.read(state.world, self._kube, self._context.settings, _now())
                 state.checker = await schemas.checker()
             except KubeError as error:
-                log.warning("cluster not looked at", error=str(error))
+                log.warning("facts of the cluster not refreshed", error=str(error))
             except Exception:
-                # What is known goes on being right; that nobody could write any more would be worse than a bit of age.
-                log.exception("cluster not looked at")
+                # What is known stays valid; refusing every write would be worse than facts that are a bit old.
+                log.exception("facts of the cluster not refreshed")
 
     async def _find_adapters(self, request: AdmissionRequest) -> Mapping[str, int] | None:
         try:
             async with asyncio.timeout(LOOK_UP_WITHIN):
-                found = await self._kube.list(
+                adapters = await self._kube.list(
                     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
                     request.namespace,
                     label_selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={request.name}",
@@ -199,7 +199,7 @@ class _Admission:
             return None
         graph = request.old_object or {}
         return {
-            each["spec"]["dgdRef"]["componentName"]: each["spec"]["replicas"] for each in found if is_of(each, graph)
+            each["spec"]["dgdRef"]["componentName"]: each["spec"]["replicas"] for each in adapters if is_of(each, graph)
         }
 
 

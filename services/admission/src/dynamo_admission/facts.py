@@ -34,7 +34,7 @@ def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     return World(facts, platform_version=settings.platform.version)
 
 
-async def look(world: World, kube: KubeClient, settings: Settings, now: datetime) -> World:
+async def read(world: World, kube: KubeClient, settings: Settings, now: datetime) -> World:
     """The same, as the cluster is now: at most three small lists. KubeError where the API server does not answer."""
     served = await groups(kube)
     grove = settings.orchestrators.grove.enabled
@@ -66,10 +66,10 @@ async def _topologies(kube: KubeClient, versions: list[str]) -> Mapping[str, tup
     """Every ClusterTopology; None where they cannot be read."""
     resource = Resource(GROVE, versions[0], CLUSTER_TOPOLOGIES, "ClusterTopology", namespaced=False)
     try:
-        found = await kube.list(resource)
+        items = await kube.list(resource)
     except (Forbidden, NotFound):
         return None
-    return {item["metadata"]["name"]: domains(item) for item in found}
+    return {item["metadata"]["name"]: domains(item) for item in items}
 
 
 async def _held(kube: KubeClient, trusted: Sequence[str], now: datetime) -> frozenset[str]:

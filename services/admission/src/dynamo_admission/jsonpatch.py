@@ -9,7 +9,7 @@ Operation = dict[str, Any]
 
 
 def difference(old: Any, new: Any) -> list[Operation]:
-    """Operations that make `new` of `old`. What is the same object in both is not looked into."""
+    """Operations that turn `old` into `new`. What is the same object in both is skipped."""
     return list(_walk(old, new, ""))
 
 

@@ -10,7 +10,7 @@ from dynamo_shared.api.resources import Resource
 UNREVIEWED = frozenset({resources.DYNAMO_WORKER_METADATAS.kind})
 
 SERVED: tuple[Resource, ...] = tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
-"""Every kind of ours in every version."""
+"""Every kind of this platform in every version."""
 REVIEWED: tuple[Resource, ...] = tuple(resource for resource in SERVED if resource.kind not in UNREVIEWED)
 CONVERTED: tuple[Resource, ...] = tuple(
     definition.versions[0].resource for definition in DEFINITIONS if len(definition.versions) > 1
@@ -20,5 +20,5 @@ _BY_KIND = {(resource.group, resource.version, resource.kind): resource for reso
 
 
 def resource_of(group: str, version: str, kind: str) -> Resource | None:
-    """The resource of a kind; None where it is not ours."""
+    """The resource of a kind; None where this platform does not define it."""
     return _BY_KIND.get((group, version, kind))

@@ -29,7 +29,7 @@ class AdmissionMetrics:
         self._requests = Counter(
             "dynamo_operator_webhook_requests",
             "Questions that were answered: webhook is mutate, validate or scale; result is allowed, denied, skipped "
-            "(not looked at: the object is being deleted, or its namespace is another platform's) or error (a fault of ours).",
+            "(not checked: the object is being deleted, or another platform has its namespace) or error (the platform failed).",
             ["webhook", "resource_type", "version", "operation", "result"],
             registry=registry,
         )
@@ -48,7 +48,7 @@ class AdmissionMetrics:
         )
         self._conversions = Counter(
             "dynamo_admission_conversions",
-            "Objects that were converted, by the version that was wanted; result is converted or failed.",
+            "Objects that were converted, by the desired version; result is converted or failed.",
             ["resource_type", "version", "result"],
             registry=registry,
         )
@@ -75,7 +75,7 @@ class AdmissionMetrics:
         )
         self._repairs = Counter(
             "dynamo_admission_registration_repairs",
-            "Webhook configurations and conversions that were found missing or changed, and set right.",
+            "Repairs of webhook configurations and conversions that were missing or changed.",
             ["object"],
             registry=registry,
         )

@@ -19,14 +19,14 @@ async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
     if not cluster_role:
         return None
     try:
-        found = await kube.get(CLUSTER_ROLES, ObjectKey("", cluster_role))
+        role = await kube.get(CLUSTER_ROLES, ObjectKey("", cluster_role))
     except NotFound:
         log.warning("the owner of the webhook configurations does not exist", cluster_role=cluster_role)
         return None
-    # Whoever deletes the owner does not wait for us: `blockOwnerDeletion` would take a right on its finalizers.
+    # Deleting the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's finalizers.
     return {
         "apiVersion": CLUSTER_ROLES.api_version,
         "kind": CLUSTER_ROLES.kind,
         "name": cluster_role,
-        "uid": found["metadata"]["uid"],
+        "uid": role["metadata"]["uid"],
     }

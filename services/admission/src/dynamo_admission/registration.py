@@ -65,8 +65,8 @@ class Address:
 class Registration:
     """Where the webhooks are, and whom to trust there.
 
-    `bundle`: PEM authorities; empty where somebody else writes them. `inject_from`: the Certificate (namespace/name)
-    from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is looked after, empty for all.
+    `bundle`: PEM authorities; empty where cert-manager or the user writes them. `inject_from`: the Certificate (namespace/name)
+    from which cert-manager writes them, empty otherwise. `restricted`: the only namespace that is managed, empty for all.
     `owner`: an owner reference, with which the configurations are deleted; None for none.
     """
 
@@ -78,7 +78,7 @@ class Registration:
 
     @property
     def name(self) -> str:
-        """Name of both configurations: platforms that look after one namespace have their own."""
+        """Name of both configurations: platforms that manage one namespace have their own."""
         return f"{NAME}-{self.restricted}" if self.restricted else NAME
 
 
@@ -95,7 +95,7 @@ def configurations(registration: Registration) -> list[tuple[Resource, KubeObjec
             _configuration(
                 MUTATING_WEBHOOK_CONFIGURATIONS,
                 registration,
-                # What another webhook adds after ours gets its defaults, too.
+                # Defaults are added, too, to what another webhook writes after this one.
                 [{**_webhook(Webhook.MUTATE, registration, _rules(REVIEWED)), "reinvocationPolicy": "IfNeeded"}],
             ),
         ),
@@ -128,15 +128,15 @@ def conversion(resource: Resource, registration: Registration) -> KubeObject:
 
 
 def turned(crd: KubeObject, registration: Registration) -> KubeObject | None:
-    """A merge patch for a CRD that names a Service where a URL is wanted, or the other way round; None for any other.
+    """A merge patch for a CRD that names a Service where a URL is desired, or the other way round; None for any other.
 
-    Whoever installed it owns that, an apply of ours would add to it, and both together are refused.
+    The installer owns the present field, an apply would add the other one to it, and both together are refused.
     """
-    wanted = _client(registration, CONVERT_PATH)
-    other = "service" if "url" in wanted else "url"
+    desired = _client(registration, CONVERT_PATH)
+    other = "service" if "url" in desired else "url"
     if not any(client.get(other) for client in _clients(crd)):
         return None
-    webhook = {"clientConfig": {other: None, **wanted}}
+    webhook = {"clientConfig": {other: None, **desired}}
     return {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
 
 
@@ -150,31 +150,31 @@ def bundles_in(obj: KubeObject) -> list[bytes]:
     return [base64.b64decode(client.get(BUNDLE) or "") for client in _clients(obj)]
 
 
-def is_ours(crd: KubeObject, registration: Registration) -> bool:
+def is_own(crd: KubeObject, registration: Registration) -> bool:
     """Whether a CRD's conversion leads to this platform."""
-    wanted = registration.address.client_config(CONVERT_PATH)
-    return all(wanted.items() <= client.items() for client in _clients(crd)) and bool(_clients(crd))
+    desired = registration.address.client_config(CONVERT_PATH)
+    return all(desired.items() <= client.items() for client in _clients(crd)) and bool(_clients(crd))
 
 
-def holds(found: Any, wanted: Any) -> bool:
+def holds(observed: Any, desired: Any) -> bool:
     """Whether an object that the API server returned says all that was applied; it may say more (its defaults).
 
-    Authorities may be more than ours: in the middle of a change of them two replicas know different ones.
+    The observed authorities may be more than the desired ones: while they change, two replicas know different ones.
     """
-    if wanted == {}:
-        return not found
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(
-            _trusts(found.get(key), value) if key == BUNDLE else holds(found.get(key), value)
-            for key, value in wanted.items()
+    if desired == {}:
+        return not observed
+    if isinstance(desired, dict):
+        return isinstance(observed, dict) and all(
+            _trusts(observed.get(key), value) if key == BUNDLE else holds(observed.get(key), value)
+            for key, value in desired.items()
         )
-    if isinstance(wanted, list) and all(isinstance(item, dict) for item in wanted):
+    if isinstance(desired, list) and all(isinstance(item, dict) for item in desired):
         return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(holds(each, item) for each, item in zip(found, wanted, strict=True))
+            isinstance(observed, list)
+            and len(observed) == len(desired)
+            and all(holds(each, item) for each, item in zip(observed, desired, strict=True))
         )
-    return bool(found == wanted)
+    return bool(observed == desired)
 
 
 def certificates_of(bundle: bytes) -> frozenset[bytes]:
@@ -184,10 +184,10 @@ def certificates_of(bundle: bytes) -> frozenset[bytes]:
     return frozenset(b"".join(part.split()) for part in parts)
 
 
-def _trusts(found: Any, wanted: str) -> bool:
-    if not isinstance(found, str):
+def _trusts(observed: Any, desired: str) -> bool:
+    if not isinstance(observed, str):
         return False
-    return certificates_of(base64.b64decode(wanted)) <= certificates_of(base64.b64decode(found))
+    return certificates_of(base64.b64decode(desired)) <= certificates_of(base64.b64decode(observed))
 
 
 def _clients(obj: KubeObject) -> list[KubeObject]:
@@ -246,7 +246,7 @@ def _rules(resources: Iterable[Resource]) -> list[KubeObject]:
     plurals: dict[tuple[str, ...], list[str]] = {}
     for plural, served in versions.items():
         plurals.setdefault(tuple(sorted(served)), []).append(plural)
-    return [_rule(list(served), found, ["CREATE", "UPDATE"]) for served, found in plurals.items()]
+    return [_rule(list(served), observed, ["CREATE", "UPDATE"]) for served, observed in plurals.items()]
 
 
 def _scale_rule() -> KubeObject:

@@ -46,7 +46,7 @@ class Webhook(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a review knows beyond its object. `held` are namespaces that another platform of the cluster looks after."""
+    """What a review knows beyond its object. `held` are namespaces that another platform of the cluster manages."""
 
     facts: Facts = field(default_factory=Facts)
     held: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer. Without a refusal it is yes; `skipped` says that nobody looked."""
+    """An answer. Without a refusal it is yes; `skipped` says that the object was not checked."""
 
     refusal: Status | None = None
     patch: Sequence[jsonpatch.Operation] = ()
@@ -91,26 +91,28 @@ def review(
     kind = request.kind
     if resource_of(kind.group, kind.version, kind.kind) is None:
         return Verdict(
-            _junk(f"{kind.kind or 'an object without a kind'} of {kind.group}/{kind.version} is no kind of ours")
+            _junk(
+                f"{kind.kind or 'an object without a kind'} of {kind.group}/{kind.version} is not a kind of this platform"
+            )
         )
     obj, old = request.object, request.old_object if request.operation == UPDATE else None
     if not isinstance(obj, dict) or not (old is None or isinstance(old, dict)):
         return Verdict(_junk("request.object must be an object, and request.oldObject, too, in an update"))
     if request.operation == UPDATE and _is_being_deleted(obj):
         return SKIPPED
-    wanted = obj
+    desired = obj
     if webhook is Webhook.MUTATE:
-        wanted = default(obj, platform_version=world.platform_version) if old is None else without_released(obj, old)
+        desired = default(obj, platform_version=world.platform_version) if old is None else without_released(obj, old)
     facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
     # A status that comes along is not stored: it is a subresource of each of our kinds, written elsewhere.
-    errors, warnings = _findings({**wanted, "status": None} if "status" in wanted else wanted, old, facts, checker)
+    errors, warnings = _findings({**desired, "status": None} if "status" in desired else desired, old, facts, checker)
     if errors and old is not None:
         errors, kept = _new_ones(errors, old, facts, checker)
         warnings = [*(f"{error} (as it was stored before)" for error in kept), *warnings]
     if errors:
         return Verdict(Status("Failure", refusal_text(errors), "Invalid", 422))
     if webhook is Webhook.MUTATE:
-        return Verdict(patch=jsonpatch.difference(obj, wanted))
+        return Verdict(patch=jsonpatch.difference(obj, desired))
     return Verdict(warnings=bounded(warnings))
 
 
@@ -148,7 +150,7 @@ def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
 def scale_advice(request: AdmissionRequest) -> Verdict:
     """A graph has no single number of replicas: how to scale an adapter instead.
 
-    Nothing is looked up for the answer: whoever can reach this port can ask, and must not learn what a namespace has.
+    Nothing is looked up for the answer: every client that reaches this port can ask, and must not learn what a namespace has.
     """
     namespace, graph = request.namespace, request.name
     message = (
@@ -164,9 +166,9 @@ def _findings(
     obj: KubeObject, old: KubeObject | None, facts: Facts, checker: Checker
 ) -> tuple[list[FieldError], Sequence[str]]:
     """Every error, each once: of the schema, of what is embedded, of the rules; and the warnings."""
-    found = validate(obj, old, facts)
-    errors = [*schema_errors(obj, embedded=False), *checker.errors(obj), *found.errors]
-    return list({(error.path, error.message): error for error in errors}.values()), found.warnings
+    result = validate(obj, old, facts)
+    errors = [*schema_errors(obj, embedded=False), *checker.errors(obj), *result.errors]
+    return list({(error.path, error.message): error for error in errors}.values()), result.warnings
 
 
 def _new_ones(
@@ -188,11 +190,11 @@ def _adapted(graph: Any) -> dict[str, Any]:
         return {}
     components, services = spec.get("components"), spec.get("services")
     listed = components if isinstance(components, list) else ()
-    found = [(each.get("name"), each) for each in listed if isinstance(each, dict)]
-    found += services.items() if isinstance(services, dict) else ()
+    entries = [(each.get("name"), each) for each in listed if isinstance(each, dict)]
+    entries += services.items() if isinstance(services, dict) else ()
     return {
         name: each.get("replicas")
-        for name, each in found
+        for name, each in entries
         if isinstance(name, str) and isinstance(each, dict) and isinstance(each.get("scalingAdapter"), dict)
     }
 

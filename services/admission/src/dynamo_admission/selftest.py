@@ -1,4 +1,4 @@
-"""Asking ourselves as the API server would, before anybody is told that we are ready.
+"""A test request, sent as the API server would send it, before the replica reports that it is ready.
 
 Over TLS, to our own listener, under the name and with the authorities that are registered: a wrong certificate, a wrong bundle
 or a wrong path shows here, and not in the first user's refused manifest. Not through the Service, which has no endpoint

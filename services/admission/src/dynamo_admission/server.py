@@ -1,7 +1,7 @@
 """The HTTP side: bounded bodies, bounded time, bounded numbers; what it is about is decided in `review` and in `conversion`.
 
 A user's mistake is an answer with 200 and a refusal in it, junk is a 400 with a sentence. 429 makes the API server's client
-wait and ask again within its time-out. A fault of ours refuses, too, and is logged.
+wait and ask again within its time-out. A fault of the platform refuses, too, and is logged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LARGE_BODY, LARGE_AT_ONCE = 64 << 10, 2
 #: Connections that wait to be accepted while a long review keeps the loop.
 BACKLOG = 512
 
-#: asyncio holds a buffer of this size for each TLS connection, 256 KiB unless told otherwise, and the API server keeps a
+#: asyncio holds a buffer of this size for each TLS connection, 256 KiB by default, and the API server keeps a
 #: connection open for each of its calls at once. A record of TLS has at most 16 KiB. Bytes.
 TLS_BUFFER = 32 << 10
 
@@ -192,17 +192,17 @@ class Server:
         return _json(content)
 
     def _converted(self, asked: ConversionRequest) -> bytes:
-        wanted = asked.desired_api_version
+        desired = asked.desired_api_version
         kind = str(asked.objects[0].get("kind", "")) if asked.objects else ""
-        resource = resource_of(*_split(wanted), kind)
+        resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
-            objects = [convert(obj, wanted) for obj in asked.objects]
+            objects = [convert(obj, desired) for obj in asked.objects]
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
         except Exception:
-            log.exception("not converted", uid=asked.uid, kind=kind, to=wanted)
+            log.exception("not converted", uid=asked.uid, kind=kind, to=desired)
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             message = f"the admission service failed to convert; its log has the reason under uid {asked.uid}"
             return conversion_failure(asked.uid, message)
@@ -236,8 +236,8 @@ def _split(api_version: str) -> tuple[str, str]:
 
 def _uid_in(body: bytes) -> str:
     """The review's uid, where the whole of it cannot be read: the API server writes it before the objects."""
-    found = _UID.search(body)
-    return found[1].decode("ascii", "replace") if found else ""
+    match = _UID.search(body)
+    return match[1].decode("ascii", "replace") if match else ""
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ CONVERSION_API, CONVERSION_KIND = "apiextensions.k8s.io/v1", "ConversionReview"
 
 
 class BadReview(ValueError):
-    """What was sent is no review of ours; the message says why."""
+    """What was sent is not a review; the message says why."""
 
 
 class GroupVersionKind(Struct, frozen=True):
@@ -36,7 +36,7 @@ class UserInfo(Struct, frozen=True):
 
 
 class AdmissionRequest(Struct, frozen=True, rename="camel"):
-    """What somebody wants to do. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
+    """What a user asks to do. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
 
     uid: str
     kind: GroupVersionKind
@@ -58,7 +58,7 @@ class AdmissionReview(Struct, frozen=True, rename="camel"):
 
 
 class ConversionRequest(Struct, frozen=True, rename="camel"):
-    """Objects, and the apiVersion that all of them are wanted in."""
+    """Objects, and the desired apiVersion of all of them."""
 
     uid: str
     desired_api_version: str = msgspec.field(name="desiredAPIVersion")
@@ -115,7 +115,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_admission(body: bytes) -> AdmissionRequest:
-    """The question of a review. BadReview where it is none; RecursionError where it is nested too deeply to be read."""
+    """The request of a review. BadReview where it is not a review; RecursionError where it is nested too deeply to be read."""
     review: AdmissionReview = _read(_admission, body)
     if (review.api_version, review.kind) != (ADMISSION_API, ADMISSION_KIND):
         raise BadReview(f"a {ADMISSION_KIND} of {ADMISSION_API} is expected, not {review.kind} of {review.api_version}")
@@ -123,7 +123,7 @@ def read_admission(body: bytes) -> AdmissionRequest:
 
 
 def read_conversion(body: bytes) -> ConversionRequest:
-    """The objects of a review. BadReview where it is none; RecursionError where it is nested too deeply to be read."""
+    """The objects of a review. BadReview where it is not a review; RecursionError where it is nested too deeply to be read."""
     review: ConversionReview = _read(_conversion, body)
     if (review.api_version, review.kind) != (CONVERSION_API, CONVERSION_KIND):
         raise BadReview(

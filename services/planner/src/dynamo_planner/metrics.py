@@ -1,4 +1,4 @@
-"""Metrics of the planner: those of Dynamo's planner by their names (planner notes, section a.11), told apart by graph."""
+"""Metrics of the planner: those of Dynamo's planner by their names (planner.md, section a.11), told apart by graph."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ FOLDER_FILES = (
     "decode_raw_data.json",
     "perf_data.npz",
 )
-"""Where Dynamo's profiler puts its arrays, and its ConfigMaps copies of them (planner notes, sections a.3 and b.1)."""
+"""Where Dynamo's profiler puts its arrays, and its ConfigMaps copies of them (planner.md, sections a.3 and b.1)."""
 
 READERS = {".npz": from_npz, ".json": from_json}
 

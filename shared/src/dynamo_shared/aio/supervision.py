@@ -85,7 +85,7 @@ async def _attempt(
     finally:
         await ended(task)
     if task.cancelled():
-        # Not by us: whoever cancels this part does so to the function that supervises it.
+        # Not by the supervisor: a caller that cancels this part does so through the function that supervises it.
         raise EndedByItselfError("it was cancelled from inside")
     task.result()
     raise EndedByItselfError("it ended by itself")

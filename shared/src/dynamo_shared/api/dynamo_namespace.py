@@ -11,5 +11,5 @@ def dynamo_namespace(namespace: str, graph: str, *, shared: bool = False) -> str
 
 
 def worker_namespace(base: str, worker_hash: str) -> str:
-    """The Dynamo namespace of one generation of workers (planner notes, section a.9)."""
+    """The Dynamo namespace of one generation of workers (planner.md, section a.9)."""
     return f"{base}-{worker_hash}" if worker_hash else base

@@ -1,4 +1,4 @@
-"""Opening the connections that settings describe, and telling how they are."""
+"""Opening the connections that settings describe, and reporting their health."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynamo_shared.runtime.settings import InvalidSettings, Nats, Settings
 
 #: `/apis/<group>/<version>/namespaces/<ns>/<plural>/...` and `/api/v1/...`: how many parts stand before the resource.
 _GROUP_PREFIX, _CORE_PREFIX = 4, 3
-#: A NATS that is there answers in milliseconds; one that is not is no reason to wait with the rest. Seconds.
+#: A NATS that is up answers in milliseconds; for one that is down the rest does not wait longer than this. Seconds.
 FIRST_CONNECTION_WITHIN = 1.0
 
 

@@ -1,7 +1,7 @@
-"""The shell of every service that reconciles: it reads STATE, waits for the whole picture, and looks at what changed.
+"""The shell of every service that reconciles: it reads STATE, waits for the first full list, and reconciles what changed.
 
 A service says what it reads, which tasks follow from a change, and what a task does. Everything else is here, once: the
-cache, the queue, partitions shared with other replicas, namespaces that another platform looks after, traces, metrics.
+cache, the queue, partitions shared with other replicas, namespaces that another platform manages, traces, metrics.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Part: TypeAlias = Callable[[], Awaitable[object]]
 
 #: How long news that is still on its way may hold up an orderly end. Seconds.
 FLUSH_WITHIN = 5.0
-#: How soon it is seen that a namespace is looked after no more. Seconds.
+#: How soon the end of another platform's claim on a namespace takes effect. Seconds.
 LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
 
 
 class Task(Hashable, Protocol):
-    """What is looked at, and by which reconciler. Replicas share tasks by their key."""
+    """What is reconciled, and by which reconciler. Replicas share tasks by their key."""
 
     @property
     def concern(self) -> StrEnum:
@@ -59,7 +59,7 @@ T = TypeVar("T", bound=Task)
 class Controller(ABC, Generic[T]):
     """A service's shell. `serve` runs it; `kube` writes under the service's own field manager."""
 
-    #: Workers that do nothing but urgent tasks, beside those that do all.
+    #: Workers that do nothing but urgent tasks, in addition to those that do all.
     urgent_workers = 0
 
     def __init__(self, context: ServiceContext, name: str, reads: Iterable[Resource]) -> None:
@@ -82,11 +82,11 @@ class Controller(ABC, Generic[T]):
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> Iterable[T]:
-        """What has to be looked at when an object changes: came (`old` is None), changed, or went (`new` is None)."""
+        """What has to be reconciled when an object is created (`old` is None), changed, or deleted (`new` is None)."""
 
     @abstractmethod
     def all_tasks(self) -> Iterable[T]:
-        """Everything there is to look at: at the start, on a gained partition, and now and then."""
+        """Everything there is to reconcile: at the start, on a gained partition, and now and then."""
 
     @abstractmethod
     async def reconcile(self, task: T) -> Result:
@@ -104,10 +104,10 @@ class Controller(ABC, Generic[T]):
         return False
 
     def synced(self) -> None:
-        """Called when all is read, before any task; and again when a resource was read anew."""
+        """Called when all is read, before any task; and again when a resource was listed again."""
 
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        """Called with each change after its tasks were asked for: for what is no task."""
+        """Called with each change, after its tasks were added: for what needs no task of its own."""
 
     def background(self) -> Mapping[str, Part]:
         """What runs next to the work, by name, from when all is read. A part that fails is begun again."""
@@ -130,7 +130,7 @@ class Controller(ABC, Generic[T]):
                 keep("events", self.publisher.run)
                 keep("state", self.reader.run)
                 health.set(self.name, State.FAILED, "waiting for the watcher's first full list")
-                # Working on half a picture would take what is not yet read for missing.
+                # With half of the objects, a reconciler would take those not yet read for missing.
                 await self.reader.synced()
                 self.synced()
                 self.cache.on_change(self._changed)
@@ -176,14 +176,14 @@ class Controller(ABC, Generic[T]):
         return counted
 
     def is_held(self, namespace: str) -> bool:
-        """Whether another platform looks after a namespace: one that serves it alone, while this one serves all."""
+        """Whether another platform manages a namespace: one that serves it alone, while this one serves all."""
         if self.context.settings.served:
             return False
         lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
         return lease is not None and namespace_scope.is_live(lease, now())
 
     def _share_with_other_replicas(self) -> None:
-        """Look at what is gained, end what is under way before giving keys away, and at once where they are lost."""
+        """Reconcile what is gained, end what is under way before giving keys away, and at once where they are lost."""
         self.ownership.on_gain(self.enqueue_all)
         self.ownership.before_release(lambda gone: self._queue.drain(lambda task: gone(task.key)))
         self.ownership.on_loss(lambda: self._queue.abort(lambda task: not self.ownership.owns(task.key)))
@@ -240,7 +240,7 @@ class Controller(ABC, Generic[T]):
             await asyncio.sleep(LEASE_INTERVAL)
 
     async def _resync(self, every: float) -> None:
-        """Look at everything now and then, whatever was heard: level, not edge."""
+        """Reconcile everything now and then, whatever was heard: level, not edge."""
         while True:
             await asyncio.sleep(every)
             self.enqueue_all()

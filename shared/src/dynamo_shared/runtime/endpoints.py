@@ -49,7 +49,7 @@ async def serving(
 def server_tls(folder: Path) -> ssl.SSLContext:
     """TLS with the certificate of a folder (tls.crt, tls.key, as Secrets are mounted). OSError where it cannot be read.
 
-    Certificates are rotated while we run: each handshake looks whether the files are still those that were read.
+    Certificates are rotated while the process runs: each handshake checks whether the files are still those that were read.
     """
     files = (folder / "tls.crt", folder / "tls.key")
 

@@ -25,8 +25,8 @@ SCHEMA = Path("proto/schemas/configuration/OperatorConfiguration.json")
 INTRODUCTION = """# Configuration
 
 One YAML file, `--config FILE`, of kind `OperatorConfiguration`. The fields are the reference operator's, with its names
-and defaults; the `platform` section is ours. Every field can be overridden by the environment variable beside it; lists
-are comma separated or JSON there. Durations are written as `30s`, `15m` or `1h30m`. What is wrong is told all at once.
+and defaults; the `platform` section is this platform's. The environment variable next to a field overrides it; lists
+are comma separated or JSON there. Durations are written as `30s`, `15m` or `1h30m`. All errors are reported at once.
 
 ```yaml
 apiVersion: operator.config.dynamo.nvidia.com/v1alpha1
@@ -79,10 +79,12 @@ def _readable(node: Any) -> Any:
         return [_readable(each) for each in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _readable(value) for key, value in node.items() if not (key == "default" and isinstance(value, dict))}
-    if found.pop("format", None) == "duration":
-        found |= {"type": ["number", "string"], "pattern": DURATION_PATTERN}
-    return found
+    readable = {
+        key: _readable(value) for key, value in node.items() if not (key == "default" and isinstance(value, dict))
+    }
+    if readable.pop("format", None) == "duration":
+        readable |= {"type": ["number", "string"], "pattern": DURATION_PATTERN}
+    return readable
 
 
 def _fields(

@@ -1,4 +1,4 @@
-"""What works and what does not, as told by the parts themselves, for /healthz and /readyz."""
+"""What works and what does not, as reported by the parts themselves, for /healthz and /readyz."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Health:
         self._parts.setdefault(part, Report(State.FAILED, "starting"))
 
     def set(self, part: str, state: State, message: str = "") -> None:
-        """A part tells how it is."""
+        """A part reports its health."""
         self._parts[part] = Report(state, message)
         self._changed.set()
 
@@ -56,10 +56,10 @@ class Health:
     def ready_part(self, part: str) -> bool | None:
         """Whether one part, with what is reported below its name (`part/...`), does its work; None where it is unknown.
 
-        A process of several services is ready when all are; whoever needs one of them alone asks for that.
+        A process of several services is ready when all are; a probe that needs one of them alone asks for that.
         """
-        found = [report for name, report in self._parts.items() if name == part or name.startswith(f"{part}/")]
-        return all(report.state is not State.FAILED for report in found) if found else None
+        reports = [report for name, report in self._parts.items() if name == part or name.startswith(f"{part}/")]
+        return all(report.state is not State.FAILED for report in reports) if reports else None
 
     async def wait_ready(self) -> None:
         """Return as soon as every part does its work."""

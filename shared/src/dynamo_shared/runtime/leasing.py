@@ -211,7 +211,7 @@ async def leasing(settings: Settings, kube: KubeClient, health: Health, metrics:
     from dynamo_shared.leases.session import Session  # noqa: PLC0415
 
     def password() -> str:
-        # Read at each log-in, because it is rotated; OSError where that fails is etcd's trouble, not ours to end with.
+        # Read at each log-in, because it is rotated; an OSError here counts as a failure of etcd and does not end the process.
         file = etcd.password_file
         return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()
 

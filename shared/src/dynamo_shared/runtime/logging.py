@@ -1,7 +1,7 @@
 """Structured log lines on standard error, JSON for programs or console for people, of our code and of libraries alike.
 
 Lines carry what is bound (`key`, `service`) and the trace id. Values of fields that sound like secrets, and user names
-and passwords in URLs, are masked, whoever logs them.
+and passwords in URLs, are masked in every line.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def configure_logging(*, level: str = "info", style: str = "json") -> None:
             foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
         )
     )
-    # Libraries speak of each reconnect and retry in their own way; ours says it once, so theirs start at warnings.
+    # Libraries log each reconnect and retry in their own way; this project logs it once, so theirs start at warnings.
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
 
 

@@ -1,6 +1,6 @@
 """Prometheus metrics of a process, under the reference operator's names where the meaning is the same.
 
-There is no global registry: whoever measures is given a `Metrics`, so that tests and several platforms in one process
+There is no global registry: each part gets a `Metrics`, so that tests and several platforms in one process
 do not see each other's figures. Children of labels are bound once: an increment costs 0.3 us, a look-up far more.
 """
 
@@ -69,7 +69,7 @@ class ResourceCounts(Collector):
         self._counts: dict[str, dict[tuple[str, str], int]] = {}
 
     def replace(self, resource_type: str, counts: Mapping[tuple[str, str], int]) -> None:
-        """All objects of a type were counted anew: how many there are by namespace and status."""
+        """All objects of a type were counted again: how many there are by namespace and status."""
         self._counts[resource_type] = dict(counts)
 
     def collect(self) -> Iterable[Metric]:
@@ -92,27 +92,27 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         self._reconcile_seconds = Histogram(
             "dynamo_operator_reconcile_duration_seconds",
-            "Seconds a look at an object takes.",
+            "Seconds that a reconcile of an object takes.",
             ["resource_type", "namespace", "result"],
             buckets=RECONCILE_SECONDS,
             registry=registry,
         )
         self._reconciles = Counter(
             "dynamo_operator_reconcile_total",
-            "Looks at objects.",
+            "Reconciles of objects.",
             ["resource_type", "namespace", "result"],
             registry=registry,
         )
         self._errors = Counter(
             "dynamo_operator_reconcile_errors_total",
-            "Looks at objects that failed, by kind of error.",
+            "Reconciles of objects that failed, by kind of error.",
             ["resource_type", "namespace", "error_type"],
             registry=registry,
         )
         self.resources = ResourceCounts()
         registry.register(self.resources)
         self.queue_depth = Gauge(
-            "dynamo_platform_queue_depth", "Keys that wait to be looked at.", ["queue"], registry=registry
+            "dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"], registry=registry
         )
         self.queue_adds = Counter("dynamo_platform_queue_adds", "Keys added.", ["queue"], registry=registry)
         self.queue_retries = Counter(
@@ -168,12 +168,12 @@ class Metrics:
         return QueueMetrics(self, name)
 
     def reconciled(self, resource_type: str, namespace: str, outcome: Outcome, seconds: float) -> None:
-        """One look at an object ended."""
+        """One reconcile of an object ended."""
         self._reconcile_seconds.labels(resource_type, namespace, outcome).observe(seconds)
         self._reconciles.labels(resource_type, namespace, outcome).inc()
 
     def failed(self, resource_type: str, namespace: str, error: BaseException) -> None:
-        """One look at an object raised."""
+        """One reconcile of an object raised."""
         self._errors.labels(resource_type, namespace, error_type(error)).inc()
 
     def kube_request(self, method: str, resource: str, code: int) -> None:

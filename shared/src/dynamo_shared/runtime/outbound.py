@@ -40,11 +40,11 @@ class CheckedResolver(AbstractResolver):
         """All addresses of a name; RefusedAddressError where one of them may not be called."""
         if host.lower().rstrip(".") in self._forbidden:
             raise RefusedAddressError("this is a server of the platform itself")
-        found = await self._names.resolve(host, port, family)
+        resolved = await self._names.resolve(host, port, family)
         forbidden = await self._own()
-        for each in found:
+        for each in resolved:
             check(each["host"], forbidden)
-        return found
+        return resolved
 
     async def close(self) -> None:
         """Close what resolves names."""
@@ -53,18 +53,18 @@ class CheckedResolver(AbstractResolver):
     async def _own(self) -> frozenset[str]:
         """Addresses of the platform's own servers, as far as they can be resolved."""
         if self._known_at is None or time.monotonic() - self._known_at >= REMEMBERED:
-            found = await asyncio.gather(*map(self._addresses, sorted(self._forbidden)))
-            self._known, self._known_at = frozenset().union(*found), time.monotonic()
+            resolved = await asyncio.gather(*map(self._addresses, sorted(self._forbidden)))
+            self._known, self._known_at = frozenset().union(*resolved), time.monotonic()
         return self._known
 
     async def _addresses(self, host: str) -> frozenset[str]:
         if (address := parsed(host)) is not None:
             return frozenset({str(address)})
         try:
-            found = await self._names.resolve(host, 0, socket.AF_UNSPEC)
+            resolved = await self._names.resolve(host, 0, socket.AF_UNSPEC)
         except OSError:
             return frozenset()
-        return frozenset(str(parsed(each["host"]) or each["host"]) for each in found)
+        return frozenset(str(parsed(each["host"]) or each["host"]) for each in resolved)
 
 
 def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:

@@ -14,17 +14,17 @@ class RateLimit:
         self._burst = float(burst)
         self._clock = clock
         self._tokens = float(burst)
-        self._seen = clock()
+        self._updated = clock()
 
     def is_full(self) -> bool:
         """Whether it is as if nothing had ever been counted."""
-        return self._tokens + (self._clock() - self._seen) * self._rate >= self._burst
+        return self._tokens + (self._clock() - self._updated) * self._rate >= self._burst
 
     def take(self) -> float:
         """Count one more; returns how many seconds it has to wait for its turn, 0 within the limit."""
         now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._rate) - 1
-        self._seen = now
+        self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._rate) - 1
+        self._updated = now
         return max(0.0, -self._tokens / self._rate)
 
     def give_back(self) -> None:

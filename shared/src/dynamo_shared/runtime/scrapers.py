@@ -90,7 +90,10 @@ class Scrapers:
                 verdict = await self._reviewed(token)
         except (KubeError, TimeoutError) as error:
             # Never the token: an error of the client names the request, and not its body.
-            log.warning("nobody can be let in to /metrics", error=str(error) or type(error).__name__)
+            log.warning(
+                "access to /metrics cannot be checked: every scrape is refused",
+                error=str(error) or type(error).__name__,
+            )
             return _UNANSWERED
         self._known[digest] = (self._clock() + (ALLOWED_FOR if verdict is GRANTED else REFUSED_FOR), verdict)
         self._known.move_to_end(digest)

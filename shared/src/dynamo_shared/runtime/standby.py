@@ -1,7 +1,7 @@
 """One owner without etcd: a service's Lease in the platform's namespace is held by one replica, the others stand by.
 
 The holder works on everything, for as long as its own clock says that no other can have taken the Lease. So a replica that
-was stopped for a while (SIGSTOP, a paused machine) holds nothing when it goes on, before anybody has told it.
+was stopped for a while (SIGSTOP, a paused machine) holds nothing when it goes on, before any message reaches it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dynamo_shared.leases import Drainer, Listener
 from dynamo_shared.leases.candidate import Candidate, Record
 from dynamo_shared.leases.term import Term, lease_clock
 
-#: How often replicas that stand by look whether the Lease is free, in seconds, with jitter.
-LOOK_EVERY = 2.0
+#: How often replicas that stand by check whether the Lease is free, in seconds, with jitter.
+CHECK_EVERY = 2.0
 #: Pause after the API server did not answer or another replica was faster, in seconds: the first, and the longest.
 FIRST_RETRY = 0.2
 LAST_RETRY = 2.0
@@ -125,7 +125,7 @@ class KubeClaim:
                 backoff.reset()
                 self._note("")
             except (Conflict, AlreadyExists, NotFound):
-                # Another was faster, or somebody changed or deleted it: read it again.
+                # Another replica was faster, or the Lease was changed or deleted: read it again.
                 self._written = None
                 pause = backoff.next()
             except (KubeError, TimeoutError) as error:
@@ -133,7 +133,7 @@ class KubeClaim:
                 self._note(str(error) or "no answer in time")
                 pause = backoff.next()
             if self._candidate.holder != holder:
-                self._tell()
+                self._notify()
             await self._wait(pause)
 
     async def close(self) -> None:
@@ -149,22 +149,22 @@ class KubeClaim:
             log.info("the Lease was not given back and will expire", lease=str(self._key), error=str(error))
 
     async def _round(self) -> float:
-        """Read where that is necessary, decide, write; returns the seconds after which to look again."""
-        found = self._written
-        if found is None or not self.may_write():
+        """Read where that is necessary, decide, write; returns the seconds until the next round."""
+        observed = self._written
+        if observed is None or not self.may_write():
             try:
-                found = await self._kube.get(LEASES, self._key)
+                observed = await self._kube.get(LEASES, self._key)
             except NotFound as error:
                 if error.resource_missing:
                     raise
-                found = None
-            if not self._candidate.may_take(Record.of(found) if found is not None else None, self._clock()):
+                observed = None
+            if not self._candidate.may_take(Record.of(observed) if observed is not None else None, self._clock()):
                 self._step_down("another replica holds it")
-                return spread(LOOK_EVERY)
+                return spread(CHECK_EVERY)
         # Before it is sent: the others count from when they see it, which is later.
         sent = self._clock()
-        lease = self._lease(found, holder=self._replica)
-        if found is None:
+        lease = self._lease(observed, holder=self._replica)
+        if observed is None:
             self._written = await self._kube.create(LEASES, lease)
         else:
             self._written = await self._kube.replace(LEASES, lease)
@@ -175,7 +175,7 @@ class KubeClaim:
         before = self._term
         held = before is not None and before.alive(self._clock())
         if before is not None and not held:
-            # It ran out, and nobody took it meanwhile; what was under way was cut off all the same.
+            # It ran out, and no other replica took it meanwhile; what was under way was cut off all the same.
             self._step_down("it was renewed too late")
         self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
         self._candidate.may_take(Record.of(self._written or {}), self._clock())
@@ -185,16 +185,16 @@ class KubeClaim:
             self._elected.set()
             for listener in self._gain:
                 listener()
-            self._tell()
+            self._notify()
 
-    def _lease(self, found: KubeObject | None, *, holder: str) -> KubeObject:
+    def _lease(self, observed: KubeObject | None, *, holder: str) -> KubeObject:
         """The Lease as it is to be written; what was read (None: nothing) is the precondition."""
-        spec = dict(found.get("spec") or {}) if found is not None else {}
+        spec = dict(observed.get("spec") or {}) if observed is not None else {}
         transitions = spec.get("leaseTransitions")
         transitions = transitions if type(transitions) is int and 0 <= transitions < 2**31 - 1 else 0
         now = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         taken = spec.get("holderIdentity") != holder
-        metadata = dict(found["metadata"]) if found is not None else {}
+        metadata = dict(observed["metadata"]) if observed is not None else {}
         metadata.pop("managedFields", None)
         return {
             "apiVersion": LEASES.api_version,
@@ -205,7 +205,7 @@ class KubeClaim:
                 "leaseDurationSeconds": max(1, round(self._ttl)) if holder else 1,
                 "acquireTime": now if taken or not spec.get("acquireTime") else spec["acquireTime"],
                 "renewTime": now,
-                "leaseTransitions": transitions + (1 if taken and holder and found is not None else 0),
+                "leaseTransitions": transitions + (1 if taken and holder and observed is not None else 0),
             },
         }
 
@@ -218,10 +218,10 @@ class KubeClaim:
         self._lost.set()
         for listener in self._loss:
             listener()
-        self._tell()
+        self._notify()
 
     async def _wait(self, pause: float) -> None:
-        """Wait, and step down where the time ends meanwhile: those who work under the claim must be told."""
+        """Wait, and step down where the time ends meanwhile: parts that work under the claim must learn of it."""
         due = self._clock() + pause
         while (left := due - self._clock()) > 0:
             term = self._term
@@ -236,8 +236,8 @@ class KubeClaim:
             log.warning("Lease not read or written", lease=str(self._key), error=trouble)
         self.trouble = trouble
         if changed:
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()

@@ -11,7 +11,7 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 
-#: How long a status that only tells of progress may wait for more of it. Seconds.
+#: How long a status that only reports progress may wait for more of it. Seconds.
 SETTLE = 0.3
 
 
@@ -41,7 +41,7 @@ class StatusWriter:
         losing it. Returns None where the status is so now, otherwise the seconds to wait before the next reconcile.
         """
         waiting = (resource, obj["metadata"]["uid"])
-        if self._ours(obj.get("status")) == status:
+        if self._own_part(obj.get("status")) == status:
             self._waiting.pop(waiting, None)
             return None
         if not (urgent or _turned(obj.get("status", {}), status)):
@@ -75,7 +75,7 @@ class StatusWriter:
         self.cache.put(resource, written)
         return None
 
-    def _ours(self, status: KubeObject | None) -> KubeObject | None:
+    def _own_part(self, status: KubeObject | None) -> KubeObject | None:
         """A status without what others say in it."""
         if not status or not self.others:
             return status

@@ -1,6 +1,6 @@
-"""The work queue of a reconciler: keys to look at, each at most once at a time.
+"""The work queue of a reconciler: keys to reconcile, each at most once at a time.
 
-A key stands for "look at this", never for what has happened, so that adding it twice is adding it once. A key that is
+A key stands for "reconcile this", never for what has happened, so that adding it twice is adding it once. A key that is
 added while it is being worked on is worked on again afterwards: the newest state wins. A key whose work fails comes
 back after a delay that doubles each time, with jitter, so that what fails together does not come back together.
 
@@ -31,12 +31,12 @@ K = TypeVar("K", bound=Hashable)
 
 #: Delay after the first failure, in seconds: a write conflict is over within milliseconds.
 FIRST_RETRY = 0.005
-#: Longest delay, in seconds: what fails for long is not worth more than one look a minute.
+#: Longest delay, in seconds: what fails for long is not worth more than one reconcile a minute.
 LAST_RETRY = 60.0
 #: Failures of one lane that come back at once, and a second: more of them are trouble that more attempts do not end.
 RETRIES_AT_ONCE = 200
 RETRIES_PER_SECOND = 100.0
-#: How long work that is under way may take when the queue is told to end, in seconds.
+#: How long work that is under way may take when the queue is to end, in seconds.
 FINISH_WITHIN = 10.0
 #: How long urgent work may hold up the rest of its lane, in seconds: so long it may take when very much of it comes at once.
 HOLD_WITHIN = 2.0
@@ -48,7 +48,7 @@ log = structlog.get_logger("dynamo.runtime.workqueue")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a look at a key led to; `requeue_after` asks for another look after so many seconds."""
+    """What a reconcile of a key led to; `requeue_after` asks for another one after so many seconds."""
 
     requeue_after: float | None = None
 
@@ -103,14 +103,14 @@ class WorkQueue(Generic[K]):
         return frozenset(self._working)
 
     def add(self, key: K, after: float = 0.0) -> None:
-        """Ask for a look at a key, `after` seconds from now; of several wishes the earliest counts."""
+        """Ask for a reconcile of a key, `after` seconds from now; of several requests the earliest counts."""
         if after > 0:
             due = self._clock() + after
             if key not in self._ready and key not in self._first and due < self._due.get(key, float("inf")):
                 self._due[key] = due
                 heapq.heappush(self._later, (due, next(self._order), key))
                 if len(self._later) > 2 * len(self._due) + 64:
-                    # Wishes that were replaced or fulfilled must not pile up until their time comes.
+                    # Requests that were replaced or fulfilled must not pile up until their time comes.
                     self._later = [entry for entry in self._later if self._due.get(entry[2]) == entry[0]]
                     heapq.heapify(self._later)
                 if (self._waiting or self._waiting_for_urgent) and self._later[0][2] == key:
@@ -130,7 +130,7 @@ class WorkQueue(Generic[K]):
                 self._wake_one(urgent=urgent)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
-        """Ask for another look after a failure; returns the delay in seconds."""
+        """Ask for another reconcile after a failure; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = delay(failures, FIRST_RETRY, LAST_RETRY, self._jitter)
         pause = max(pause, at_least) + self._retries.take(self._lane(key))
@@ -200,7 +200,7 @@ class WorkQueue(Generic[K]):
             self._drop(concerns)
 
     def abort(self, concerns: Callable[[K], bool]) -> None:
-        """End the work on the keys concerned now, and forget them: somebody else may be working on them."""
+        """End the work on the keys concerned now, and forget them: another replica may be working on them."""
         self._drop(concerns)
         for key, task in self._working.items():
             if task is not None and concerns(key) and key not in self._aborted:
@@ -257,7 +257,7 @@ class WorkQueue(Generic[K]):
             except asyncio.CancelledError:
                 if key not in self._aborted or task is None or task.uncancel():
                     raise
-                log.info("work ended: the key is not ours any more", key=str(key))
+                log.info("work ended: this replica does not own the key any more", key=str(key))
             finally:
                 self.done(key)
             if self._clock() - turned > LONGEST_TURN:
@@ -269,7 +269,7 @@ class WorkQueue(Generic[K]):
         try:
             result = await handler(key)
         except KubeError as error:
-            # The API server's word, not our mistake: it is away, or somebody was faster.
+            # The API server's answer, not a mistake of this process: it is away, or another writer was faster.
             pause = self.retry(key, at_least=error.retry_after or 0.0)
             log.info("again later", reason=error.reason, error=str(error), delay=round(pause, 3))
             return
@@ -353,7 +353,7 @@ class WorkQueue(Generic[K]):
             self._wake_rest()
         while self._later:
             due, _, key = self._later[0]
-            if self._due.get(key) == due:  # else an earlier wish replaced this one, or it was fulfilled
+            if self._due.get(key) == due:  # else an earlier request replaced this one, or it was fulfilled
                 if due > now:
                     return
                 self.add(key)

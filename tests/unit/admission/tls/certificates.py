@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 from dynamo_admission.tls.rotation import State
-from dynamo_admission.tls.secret import Found
+from dynamo_admission.tls.secret import Stored
 from dynamo_shared.kube import AlreadyExists, Conflict, Unavailable
 
 #: 2026-01-01.
@@ -37,19 +37,19 @@ class MemoryStore:
         self.failing = self.unheard = False
         self.away = False
 
-    async def read(self) -> Found | None:
+    async def read(self) -> Stored | None:
         if self.away:
             raise Unavailable(0, "Unreachable", "no answer")
         if self.content is None:
             return None
-        return Found(self.content, str(self.version), self.forced)
+        return Stored(self.content, str(self.version), self.forced)
 
-    async def write(self, state: State, found: Found | None) -> None:
+    async def write(self, state: State, stored: Stored | None) -> None:
         if self.failing or self.away:
             raise Unavailable(0, "Unreachable", "no answer")
-        if found is None and self.content is not None:
+        if stored is None and self.content is not None:
             raise AlreadyExists(409, "AlreadyExists", "it is there")
-        if found is not None and (self.content is None or found.version != str(self.version)):
+        if stored is not None and (self.content is None or stored.version != str(self.version)):
             raise Conflict(409, "Conflict", "it has changed")
         self.set(state)
         if self.unheard:

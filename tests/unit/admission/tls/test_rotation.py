@@ -179,5 +179,5 @@ def test_short_lived_authorities_have_short_steps() -> None:
     assert timing.settle + timing.overlap < 60 / 3
     # Seldom a new authority, often a certificate: a third of its life is left when the authority begins to change.
     timing = Timing.of(365 * DAY, 30)
-    assert timing.look + timing.announce + timing.settle < 30 / 3
+    assert timing.poll + timing.announce + timing.settle < 30 / 3
     assert Timing.of(365 * DAY, 90 * DAY) == Timing()

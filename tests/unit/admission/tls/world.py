@@ -11,7 +11,7 @@ from cryptography import x509
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.rotation import State
-from dynamo_admission.tls.secret import Found
+from dynamo_admission.tls.secret import Stored
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
 
@@ -21,7 +21,7 @@ TICK = 5.0
 #: The API server goes on with what it knew before for this long.
 HEARD_WITHIN = 20.0
 # `settle` as Timing says: the longest way of a stale bundle into the registration and out again, and what is above.
-TIMING = Timing(authority=3600, serving=900, look=10, announce=10, settle=90, overlap=180)
+TIMING = Timing(authority=3600, serving=900, poll=10, announce=10, settle=90, overlap=180)
 
 
 class Network:
@@ -31,16 +31,16 @@ class Network:
         self.store = store
         self.away = self.failing = self.unheard = False
 
-    async def read(self) -> Found | None:
+    async def read(self) -> Stored | None:
         self._reach()
         return await self.store.read()
 
-    async def write(self, state: State, found: Found | None) -> None:
+    async def write(self, state: State, stored: Stored | None) -> None:
         self._reach()
         failing, self.failing = self.failing, False
         if failing:
             raise Unavailable(503, "ServiceUnavailable", "not now")
-        await self.store.write(state, found)
+        await self.store.write(state, stored)
         unheard, self.unheard = self.unheard, False
         if unheard:
             raise Unavailable(0, "Unreachable", "it was done, and nobody heard of it")
@@ -167,7 +167,7 @@ class World:
                 return
             failed = replica.round.exception() is not None
             replica.round = None
-            replica.looks_at = now if failed else now + TIMING.look - TICK
+            replica.looks_at = now if failed else now + TIMING.poll - TICK
         if now >= replica.looks_at:
             replica.round = asyncio.create_task(replica.certificates.round(lambda: self._announce(replica)))
 

@@ -1,4 +1,4 @@
-"""Foretelling load: case 22 of the planner notes, section c.5, and what each predictor promises besides."""
+"""Foretelling load: case 22 of the planner.md, section c.5, and what each predictor promises besides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets with fixed thresholds: cases 14 to 18 of the planner notes, section c.5."""
+"""Targets with fixed thresholds: cases 14 to 18 of the planner.md, section c.5."""
 
 from __future__ import annotations
 

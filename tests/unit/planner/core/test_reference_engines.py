@@ -1,4 +1,4 @@
-"""Models of engines: what they learn, estimate and refuse. Case numbers are those of the planner notes, section c.5."""
+"""Models of engines: what they learn, estimate and refuse. Case numbers are those of the planner.md, section c.5."""
 
 from __future__ import annotations
 

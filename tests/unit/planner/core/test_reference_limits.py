@@ -1,4 +1,4 @@
-"""Budgets as the policy applies them: cases 19 and 20 of the planner notes, section c.5."""
+"""Budgets as the policy applies them: cases 19 and 20 of the planner.md, section c.5."""
 
 from __future__ import annotations
 

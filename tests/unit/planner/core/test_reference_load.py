@@ -1,4 +1,4 @@
-"""Reactive scaling towards latencies. Case numbers are those of the planner notes, section c.5."""
+"""Reactive scaling towards latencies. Case numbers are those of the planner.md, section c.5."""
 
 from __future__ import annotations
 

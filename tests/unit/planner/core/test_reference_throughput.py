@@ -1,4 +1,4 @@
-"""Predictive scaling. Case numbers are those of the planner notes, section c.5."""
+"""Predictive scaling. Case numbers are those of the planner.md, section c.5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server and the registration need to know of certificates, whoever makes them."""
+"""What the server and the registration need to know of certificates, from every source of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Certificates(Protocol):
 
     @property
     def bundle(self) -> bytes:
-        """PEM authorities to write into webhook configurations and CRDs; empty where somebody else writes them."""
+        """PEM authorities to write into webhook configurations and CRDs; empty where cert-manager or the user writes them."""
 
     @property
     def inject_from(self) -> str:

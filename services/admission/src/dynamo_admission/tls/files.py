@@ -28,7 +28,7 @@ class Given:
 def read(folder: Path, name: str, now: float, *, announced: bool) -> Given:
     """What the files hold, whole and fit to be served to a client that connects to `name`.
 
-    `announced`: the authorities are ours to announce, and so must be there: in ca.crt, or the chain's root in tls.crt.
+    `announced`: this platform announces the authorities, so they must exist: in ca.crt, or the chain's root in tls.crt.
     Raises Unusable.
     """
     at = folder / _ATOMIC if (folder / _ATOMIC / CHAIN).exists() else folder
@@ -61,7 +61,7 @@ def _authorities(
     if not (roots and pki.trusted(chain, roots)):
         raise Unusable(
             f"{authorities_file} is missing, and {chain_file} does not hold the authority of its certificate: "
-            "the API server must be told whom to trust; add ca.crt"
+            "the API server cannot know which authority to trust; add ca.crt"
         )
     return roots
 

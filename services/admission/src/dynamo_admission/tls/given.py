@@ -12,7 +12,7 @@ from dynamo_shared.runtime.tls import ServingTls, context_of
 from dynamo_admission.tls import files, pki
 from dynamo_admission.tls.announcing import Announced
 from dynamo_admission.tls.certificates import Changed, Clock, Unusable
-from dynamo_admission.tls.looking import keep_looking
+from dynamo_admission.tls.poll import poll
 from dynamo_admission.tls.succession import Shown, succeed
 from dynamo_admission.tls.timing import Timing
 
@@ -68,18 +68,18 @@ class GivenCertificates:
         return self._shown.given.chain[0]
 
     async def keep(self, changed: Changed) -> None:
-        """Look again and again."""
-        await keep_looking(lambda: self.round(changed), self._timing.look, lambda: self.expires)
+        """Read the files again and again, until cancelled."""
+        await poll(lambda: self.round(changed), self._timing.poll, lambda: self.expires)
 
     async def round(self, changed: Changed) -> None:
-        """One look, and the announcement of what it brought. What `changed` raises."""
-        self.look()
+        """Read the files once, and announce what changed. Raises what `changed` raises."""
+        self.read()
         await self._announced.announce(self.bundle, changed)
 
-    def look(self) -> None:
+    def read(self) -> None:
         """Take what the files hold; nothing changes while they are half written or cannot be used."""
         try:
-            found = self._read()
+            given = self._read()
         except Unusable as error:
             if str(error) != self._trouble:
                 log.warning("new certificate files are not used", error=str(error), ends=self.expires)
@@ -88,11 +88,11 @@ class GivenCertificates:
         self._trouble = ""
         before = self._shown
         self._shown = succeed(
-            before, found, self._clock(), self._timing, settled=self._announced.settled(before.bundle)
+            before, given, self._clock(), self._timing, settled=self._announced.settled(before.bundle)
         )
         if self._shown.given != before.given:
-            self._tls.exchange(context_of(pki.pem_of(*found.chain), found.key))
-            log.info("certificate in service", **pki.described(found.chain[0]))
+            self._tls.exchange(context_of(pki.pem_of(*given.chain), given.key))
+            log.info("certificate in service", **pki.described(given.chain[0]))
 
     def _read(self) -> files.Given:
         return files.read(self._folder, self._name, self._clock(), announced=not self.inject_from)

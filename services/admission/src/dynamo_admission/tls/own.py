@@ -13,12 +13,12 @@ from dynamo_shared.runtime.tls import ServingTls, context_of
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.announcing import Announced
 from dynamo_admission.tls.certificates import Changed, Clock
-from dynamo_admission.tls.looking import keep_looking
+from dynamo_admission.tls.poll import poll
 from dynamo_admission.tls.rotation import State, completed, plan
 from dynamo_admission.tls.secret import Store
 from dynamo_admission.tls.timing import Timing
 
-#: How often a change is planned anew because another replica was faster.
+#: How often a change is planned again because another replica was faster.
 _ATTEMPTS = 5
 
 log = structlog.get_logger("dynamo.admission")
@@ -64,34 +64,34 @@ class OwnCertificates:
         return self._state.serving[0]
 
     async def keep(self, changed: Changed) -> None:
-        """Look again and again."""
-        await keep_looking(lambda: self.round(changed), self._timing.look, lambda: self.expires)
+        """Read the Secret again and again, until cancelled."""
+        await poll(lambda: self.round(changed), self._timing.poll, lambda: self.expires)
 
     async def round(self, changed: Changed) -> None:
-        """One look, and the announcement of what it brought. KubeError, and what `changed` raises."""
+        """Read the Secret once, and announce what changed. KubeError, and what `changed` raises."""
         await self.refresh()
         await self._announced.announce(self.bundle, changed)
 
     async def refresh(self) -> None:
-        """Take what the Secret says, and take the step that is due. KubeError; Unusable where it is not ours."""
+        """Take what the Secret says, and take the step that is due. KubeError; Unusable where its content is another owner's."""
         for attempt in range(_ATTEMPTS):
-            found = await self._store.read()
-            there = found.state if found is not None else State()
+            stored = await self._store.read()
+            there = stored.state if stored is not None else State()
             begun = completed(there, self._state)
-            forced = found is not None and found.forced
-            wanted = plan(
+            forced = stored is not None and stored.forced
+            desired = plan(
                 begun, self._clock(), self._timing, self._names,
                 settled=self._announced.settled(begun.bundle), forced=forced,
             )  # fmt: skip
-            if wanted == there and not forced:
+            if desired == there and not forced:
                 break
             try:
-                await self._store.write(wanted, found)
+                await self._store.write(desired, stored)
                 break
             except (AlreadyExists, Conflict, NotFound):
                 if attempt == _ATTEMPTS - 1:
                     raise
-        self._take(wanted)
+        self._take(desired)
 
     def _take(self, state: State) -> None:
         before, self._state = self._state, state.public

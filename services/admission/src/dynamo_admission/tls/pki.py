@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dynamo_admission.tls.certificates import Unusable
 
-#: Clocks of two machines differ, and a certificate from the future is refused: ours begin earlier. Seconds.
+#: Clocks of two machines differ, and a certificate from the future is refused: this platform's begin earlier. Seconds.
 BACKDATED = 3600.0
 #: RFC 5280 allows 64 characters.
 _LONGEST_COMMON_NAME = 64
@@ -81,7 +81,7 @@ def make_leaf(
 
 
 def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
-    """All certificates of a PEM text, in its order. Unusable where there is none or one is broken."""
+    """All certificates of a PEM text, in its order. Unusable where the text has no certificate or a broken one."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -89,7 +89,7 @@ def certificates_of(pem: bytes, what: str) -> tuple[x509.Certificate, ...]:
 
 
 def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
-    """The private key of a PEM text. Unusable where there is none, it is broken or encrypted; never quotes it."""
+    """The private key of a PEM text. Unusable where it is missing, broken or encrypted; never quotes it."""
     try:
         return serialization.load_pem_private_key(pem, password=None)
     except TypeError as error:
@@ -99,7 +99,7 @@ def key_of(pem: bytes, what: str) -> PrivateKeyTypes:
 
 
 def signing_key_of(pem: bytes, what: str) -> ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey:
-    """The private key of an authority: ours are of the first kind, the reference's of the second. Unusable as `key_of`."""
+    """The private key of an authority: this platform creates the first kind, the reference the second. Unusable as `key_of`."""
     key = key_of(pem, what)
     if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
         raise Unusable(f"{what} is neither an ECDSA nor an RSA key")
@@ -122,7 +122,7 @@ def signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def trusted(chain: Sequence[x509.Certificate], authorities: Iterable[x509.Certificate]) -> bool:
-    """Whether a served chain (the leaf first) leads to one of the authorities. Dates are not looked at."""
+    """Whether a served chain (the leaf first) leads to one of the authorities. Dates are not checked."""
     accepted = tuple(authorities)
     leaf, intermediates = chain[0], list(chain[1:])
     while leaf not in accepted and not any(signed_by(leaf, each) for each in accepted):
@@ -169,7 +169,7 @@ def ends(certificate: x509.Certificate) -> float:
 
 
 def issued(certificate: x509.Certificate) -> float:
-    """When it was made: one of ours begins earlier than it was."""
+    """When it was created: a certificate of this platform is valid from an earlier time on."""
     begun, life = begins(certificate), ends(certificate) - begins(certificate)
     return begun + BACKDATED if life > BACKDATED else begun
 

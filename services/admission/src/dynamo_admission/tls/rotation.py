@@ -8,7 +8,7 @@ verify:
 3. once every replica has taken that up, the old authority leaves the bundle.
 
 Every replica makes the same plan from the same state, and the Secret takes the first one that is written. Where in the
-steps a rotation is can be seen from the state alone, so a replica that was away has missed nothing.
+steps a rotation is follows from the state alone, so a replica that was away has missed nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def plan(
 ) -> State:
     """The state that should follow; the same where nothing is due.
 
-    `settled`: this state's bundle was announced and has had the time to reach the API server. `forced`: somebody asks
+    `settled`: this state's bundle was announced and has had the time to reach the API server. `forced`: the user asks
     for a new authority; nothing to do while one is being introduced.
     """
     state = _without_ended(state, now)
@@ -78,17 +78,17 @@ def plan(
     return state
 
 
-def completed(found: State, known: State) -> State:
-    """What was found, with what it lacks filled from what this replica last knew.
+def completed(stored: State, known: State) -> State:
+    """The stored state; what it lacks is filled from what this replica last knew.
 
-    A Secret that somebody deleted or broke is thereby replaced without a refused handshake: authorities that vouch
+    A Secret that was deleted or broken is thereby replaced without a refused handshake: authorities that vouch
     for what is being served stay in the bundle, and the certificate stays in service until the next one is trusted.
     """
-    if found.serving and found.authorities and found.authority_key:
-        return found
-    kept = tuple(each for each in known.authorities if each not in found.authorities)
-    served = found if found.serving else known
-    return State((*kept, *found.authorities), found.authority_key, served.serving, served.serving_key)
+    if stored.serving and stored.authorities and stored.authority_key:
+        return stored
+    kept = tuple(each for each in known.authorities if each not in stored.authorities)
+    served = stored if stored.serving else known
+    return State((*kept, *stored.authorities), stored.authority_key, served.serving, served.serving_key)
 
 
 def _without_ended(state: State, now: float) -> State:

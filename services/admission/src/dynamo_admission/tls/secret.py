@@ -1,4 +1,4 @@
-"""The Secret that the replicas share: read, and written only where nobody else has written since."""
+"""The Secret that the replicas share: read, and written only where it has not changed since."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = structlog.get_logger("dynamo.admission")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Stored:
     """What was read: parts that cannot be used are left out of `state`. `forced`: a rotation is asked for."""
 
     state: State
@@ -39,35 +39,35 @@ class Found:
 class Store(Protocol):
     """Where the state is shared."""
 
-    async def read(self) -> Found | None:
-        """None where there is nothing. Unusable where what is there is not ours to change."""
+    async def read(self) -> Stored | None:
+        """None where the Secret does not exist. Unusable where its content is another owner's."""
 
-    async def write(self, state: State, found: Found | None) -> None:
-        """In place of what was found; AlreadyExists or Conflict where that is no longer there. It ends the request."""
+    async def write(self, state: State, stored: Stored | None) -> None:
+        """Replace what was read; AlreadyExists or Conflict where that has changed meanwhile. It ends the request."""
 
 
 class SecretStore:
-    """A Secret. Only the four entries are ours; others, its type and its metadata stay as they are."""
+    """A Secret. The platform writes only the four entries; others, its type and its metadata stay as they are."""
 
     def __init__(self, kube: KubeClient, key: ObjectKey) -> None:
         self._kube = kube
         self._key = key
 
-    async def read(self) -> Found | None:
+    async def read(self) -> Stored | None:
         """What is there now."""
         try:
             secret = await self._kube.get(SECRETS, self._key)
         except NotFound:
             return None
         metadata, data = secret["metadata"], secret.get("data") or {}
-        _ours(f"Secret {self._key}", metadata, data)
-        return Found(
+        _require_replaceable(f"Secret {self._key}", metadata, data)
+        return Stored(
             parsed({name: _decoded(text) for name, text in data.items()}, str(self._key)),
             metadata["resourceVersion"],
             ROTATE_AUTHORITY in (metadata.get("annotations") or {}),
         )
 
-    async def write(self, state: State, found: Found | None) -> None:
+    async def write(self, state: State, stored: Stored | None) -> None:
         """Create or change it."""
         content = {
             AUTHORITIES: state.bundle,
@@ -77,14 +77,14 @@ class SecretStore:
         }
         data = {name: base64.b64encode(value).decode() for name, value in content.items()}
         metadata: dict[str, Any] = {"labels": {labels.APP_MANAGED_BY: OPERATOR}}
-        if found is None:
+        if stored is None:
             metadata |= {"namespace": self._key.namespace, "name": self._key.name}
             await self._kube.create(
                 SECRETS,
                 {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "data": data},
             )
             return
-        metadata |= {"resourceVersion": found.version, "annotations": {ROTATE_AUTHORITY: None}}
+        metadata |= {"resourceVersion": stored.version, "annotations": {ROTATE_AUTHORITY: None}}
         await self._kube.merge_patch(SECRETS, self._key, {"metadata": metadata, "data": data})
 
 
@@ -118,8 +118,8 @@ def _pair(
     return read, data[key]
 
 
-def _ours(what: str, metadata: dict[str, Any], data: dict[str, Any]) -> None:
-    """Unusable where replacing the content would destroy what somebody else put there."""
+def _require_replaceable(what: str, metadata: dict[str, Any], data: dict[str, Any]) -> None:
+    """Unusable where replacing the content would destroy what another owner put there."""
     if _CERT_MANAGERS in (metadata.get("annotations") or {}):
         raise Unusable(
             f"{what} is filled by cert-manager: set server.webhook.certProvisionMode to cert-manager, "

@@ -25,25 +25,25 @@ class Shown:
         return pki.pem_of(*self.authorities)
 
 
-def succeed(shown: Shown, found: Given, now: float, timing: Timing, *, settled: bool) -> Shown:
-    """What is to be shown after the files were found to hold `found`.
+def succeed(shown: Shown, given: Given, now: float, timing: Timing, *, settled: bool) -> Shown:
+    """What is to be shown after the files were read and hold `given`.
 
-    Whoever vouches for what was served stays announced for `timing.overlap`: other replicas may not have seen the new
+    The authority of what was served stays announced for `timing.overlap`: other replicas may not have read the new
     files. `settled`: the present bundle has had the time to reach the API server.
     """
-    if found != shown.given:
-        both = _joined(shown.authorities, found.authorities)
-        if not _verifiable(shown, found, now, settled=settled and both == shown.authorities):
+    if given != shown.given:
+        both = _joined(shown.authorities, given.authorities)
+        if not _verifiable(shown, given, now, settled=settled and both == shown.authorities):
             return replace(shown, authorities=both)
-        return Shown(found, both, now)
+        return Shown(given, both, now)
     if now >= shown.since + timing.overlap:
-        return replace(shown, authorities=found.authorities)
+        return replace(shown, authorities=given.authorities)
     return shown
 
 
-def _verifiable(shown: Shown, found: Given, now: float, *, settled: bool) -> bool:
+def _verifiable(shown: Shown, given: Given, now: float, *, settled: bool) -> bool:
     """Whether it can be served now."""
-    if not found.authorities or pki.trusted(found.chain, shown.given.authorities):
+    if not given.authorities or pki.trusted(given.chain, shown.given.authorities):
         return True
     # What has ended is refused by everybody: no reason to wait.
     return settled or now > pki.ends(shown.given.chain[0])

@@ -12,14 +12,14 @@ _DAY = 86400.0
 class Timing:
     """All in seconds.
 
-    `settle` must outlast every stale write of a bundle: a replica that has not looked yet (`look`) may set the
-    registration "right" once more (`announce`) before it looks; then the API server needs a moment to hear of it.
+    `settle` must outlast every stale write of a bundle: a replica that has not polled yet (`poll`) may write its
+    registration once more (`announce`) before it polls; then the API server needs a moment to hear of it.
     """
 
     authority: float = 365 * _DAY
     serving: float = 90 * _DAY
-    #: Between two looks at the Secret or the files. kubelet itself takes a minute or more for mounted files.
-    look: float = 30.0
+    #: Between two reads of the Secret or the files. kubelet itself takes a minute or more for mounted files.
+    poll: float = 30.0
     #: At most, for writing the bundle to webhook configurations and CRDs.
     announce: float = 60.0
     #: From a written bundle to the first use of what it newly vouches for.
@@ -37,7 +37,7 @@ class Timing:
         return cls(
             authority=authority,
             serving=serving,
-            look=min(usual.look, life / 120),
+            poll=min(usual.poll, life / 120),
             announce=min(usual.announce, life / 30),
             settle=min(usual.settle, life / 12),
             overlap=min(usual.overlap, life / 12),

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Pool(StrEnum):
-    """A pool of alike workers. The one pool of aggregated serving is `DECODE` (planner notes, section a.1)."""
+    """A pool of alike workers. The one pool of aggregated serving is `DECODE` (planner.md, section a.1)."""
 
     PREFILL = "prefill"
     DECODE = "decode"

@@ -1,7 +1,7 @@
 """A measured profile of the engines of a graph: how long prompts take, and how long a token takes beside others.
 
 The profiler of Dynamo writes NPZ files, its ConfigMaps hold the same arrays as JSON, and its mocker reads NPZ files with
-keys of their own (planner notes, section b.1); all become one `Profile`. Bytes go in: who reads files is outside of the core.
+keys of their own (planner.md, section b.1); all become one `Profile`. Bytes go in: who reads files is outside of the core.
 """
 
 from __future__ import annotations

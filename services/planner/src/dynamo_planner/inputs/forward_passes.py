@@ -1,4 +1,4 @@
-"""What engines do, from the messages of the Dynamo runtime (planner notes, sections a.2 and f): the newest word of each.
+"""What engines do, from the messages of the Dynamo runtime (planner.md, sections a.2 and f): the newest word of each.
 
 A message is an envelope in MessagePack whose payload is MessagePack again. Engines tell of each iteration, and about each
 second while they are idle; one that is silent for longer is gone, or cannot be heard, and its last word says nothing.

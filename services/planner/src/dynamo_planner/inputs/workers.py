@@ -1,6 +1,6 @@
 """Workers of a graph as Kubernetes has them: which component is which pool, how many there are, what is on its way. Pure.
 
-Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dynamo's planner (planner notes, section a.3):
+Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dynamo's planner (planner.md, section a.3):
 available replicas, else ready ones; what is asked for is told beside them, and what the cluster has no room for.
 """
 

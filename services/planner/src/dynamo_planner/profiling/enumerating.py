@@ -1,4 +1,4 @@
-"""Engines that thorough profiling would measure (planner notes, b.4): known beforehand, so that a hopeless Job never starts."""
+"""Engines that thorough profiling would measure (planner.md, b.4): known beforehand, so that a hopeless Job never starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request asks for, with its defaults: plain figures that sweeps and picking go by (planner notes, b.2 and b.3)."""
+"""What a request asks for, with its defaults: plain figures that sweeps and picking go by (planner.md, b.2 and b.3)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def planner_config(spec: DynamoGraphDeploymentRequestSpec) -> PlannerConfig | No
 
 
 def _times(sla: Sla | None) -> tuple[float, float, float | None, OptimizationType | None]:
-    """TTFT, ITL, the latency in their stead, and what to favour in the stead of all (planner notes, b.2)."""
+    """TTFT, ITL, the latency in their stead, and what to favour in the stead of all (planner.md, b.2)."""
     if sla is None:
         return DEFAULT_TTFT_MS, DEFAULT_ITL_MS, None, None
     if sla.e2e_latency is not None:

@@ -1,4 +1,4 @@
-"""Chooses among what simulations found (planner notes, b.3). Pure: points and an objective in, ranked choices out."""
+"""Chooses among what simulations found (planner.md, b.3). Pure: points and an objective in, ranked choices out."""
 
 from __future__ import annotations
 

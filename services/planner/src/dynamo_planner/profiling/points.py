@@ -12,7 +12,7 @@ __all__ = ["DECODE", "DECODE_SHARE", "PREFILL", "PREFILL_SHARE", "WORKER", "Engi
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
 
 #: Shares of its own rate that a pool keeps beside the other: prompts come in bursts, batches are not always full
-#: (planner notes, b.3).
+#: (planner.md, b.3).
 PREFILL_SHARE, DECODE_SHARE = 0.90, 0.92
 
 

@@ -1,4 +1,4 @@
-"""What a thorough profiling Job leaves, as a result: graphs in its files become v1beta1 graphs of ours (operator notes, 7.6)."""
+"""The output of a thorough profiling Job, as a result: graphs in its files become v1beta1 graphs (operator behaviour, 7.6)."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def split_name(replicas: dict[Pool, int]) -> str:
 
 class AsReferenceSees:
     """Traffic as Dynamo's planner gets it: an interval in which no request ended has no averages (0/0), so it is dropped
-    whole (planner notes, sections a.3 and d); the service of this project tells of no demand as a number instead.
+    whole (planner.md, sections a.3 and d); the service of this project tells of no demand as a number instead.
     """
 
     def __init__(self, policy: Policy) -> None:

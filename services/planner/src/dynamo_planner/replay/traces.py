@@ -104,7 +104,7 @@ def constant(*, rate: float, seconds: float, isl: int, osl: int, seed: int = 0) 
 
 
 def sine(*, low: float, high: float, period: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[Request]:
-    """From `low` at the beginning to `high` after half a period and back (planner notes, section c 1)."""
+    """From `low` at the beginning to `high` after half a period and back (planner.md, section c 1)."""
     middle, swing = (low + high) / 2, (high - low) / 2
     return at_rate(lambda at: middle - swing * cos(2 * pi * at / period), seconds, isl, osl, highest=high, seed=seed)
 

@@ -1,6 +1,6 @@
 """The planner's configuration, `features.planner` of a request: the planner service and Dynamo's planner read it.
 
-Fields, defaults and rules are those of Dynamo's planner (planner notes, section a.10). Keys that only its newer
+Fields, defaults and rules are those of Dynamo's planner (planner.md, section a.10). Keys that only its newer
 releases read are in `planner_extensions`.
 """
 
@@ -231,7 +231,7 @@ class PlannerConfig(PlannerExtensions):
         return self.enable_throughput_scaling and self.optimization_target is Target.SLA
 
     def problems(self) -> Iterator[Problem]:
-        """Rules between fields (planner notes, section a.10)."""
+        """Rules between fields (planner.md, section a.10)."""
         if not self.load_scaling and not self.throughput_scaling:
             yield (
                 ("enable_throughput_scaling",),

@@ -1,4 +1,4 @@
-"""Keys of the planner's configuration that its releases after 1.1 read (planner notes, marked W there)."""
+"""Keys of the planner's configuration that its releases after 1.1 read (planner.md, marked W there)."""
 
 from __future__ import annotations
 

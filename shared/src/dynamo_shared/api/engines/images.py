@@ -1,4 +1,4 @@
-"""Images of engines, derived from the image that a request names (planner notes, b.2)."""
+"""Images of engines, derived from the image that a request names (planner.md, b.2)."""
 
 from __future__ import annotations
 

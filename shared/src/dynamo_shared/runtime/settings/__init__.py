@@ -1,6 +1,6 @@
 """Settings: one YAML file of kind OperatorConfiguration, overridden by environment variables.
 
-The reference's fields keep their names, types and defaults (operator behaviour, section 10); `platform` is ours.
+The reference's fields keep their names, types and defaults (operator behaviour, section 10); `platform` is added.
 """
 
 from dynamo_shared.runtime.settings.addresses import Tls

@@ -1,4 +1,4 @@
-"""What every connection to a server is told: addresses, and TLS."""
+"""What every connection to a server needs: addresses, and TLS."""
 
 from __future__ import annotations
 

@@ -98,12 +98,12 @@ def _resolve(parts: list[str]) -> tuple[list[str], bool] | None:
     for part in parts:
         if model is None:
             return None
-        wanted = re.sub(r"[^a-z0-9]", "", part.lower())
-        found = next((name for name in model.model_fields if name.replace("_", "") == wanted), None)
-        if found is None:
+        plain = re.sub(r"[^a-z0-9]", "", part.lower())
+        known = next((name for name in model.model_fields if name.replace("_", "") == plain), None)
+        if known is None:
             return None
-        field = model.model_fields[found]
-        path.append(field.alias or found)
+        field = model.model_fields[known]
+        path.append(field.alias or known)
         annotation = field.annotation
         is_list = get_origin(annotation) is tuple
         model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None

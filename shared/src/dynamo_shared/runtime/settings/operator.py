@@ -48,7 +48,7 @@ class CertProvisionMode(StrEnum):
 
     AUTO = "auto"
     MANUAL = "manual"
-    #: Ours: the reference leaves cert-manager to its chart.
+    #: Not in the reference, which leaves cert-manager to its chart.
     CERT_MANAGER = "cert-manager"
 
 
@@ -267,7 +267,7 @@ class Discovery(Section):
 class Gpu(Section):
     """Discovery of hardware."""
 
-    discovery_enabled: bool = Field(True, description="Whether nodes are looked at.")
+    discovery_enabled: bool = Field(True, description="Whether nodes are read.")
 
 
 def _level(value: Any) -> Any:
@@ -344,18 +344,18 @@ class OperatorConfiguration(Section):
     @property
     def ignored(self) -> tuple[str, ...]:
         """Settings that were given and have no effect, each with the reason: the start logs them as warnings."""
-        found = []
+        ignored = []
         if self.security.enable_http2:
-            found.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
+            ignored.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
         if self.leader_election.enabled and self.platform.etcd.endpoints:
-            found.append(
+            ignored.append(
                 "leaderElection is ignored: platform.etcd.endpoints are given, and replicas share work through etcd"
             )
         storage = self.checkpoint.storage
         for name, given in (("s3", storage.s3), ("oci", storage.oci)):
             if given:
-                found.append(f"checkpoint.storage.{name} is ignored: snapshot agents keep files on a volume; use pvc")
-        return tuple(found)
+                ignored.append(f"checkpoint.storage.{name} is ignored: snapshot agents keep files on a volume; use pvc")
+        return tuple(ignored)
 
     @property
     def served(self) -> tuple[str, ...]:

@@ -34,14 +34,16 @@ class Nats(Section):
 
 
 class Etcd(Section):
-    """The platform's own etcd, for leases. Without endpoints there are none, which is right for one replica."""
+    """The platform's own etcd, for leases. Without endpoints there are no leases, which suits one replica."""
 
     endpoints: tuple[Address, ...] = Field((), description="`https://host:2379`; tried in turn.")
     tls: Tls = Tls()
     user: str = Field("", description="User name.")
     password: SecretStr = Field(SecretStr(""), description="Password; better given as a file.")
     password_file: Path | None = Field(None, description="File that holds the password.")
-    prefix: str = Field("/dynamo-platform", description="Keys of ours begin with it, followed by the cluster's name.")
+    prefix: str = Field(
+        "/dynamo-platform", description="The platform's keys begin with it, followed by the cluster's name."
+    )
     lease_ttl: Duration = Field(10.0, ge=2, description="How long a silent replica keeps what it holds.")
 
 
@@ -127,8 +129,8 @@ class Admission(Section):
         "until someone deletes them.",
     )
     max_in_flight: int = Field(64, ge=1, le=1024, description="Requests at once; more are asked to come again.")
-    refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are looked at.")
-    check: Duration = Field(30.0, ge=0.05, description="How often the registration is looked at, and set right.")
+    refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are read.")
+    check: Duration = Field(30.0, ge=0.05, description="How often the registration is checked, and repaired.")
     drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")
 
 
@@ -151,7 +153,7 @@ class Platform(Section):
         le=256,
         description="Objects of one namespace that one service works on at once; a quarter more is for other namespaces.",
     )
-    resync: Duration = Field(600.0, ge=10, description="How often everything is looked at again.")
+    resync: Duration = Field(600.0, ge=10, description="How often everything is reconciled again.")
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     admission: Admission = Admission()

@@ -19,7 +19,7 @@ class Direction(Section):
     stabilization: Duration = Field(
         0.0,
         le=86400,
-        description="How long back requests are looked at: the one that changes least in this direction counts.",
+        description="How much history of requests counts: the one that changes least in this direction is taken.",
     )
 
     @model_validator(mode="after")
@@ -46,7 +46,7 @@ class ScalingLimits(Section):
 
 
 class Budget(Section):
-    """GPUs of all wanted replicas of some graphs together."""
+    """GPUs of all desired replicas of some graphs together."""
 
     name: str = Field(min_length=1, max_length=63, description="What messages and metrics call it.")
     namespaces: tuple[str, ...] = Field((), description="Namespaces whose graphs count; all where empty.")
@@ -55,7 +55,7 @@ class Budget(Section):
     )
     max_gpus: Bound = Field(-1, description="Ceiling, never exceeded by a decision; -1: none.")
     min_gpus: Bound = Field(-1, description="Floor, kept but for a transfer's tolerance of one replica; -1: none.")
-    advisory: bool = Field(False, description="Tell what would be refused, and refuse nothing for this budget.")
+    advisory: bool = Field(False, description="Report what would be refused, and refuse nothing for this budget.")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -71,7 +71,7 @@ class Scaler(Section):
     managed: tuple[str, ...] = Field(
         (), description="Graphs that commands may scale, `namespace` or `namespace/name`; all where empty."
     )
-    advisory: bool = Field(False, description="Compute and tell every decision, and carry out none.")
+    advisory: bool = Field(False, description="Compute and report every decision, and carry out none.")
     intent_lifetime: Duration = Field(
         360.0, gt=0, le=86400, description="How long what was held or refused for a budget is remembered."
     )

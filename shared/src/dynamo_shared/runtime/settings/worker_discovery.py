@@ -13,7 +13,7 @@ from dynamo_shared.runtime.settings.base import Section
 class WorkerDiscovery(Section):
     """Where Dynamo's own discovery records are read, besides DynamoWorkerMetadata. Nothing is ever written there."""
 
-    enabled: bool = Field(True, description="Whether workers and models are told of.")
+    enabled: bool = Field(True, description="Whether workers and models are published.")
     etcd_endpoints: tuple[Address, ...] = Field(
         (),
         description="Dynamo's own etcd, tried in turn; empty: that of `infrastructure.etcdAddress`, if there is one.",

@@ -17,7 +17,7 @@ PREFILL_KNOTS = (40,)
 DECODE_KNOTS = (16, 8)
 """Sequences bend at the batch sizes that kernels are made for, tokens in the cache where they fill the memory's width."""
 HIGHEST_HIT_RATE = 0.95
-"""Some of each prompt is always new (the reference's limit, planner notes a.4)."""
+"""Some of each prompt is always new (the reference's limit, planner.md a.4)."""
 
 
 def hit_rate(rate: float | None) -> float:

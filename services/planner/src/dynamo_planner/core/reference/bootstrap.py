@@ -1,4 +1,4 @@
-"""A measured profile as iterations to learn from (planner notes, section a.3)."""
+"""A measured profile as iterations to learn from (planner.md, section a.3)."""
 
 from __future__ import annotations
 

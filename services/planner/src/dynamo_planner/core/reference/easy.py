@@ -1,4 +1,4 @@
-"""Targets that need no model: replicas come and go as queues and caches pass fixed thresholds (planner notes, a.6)."""
+"""Targets that need no model: replicas come and go as queues and caches pass fixed thresholds (planner.md, a.6)."""
 
 from __future__ import annotations
 

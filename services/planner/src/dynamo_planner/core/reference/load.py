@@ -1,4 +1,4 @@
-"""Reactive scaling: what each pool's engines say now, one replica at a time (planner notes, section a.6)."""
+"""Reactive scaling: what each pool's engines say now, one replica at a time (planner.md, section a.6)."""
 
 from __future__ import annotations
 

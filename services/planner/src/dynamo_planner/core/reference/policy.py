@@ -1,4 +1,4 @@
-"""The policy that follows Dynamo's own planner (planner notes, sections a.1 to a.8)."""
+"""The policy that follows Dynamo's own planner (planner.md, sections a.1 to a.8)."""
 
 from __future__ import annotations
 

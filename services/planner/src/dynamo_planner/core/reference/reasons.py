@@ -1,4 +1,4 @@
-"""Why a tick ended as it did; the tokens are those of Dynamo's planner (planner notes, sections a.6 and a.11)."""
+"""Why a tick ended as it did; the tokens are those of Dynamo's planner (planner.md, sections a.6 and a.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an iteration takes, learnt by ordinary least squares with an intercept (planner notes, section a.4)."""
+"""How long an iteration takes, learnt by ordinary least squares with an intercept (planner.md, section a.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured iterations, few but spread over all that was seen (planner notes, section a.4)."""
+"""Measured iterations, few but spread over all that was seen (planner.md, section a.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictive scaling: as many replicas as the load of the next interval needs (planner notes, section a.5)."""
+"""Predictive scaling: as many replicas as the load of the next interval needs (planner.md, section a.5)."""
 
 from __future__ import annotations
 

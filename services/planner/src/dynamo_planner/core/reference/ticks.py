@@ -1,4 +1,4 @@
-"""When the policy wants to be asked (planner notes, section a.1): two cadences, which share a tick where they meet."""
+"""When the policy wants to be asked (planner.md, section a.1): two cadences, which share a tick where they meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traffic of a graph, from Prometheus (planner notes, section a.3)."""
+"""Traffic of a graph, from Prometheus (planner.md, section a.3)."""
 
 from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusError, Sample, Track
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions, prometheus_options

@@ -1,4 +1,4 @@
-"""The PromQL of Dynamo's planner (planner notes, section a.3), and what tells whether its answers can be believed.
+"""The PromQL of Dynamo's planner (planner.md, section a.3), and what tells whether its answers can be believed.
 
 Prometheus is asked for one Dynamo namespace only: where many graphs share it, answers stay small. Which model a series
 is of is looked at here, since its case may differ.

@@ -1,4 +1,4 @@
-"""`overrides.dgd`: what a request changes of the graph that is generated, in v1beta1 or v1alpha1 (planner notes, b.2).
+"""`overrides.dgd`: what a request changes of the graph that is generated, in v1beta1 or v1alpha1 (planner.md, b.2).
 
 The merge is deep: objects are merged, lists and single values replaced. Arguments of a worker's main container are appended
 instead. Identity stays: apiVersion and kind are ignored, and the name was given to the graph when it was made.

@@ -1,6 +1,6 @@
 """Curves of two engines by AI Configurator, in a worker process: what the planner's models of engines begin with.
 
-Grids and arrays are those of the thorough profiler (planner notes, b.4), so that both kinds of profile are read alike.
+Grids and arrays are those of the thorough profiler (planner.md, b.4), so that both kinds of profile are read alike.
 """
 
 from __future__ import annotations
