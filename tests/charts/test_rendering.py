@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from dynamo_ctl import settings
 from dynamo_ctl.bootstrap.specification import load
 from dynamo_ctl.charts.rights import of_service
 from dynamo_ctl.services import SERVICES
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.rights import SECURE_METRICS, Place, rules
 
 from tests.charts import helm
+from tests.unit.render import building, test_gpu_memory
 
+SIDECAR = {"name": "sidecar", "image": "img:1"}
 GOLDENS = Path(__file__).parent / "goldens"
 each_file = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
 
@@ -142,6 +147,78 @@ def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
         "https",
         {"credentials": {"name": "scraper", "key": "token"}},
     )
+
+
+def test_pods_of_graphs_are_scraped_where_the_release_serves_them() -> None:
+    selectors = {
+        values: monitor["spec"]["namespaceSelector"]
+        for values in ("monitoring", "namespaces")
+        for monitor in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "PodMonitor")
+        if monitor["metadata"]["name"] == "dynamo-platform-graphs"
+    }
+    assert selectors == {"monitoring": {"any": True}, "namespaces": {"matchNames": ["team-a", "team-b"]}}
+
+
+@pytest.mark.parametrize(
+    ("component", "scraped"),
+    [
+        (building.component("Frontend", "frontend"), {8000}),
+        (building.component("Worker", "worker"), {9090, 19090}),
+        (building.component("Prefill", "prefill"), {9090, 19090}),
+        (
+            building.component("Worker", "worker", frontendSidecar=SIDECAR["name"], sidecars=[SIDECAR]),
+            {8000, 9090, 19090},
+        ),
+        (building.component("Planner", "planner"), {9085}),
+        (building.component("Epp", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}}), {9090}),
+        (building.component("Processor", None), set()),
+        (building.component("Frontend", "frontend", annotations={ENABLE_METRICS: "false"}), set()),
+    ],
+    ids=["frontend", "worker", "prefill", "worker with sidecar", "planner", "epp", "no type", "switched off"],
+)
+def test_the_ports_of_a_graphs_pod_that_are_scraped(component: dict[str, Any], scraped: set[int]) -> None:
+    config = replace(building.CONFIG, inference_pools=True)
+    template = building.deployment(component, config)["spec"]["template"]
+    assert scrapes(template["metadata"]["labels"], template["spec"]) == scraped
+
+
+def test_routers_are_scraped_without_declaring_a_port() -> None:
+    assert scrapes({labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "default"}, {"containers": []}) == {9090}
+
+
+def test_each_engine_of_a_failover_group_is_scraped() -> None:
+    component = test_gpu_memory.worker(test_gpu_memory.WITHIN_FAILOVER)
+    assert scrapes(
+        {labels.METRICS_ENABLED: "true", labels.COMPONENT_TYPE: "worker"}, test_gpu_memory.pod(component)
+    ) == {9090, 9091}
+
+
+def scrapes(marks: dict[str, str], pod: dict[str, Any]) -> set[int]:
+    """Ports of a pod that Prometheus scrapes, by the rules of the Prometheus operator for PodMonitors."""
+    (monitor,) = [
+        each["spec"]
+        for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
+        if each["metadata"]["name"] == "dynamo-platform-graphs"
+    ]
+    if not monitor["selector"]["matchLabels"].items() <= marks.items():
+        return set()
+    known = {f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', key)}": marks[key] for key in marks}
+    declared = [port for container in pod["containers"] for port in container.get("ports", ())]
+    found = set()
+    for endpoint in monitor["podMetricsEndpoints"]:
+        rules = endpoint["relabelings"]
+        kept = [rule for rule in rules if rule.get("action") == "keep"]
+        if not all(re.fullmatch(rule["regex"], known.get(rule["sourceLabels"][0], "")) for rule in kept):
+            continue
+        if "port" in endpoint:
+            found |= {port["containerPort"] for port in declared if port["name"] == endpoint["port"]}
+        else:
+            (address,) = [rule for rule in rules if rule.get("targetLabel") == "__address__"]
+            for given in ("10.0.0.1", "10.0.0.1:8080"):
+                found.add(
+                    int(re.sub(address["regex"], address["replacement"].replace("${1}", r"\1"), given).split(":")[1])
+                )
+    return found
 
 
 def _flat(rule: dict[str, Any]) -> frozenset[tuple[str, str, str, str]]:

@@ -16,6 +16,7 @@ _DIGEST: Schema = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"}
 _POLICY: Schema = {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]}
 _LABEL = "^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"
 _LABELS: Schema = {"type": "object", "additionalProperties": {"type": "string", "pattern": _LABEL}}
+_INTERVAL: Schema = {"type": "string", "pattern": "^[0-9]+(ms|s|m)$"}
 _SWITCH: Schema = {"enum": ["auto", True, False]}
 _NAMED: Schema = {
     "type": "object",
@@ -126,13 +127,15 @@ CONSTRAINTS: dict[str, Schema] = {
     "standby.mode": {"enum": ["auto", "always", "never"]},
     "standby.duration": {"type": "string", "pattern": "^[0-9]+s$"},
     "metrics.podMonitor.labels": _LABELS,
-    "metrics.podMonitor.interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m)$"},
+    "metrics.podMonitor.interval": _INTERVAL,
     "metrics.podMonitor.credentials": {
         "type": "object",
         "additionalProperties": False,
         "properties": {"name": {"type": "string"}, "key": {"type": "string"}},
         "dependentRequired": {"name": ["key"], "key": ["name"]},
     },
+    "metrics.graphPodMonitor.labels": _LABELS,
+    "metrics.graphPodMonitor.interval": _INTERVAL,
     "metrics.rules.labels": _LABELS,
     "metrics.rules.runbookUrl": {"type": "string", "pattern": "^https?://"},
     "metrics.dashboards.labels": _LABELS,
