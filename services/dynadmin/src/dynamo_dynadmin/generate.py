@@ -35,7 +35,7 @@ def rest_page() -> str:
     problems = [(code(f"urn:dynamo:problem:{kind}"), str(status), title) for kind, (status, title) in KINDS.items()]
     return page(
         "REST API",
-        "the route table of dynadmin (api/table.py)",
+        "the route table of dynadmin (api/routes)",
         "Operations of the [dynadmin service](../dynadmin.md). The OpenAPI document is `proto/dynadmin.openapi.json`, "
         "and `GET /api/v1/openapi.json` of a running one.",
         *(part for tag in tags for part in _tag(tag, [each for each in routes if each.tag == tag])),

@@ -1,0 +1,29 @@
+"""Routes that say what the service is and knows, and what the caller may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from aiohttp import web
+
+from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.routes.section import PREFIX, Section
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.routes import Route
+
+
+def about(cluster: Cluster, document: Callable[[], bytes]) -> Iterator[Route]:
+    """The document, namespaces, capabilities, and the caller."""
+    route = Section("about", PREFIX)
+
+    async def openapi(call: Call) -> web.StreamResponse:
+        return call.answer(document())
+
+    yield route("GET /openapi.json", "getOpenApi", "This document.", openapi, "Any", public=True)
+    summary = "Namespaces in which the caller may list graph deployments."
+    yield route("GET /namespaces", "listNamespaces", summary, cluster.namespaces, "Namespaces")
+    summary = "Served versions, orchestrators, and GPUs by kind and node."
+    yield route("GET /capabilities", "getCapabilities", summary, cluster.capabilities, "Capabilities")
+    yield route("GET /me", "getMe", "Who the caller is.", cluster.me, "Me")
+    summary = "What the caller may do in a namespace."
+    yield route("GET /namespaces/{namespace}/me/access", "getAccess", summary, cluster.access, "Rights", "not-found")

@@ -1,0 +1,90 @@
+"""Routes that one kind of object alone has: scale, restart, promote, chat and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from dynamo_dynadmin.api.acting import Acting
+from dynamo_dynadmin.api.chat import Chat
+from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST, Decisions
+from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, REQUESTS
+from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, Section, streamed
+from dynamo_dynadmin.http.routes import JSON, Answer, Route, flag, number
+
+_CHANGES = ("invalid", "not-found", "stale", "conflict", "managed-elsewhere", "owned-replicas")
+_GRAPH, _REQUEST, _ADAPTER = (
+    Section(kind.collection, f"{IN_NAMESPACE}/{kind.collection}/{{name}}") for kind in (DEPLOYMENTS, REQUESTS, ADAPTERS)
+)
+
+
+def actions(acting: Acting) -> Iterator[Route]:
+    """What changes a part of an object, and the points of a request."""
+    graph, adapter = (partial(each, query=(DRY_RUN,)) for each in (_GRAPH, _ADAPTER))
+    scale, restart, scale_adapter = ({JSON: name} for name in ("ScaleBody", "RestartBody", "AdapterScaleBody"))
+    yield graph("POST /scale", "scaleDeployment", "Scale a component.", acting.scale, "Scaled", *_CHANGES, body=scale)
+    yield graph(
+        "POST /restart", "restartDeployment", "Restart the pods.", acting.restart, "Restarted", *_CHANGES, body=restart
+    )
+    yield adapter(
+        "POST /scale", "scaleAdapter", "Scale it.", acting.scale_adapter, "Scaled", *_CHANGES, body=scale_adapter
+    )
+    yield _REQUEST(
+        "GET /candidates",
+        "listRequestCandidates",
+        "Points that profiling found.",
+        acting.candidates,
+        "Candidates",
+        "not-found",
+    )
+    yield _REQUEST(
+        "POST /promote",
+        "promoteRequest",
+        "Deploy one of the points.",
+        acting.promote,
+        {
+            201: Answer("Created.", OBJECT, ("ETag", "Location")),
+            200: Answer("Dry run, or the request's graph was changed.", OBJECT, ("ETag",)),
+        },
+        *("invalid", "not-found", "conflict", "already-exists", "key-reused", "stale"),
+        query=(DRY_RUN,),
+        body={JSON: "PromoteBody"},
+        idempotent=True,
+    )
+
+
+def conversation(chat: Chat, decisions: Decisions) -> Iterator[Route]:
+    """Chats with the model of a graph, and what was decided about its replicas."""
+    yield _GRAPH(
+        "GET /chat",
+        "listChatModels",
+        "Which Service answers chats, and the models that it serves now. Needs `get` of services/proxy.",
+        chat.models,
+        "ChatModels",
+        *("not-found", "conflict"),
+    )
+    yield _GRAPH(
+        "POST /chat",
+        "chat",
+        "The answer to a chat, with its times; as server-sent events `delta`, `end`, `failed`, `unauthorized`. "
+        "Needs `create` of services/proxy.",
+        chat.chat,
+        streamed("The answer.", {JSON: "ChatAnswer"}),
+        *("invalid", "not-found", "conflict"),
+        body={JSON: "ChatBody"},
+    )
+    limit = "The last so many; of a stream, of those that there are."
+    yield _GRAPH(
+        "GET /decisions",
+        "listDecisions",
+        "What planner and scaler decided about its replicas, and why; with `watch` as server-sent events `decision`, "
+        "`synced`, `resync`, `unauthorized`.",
+        decisions.decisions,
+        streamed("Decisions of the last seven days.", {JSON: "Decisions"}),
+        "not-found",
+        query=(
+            number("limit", limit, least=1, most=MOST, default=DEFAULT_LIMIT),
+            flag("watch", "Go on with new decisions."),
+        ),
+        streams=True,
+    )

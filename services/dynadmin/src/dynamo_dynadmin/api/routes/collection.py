@@ -1,0 +1,185 @@
+"""Routes that each kind of object has: lists, objects, and what is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import TypeAlias
+
+from aiohttp import web
+
+from dynamo_dynadmin.api.events import Events
+from dynamo_dynadmin.api.kinds import Kind
+from dynamo_dynadmin.api.logs import Logs
+from dynamo_dynadmin.api.looking import Looking
+from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST, Reading
+from dynamo_dynadmin.api.routes.section import (
+    DRY_RUN,
+    IN_NAMESPACE,
+    OBJECT,
+    OBJECT_OR_YAML,
+    SELECTOR,
+    Section,
+    streamed,
+)
+from dynamo_dynadmin.api.writing import Writing
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.routes import (
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    SSE,
+    Answer,
+    Handler,
+    Parameter,
+    Route,
+    choice,
+    flag,
+    number,
+)
+
+_WATCH = flag(
+    "watch", "Server-sent events: ADDED, MODIFIED and DELETED with objects, `synced`, `resync`, `unauthorized`."
+)
+_CHANGES = ("invalid", "not-found", "stale", "precondition-required", "managed-elsewhere", "conflict")
+_PROPAGATION = choice(
+    "propagation", "What becomes of what it owns.", "Background", "Foreground", "Orphan", default="Background"
+)
+_OfKind: TypeAlias = Callable[[Call, Kind], Awaitable[web.StreamResponse]]
+
+
+def _of(kind: Kind, handle: _OfKind) -> Handler:
+    async def handler(call: Call) -> web.StreamResponse:
+        return await handle(call, kind)
+
+    return handler
+
+
+def collection(
+    kind: Kind, *, reading: Reading, writing: Writing, looking: Looking, events: Events, logs: Logs
+) -> Iterator[Route]:
+    """Every route of a kind, but for those that it alone has."""
+    of = partial(_of, kind)
+    route, name = Section(kind.collection, f"{IN_NAMESPACE}/{kind.collection}"), kind.operation
+    yield route(
+        "GET ",
+        f"list{name}s",
+        f"A page of the namespace's {kind.word}s, or a stream of them.",
+        of(reading.list_of),
+        streamed("The page.", {JSON: "ObjectList"}),
+        "not-found",
+        query=(
+            number("limit", "Objects of a page at most.", least=1, most=MOST, default=DEFAULT_LIMIT),
+            Parameter("continue", "What the page before said."),
+            SELECTOR,
+            _WATCH,
+        ),
+        streams=True,
+    )
+    yield route(
+        "GET /{name}",
+        f"get{name}",
+        f"One {kind.word}, or a stream of it.",
+        of(writing.read),
+        {
+            200: Answer("The object.", {**OBJECT, SSE: ""}, ("ETag",)),
+            304: Answer("It is as If-None-Match says.", {}, ("ETag",)),
+        },
+        "not-found",
+        query=(_WATCH, SELECTOR),
+        streams=True,
+    )
+    if kind.writable:
+        yield from _writes(kind, route, writing)
+    yield route("GET /{name}/status", f"get{name}Status", "How it is.", of(looking.status), "Status", "not-found")
+    yield route(
+        "GET /{name}/manifest",
+        f"get{name}Manifest",
+        "What a user would apply.",
+        of(looking.manifest),
+        {200: Answer("The manifest.", OBJECT_OR_YAML)},
+        "not-found",
+        query=(choice("format", "JSON or YAML.", "json", "yaml", default="json"),),
+    )
+    yield route(
+        "GET /{name}/events",
+        f"list{name}Events",
+        "Events of it and of all that it owns, newest first; with `watch` as server-sent events `event`, `synced`, "
+        "`resync`, `unauthorized`.",
+        of(events.events),
+        streamed("Events.", {JSON: "Events"}),
+        "not-found",
+        query=(
+            number("limit", "Events at most; of a stream, of those that there are.", least=1, most=2000, default=200),
+            flag("watch", "Go on with new events, oldest first."),
+        ),
+        streams=True,
+    )
+    yield route("GET /{name}/tree", f"get{name}Tree", "It and all that it owns.", of(looking.tree), "Tree", "not-found")
+    if kind.has_pods:
+        yield route("GET /{name}/pods", f"list{name}Pods", "Its pods.", of(looking.pods), "Pods", "not-found")
+        yield route(
+            "GET /{name}/logs",
+            f"get{name}Logs",
+            "Logs of its pods, merged; with `follow` as server-sent events `log`, `notice`, `end`, `unauthorized`.",
+            of(logs.logs),
+            streamed("Lines.", {JSON: "LogLines"}),
+            "not-found",
+            query=(
+                flag("follow", "Go on with new lines."),
+                Parameter("component", "Pods of this component."),
+                Parameter("pod", "This pod."),
+                Parameter("container", "Containers of this name."),
+                number("tail", "Lines of each container, from its end.", least=0, most=10_000, default=1000),
+                number("sinceSeconds", "Lines that are not older.", least=1),
+                flag("previous", "Of the containers before these."),
+            ),
+            streams=True,
+        )
+
+
+def _writes(kind: Kind, route: Section, writing: Writing) -> Iterator[Route]:
+    of, name = partial(_of, kind), kind.operation
+    changed = {200: Answer("The object as it is stored, or would be.", OBJECT, ("ETag",))}
+    changes = partial(route, query=(DRY_RUN,), conditional=True)
+    yield route(
+        "POST ",
+        f"create{name}",
+        f"Create a {kind.word}.",
+        of(writing.create),
+        {
+            201: Answer("Created.", OBJECT, ("ETag", "Location")),
+            200: Answer("Dry run, or created by this request before.", OBJECT, ("ETag", "Location")),
+        },
+        *("invalid", "not-found", "already-exists", "key-reused"),
+        query=(DRY_RUN,),
+        body=OBJECT_OR_YAML,
+        idempotent=True,
+    )
+    yield changes(
+        "PUT /{name}",
+        f"replace{name}",
+        "Put another object in its place.",
+        of(writing.replace),
+        changed,
+        *_CHANGES,
+        body=OBJECT_OR_YAML,
+    )
+    yield changes(
+        "PATCH /{name}",
+        f"patch{name}",
+        "Change fields of it.",
+        of(writing.patch),
+        changed,
+        *_CHANGES,
+        body={MERGE_PATCH: "Any", JSON_PATCH: "Any"},
+    )
+    yield changes(
+        "DELETE /{name}",
+        f"delete{name}",
+        "Delete it.",
+        of(writing.delete),
+        {204: Answer("Deleted, or being deleted.")},
+        *_CHANGES,
+        query=(DRY_RUN, _PROPAGATION),
+    )

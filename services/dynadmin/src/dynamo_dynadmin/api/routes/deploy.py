@@ -1,0 +1,41 @@
+"""Routes that take an intent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamo_dynadmin.api.deploying import Deploying
+from dynamo_dynadmin.api.estimating import Estimating
+from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, Section, streamed
+from dynamo_dynadmin.http.routes import JSON, YAML, Answer, Route, choice
+
+_INTENT = {JSON: "DeployIntent", YAML: "DeployIntent"}
+
+
+def deploy(deploying: Deploying, estimating: Estimating) -> Iterator[Route]:
+    """What an intent becomes, and what is expected of it."""
+    route = Section("deploy", IN_NAMESPACE)
+    dry_run = "`client`: only translate. `server`: let the API server check it, too."
+    yield route(
+        "POST /deploy",
+        "deploy",
+        "What a user wants deployed becomes a graph deployment or a deployment request.",
+        deploying.deploy,
+        {
+            201: Answer("Created.", {JSON: "Deployed"}, ("ETag", "Location")),
+            200: Answer("Dry run, or created by this request before.", {JSON: "Deployed"}),
+        },
+        *("invalid", "not-found", "already-exists", "key-reused"),
+        query=(choice("dryRun", dry_run, "client", "server"),),
+        body=_INTENT,
+        idempotent=True,
+    )
+    yield route(
+        "POST /estimate",
+        "estimate",
+        "What an intent is expected to do, simulated; as server-sent events `progress`, `estimate`, `failed`, `end`.",
+        estimating.estimate,
+        streamed("The estimate.", {JSON: "Estimate"}),
+        *("invalid", "not-found"),
+        body=_INTENT,
+    )

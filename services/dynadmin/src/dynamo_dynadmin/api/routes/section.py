@@ -1,0 +1,56 @@
+"""What routes of one topic have in common, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_dynadmin.http.routes import JSON, SSE, YAML, Answer, Handler, Parameter, Route, flag
+
+PREFIX = "/api/v1"
+IN_NAMESPACE = f"{PREFIX}/namespaces/{{namespace}}"
+
+DRY_RUN = flag("dryRun", "Let the API server and admission check it, and store nothing.")
+SELECTOR = Parameter("labelSelector", "Labels, as Kubernetes writes selectors.")
+OBJECT = {JSON: "KubernetesObject"}
+OBJECT_OR_YAML = {**OBJECT, YAML: "KubernetesObject"}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Routes of one tag, below one path."""
+
+    tag: str
+    path: str = PREFIX
+
+    def __call__(
+        self,
+        target: str,
+        operation: str,
+        summary: str,
+        handle: Handler,
+        answers: str | Mapping[int, Answer],
+        *problems: str,
+        **more: Any,
+    ) -> Route:
+        """The route of a method and a path (`GET /name`); `answers` may be the name of the schema of the only answer."""
+        method, _, path = target.partition(" ")
+        if isinstance(answers, str):
+            answers = {200: Answer(summary if method == "GET" else "Done.", {JSON: answers})}
+        return Route(
+            method=method,
+            path=self.path + path,
+            operation=operation,
+            summary=summary,
+            tag=self.tag,
+            handle=handle,
+            answers=answers,
+            problems=problems,
+            **more,
+        )
+
+
+def streamed(description: str, content: Mapping[str, str]) -> Mapping[int, Answer]:
+    """The answer of a route that streams the same as server-sent events, too."""
+    return {200: Answer(description, {**content, SSE: ""})}
