@@ -53,15 +53,16 @@ class Node:
             shutil.copy(each, FOLDER)
         npm = self._binaries / "lib/node_modules/npm/bin/npm-cli.js"
         # No package of ours needs its install scripts, so none is run.
-        _run([str(self._executable), str(npm), "ci", "--silent", "--ignore-scripts"], cwd=FOLDER)
+        _run([str(self.executable), str(npm), "ci", "--silent", "--ignore-scripts"], cwd=FOLDER)
         stamp.write_text(locks)
 
     def run(self, *arguments: str, cwd: Path = SOURCES) -> None:
         """Run Node; subprocess.CalledProcessError where it fails."""
-        subprocess.run([str(self._executable), *arguments], cwd=cwd, check=True, timeout=_WITHIN)
+        subprocess.run([str(self.executable), *arguments], cwd=cwd, check=True, timeout=_WITHIN)
 
     @property
-    def _executable(self) -> Path:
+    def executable(self) -> Path:
+        """Node itself, once it is obtained."""
         return self._binaries / "bin/node"
 
 
