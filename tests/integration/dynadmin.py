@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import aiohttp
 from dynamo_ctl.planned import planned
 from dynamo_dynadmin.api.estimating import Estimator
 from dynamo_dynadmin.app import DynadminService
-from dynamo_shared.api.resources import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from dynamo_shared.api.resources import EVENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.transport import Outgoing
 from dynamo_shared.runtime import Settings, running
@@ -27,6 +28,7 @@ EVERYTHING = {
     "apiGroups": ["nvidia.com"],
     "resources": ["*"],
 }
+WATCHING = {"verbs": ["list", "watch"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
@@ -159,6 +161,32 @@ async def cluster_wide(kube: KubeClient, namespace: str, account_name: str, *rul
     await kube.create(CLUSTER_ROLES, {**_object(CLUSTER_ROLES, "", name), "rules": list(rules)})
     bound = _bound("ClusterRole", name, namespace, account_name)
     await kube.create(CLUSTER_ROLE_BINDINGS, {**_object(CLUSTER_ROLE_BINDINGS, "", name), **bound})
+
+
+async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: str = "") -> None:
+    """A Kubernetes Event about an object."""
+    metadata = about["metadata"]
+    await kube.create(
+        EVENTS,
+        {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"generateName": "e-", "namespace": metadata["namespace"]},
+            "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "type": "Normal",
+            "reason": reason,
+            "action": "Test",
+            "note": reason,
+            "reportingController": "tests",
+            "reportingInstance": "1",
+            "regarding": {
+                "kind": kind or about["kind"],
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+            },
+        },
+    )
 
 
 def _object(resource: Resource, namespace: str, name: str) -> dict[str, Any]:

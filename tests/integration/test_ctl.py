@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import yaml
-from dynamo_ctl import listening, looking
+from dynamo_ctl import listening, looking, sources
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.programs import Programs
@@ -27,9 +23,9 @@ from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.kube import KubeClient
 
 from . import platform as harness
+from .command import WITHIN, dynamoctl, finished, printed
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
-WITHIN = 120.0
 #: Passes admission: it is a fine pod. A Deployment wants others.
 BROKEN = """
 apiVersion: nvidia.com/v1beta1
@@ -42,35 +38,6 @@ spec:
       type: frontend
       podTemplate: {spec: {restartPolicy: Never, containers: [{name: main, image: engine}]}}
 """
-
-
-@asynccontextmanager
-async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "dynamo_ctl", *arguments,
-        cwd=cwd, env={**os.environ, **environ}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def finished(process: asyncio.subprocess.Process) -> tuple[int, str, str]:
-    out, err = await asyncio.wait_for(process.communicate(), WITHIN)
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
-
-
-async def printed(process: asyncio.subprocess.Process, wanted: str) -> None:
-    assert process.stdout is not None
-    async with asyncio.timeout(WITHIN):
-        async for line in process.stdout:
-            if wanted in line.decode():
-                return
-    raise AssertionError(f"it ended without saying {wanted!r}: {(await process.communicate())[1].decode()}")
 
 
 def left_over(folder: Path) -> list[str]:
@@ -115,7 +82,7 @@ async def test_get_and_events_show_a_graph(
     control_plane: ControlPlane, kube: KubeClient, nats_server: NatsServer, namespace: str
 ) -> None:
     settings = harness.settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
-    cluster = looking.Cluster(control_plane.kubeconfig, None)
+    source = sources.OfCluster(kube)
     server = listening.Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
     heard: list[str] = []
     async with harness.platform(settings):
@@ -123,9 +90,7 @@ async def test_get_and_events_show_a_graph(
             listening.listen(listening.Query(name="chat", follow=True), server, heard.append, as_json=True)
         )
         watched: list[str] = []
-        watching = asyncio.create_task(
-            looking.watch(looking.Query("dgd", namespace=namespace), cluster, watched.append)
-        )
+        watching = asyncio.create_task(looking.watch(looking.Query("dgd", namespace=namespace), source, watched.append))
         try:
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
             async with asyncio.timeout(WITHIN):
@@ -134,12 +99,12 @@ async def test_get_and_events_show_a_graph(
                 while not any("successful" in line for line in watched):
                     await asyncio.sleep(0.05)
             lines: list[str] = []
-            await looking.show(looking.Query("all", namespace=namespace), cluster, lines.append)
+            await looking.show(looking.Query("all", namespace=namespace), source, lines.append)
             assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
             assert lines[1].split()[:4] == ["chat", "vllm", "successful", "3/3"]
             assert len([line for line in lines if line.startswith("chat-")]) == 3
             out: list[str] = []
-            await looking.show(looking.Query("dgd", "chat", namespace, output="json"), cluster, out.append)
+            await looking.show(looking.Query("dgd", "chat", namespace, output="json"), source, out.append)
             assert json.loads(out[0])["status"]["state"] == "successful"
             stored: list[str] = []
             await listening.listen(listening.Query(namespace=namespace, types=("ready",)), server, stored.append)
@@ -147,7 +112,7 @@ async def test_get_and_events_show_a_graph(
             await listening.listen(listening.Query(namespace="elsewhere"), server, stored.append)
             assert len(stored) == 1
             with pytest.raises(CtlError, match="no dgd 'other'"):
-                await looking.show(looking.Query("dgd", "other", namespace), cluster, out.append)
+                await looking.show(looking.Query("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
             async with asyncio.timeout(WITHIN):
                 while not any("deleted" in line for line in watched):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from dynamo_ctl import requests
 from dynamo_ctl.errors import CtlError
@@ -14,38 +12,12 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
-
-def graph(name: str, *workers: str) -> dict[str, Any]:
-    components = [{"name": each, "type": "worker", "replicas": 1} for each in workers]
-    return {
-        "apiVersion": "nvidia.com/v1beta1",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {"name": name},
-        "spec": {"backendFramework": "vllm", "components": components},
-    }
-
-
-def point(found: dict[str, Any], user: float, gpu: float) -> dict[str, Any]:
-    figures = {"backend": "vllm", "serving": "agg", "gpus": 8, "meetsSLA": True}
-    return {"config": found, "figures": {**figures, "tokensPerSecondPerUser": user, "tokensPerSecondPerGPU": gpu}}
+from .points import graph, ready_request
 
 
 @pytest.fixture
 async def request_of_two(kube: KubeClient, namespace: str) -> str:
-    """A request that is ready, with two points; its name."""
-    head = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeploymentRequest"}
-    spec = {"model": "Qwen/Qwen3-32B", "autoApply": False}
-    await kube.create(
-        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, {**head, "metadata": {"name": "qwen", "namespace": namespace}, "spec": spec}
-    )
-    first, second = graph("qwen-dgd", "one"), graph("qwen-dgd", "one", "two")
-    results = {"pareto": [point(first, 60, 700), point(second, 30, 900)], "selectedConfig": first}
-    status = {"phase": "Ready", "profilingResults": {**results, "source": "aiconfigurator"}}
-    await kube.apply_status(
-        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-        {**head, "metadata": {"name": "qwen", "namespace": namespace}, "status": status},
-    )
-    return "qwen"
+    return await ready_request(kube, namespace)
 
 
 @pytest.fixture
@@ -61,7 +33,7 @@ async def workers(kube: KubeClient, namespace: str) -> list[str]:
 async def test_a_front_is_drawn(cluster: Cluster, namespace: str, request_of_two: str, tmp_path):
     lines: list[str] = []
     file = tmp_path / "front.png"
-    await requests.plot(cluster, request_of_two, namespace, lines.append, file=file, width=78)
+    requests.plot(await requests.read(cluster, request_of_two, namespace), lines.append, file=file, width=78)
     assert lines[0] == "Qwen/Qwen3-32B (aiconfigurator)"
     assert any(line.startswith("1*") and "700.0" in line for line in lines)
     assert file.read_bytes().startswith(b"\x89PNG")
@@ -99,10 +71,10 @@ async def test_what_is_not_there_is_said(kube: KubeClient, cluster: Cluster, nam
     with pytest.raises(CtlError, match="--point 3: there are 2"):
         await requests.apply(cluster, request_of_two, namespace, 3, str, dry_run=False)
     with pytest.raises(CtlError, match="no DynamoGraphDeploymentRequest 'other'"):
-        await requests.plot(cluster, "other", namespace, str, file=None, width=78)
+        await requests.read(cluster, "other", namespace)
     fresh = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeploymentRequest", "spec": {"model": "m"}}
     await kube.create(
         DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, {**fresh, "metadata": {"name": "fresh", "namespace": namespace}}
     )
     with pytest.raises(CtlError, match="has no result yet; its phase is Pending"):
-        await requests.plot(cluster, "fresh", namespace, str, file=None, width=78)
+        requests.plot(await requests.read(cluster, "fresh", namespace), str, file=None, width=78)

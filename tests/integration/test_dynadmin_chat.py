@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.kube import KubeClient, Unavailable
 
+from .command import dynamoctl, finished
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
@@ -202,6 +205,31 @@ async def test_a_chat_is_streamed_with_its_times(api: Api, frontend: Frontend, n
     assert not {name.lower() for name in sent["headers"]} & {"authorization", "cookie", "impersonate-user"}
     whole = await api("POST", path(namespace), {**ASKED, "model": MODEL})
     assert (whole.status, whole.json["text"], whole.json["completionTokens"]) == (200, "It is Friday", 3)
+
+
+async def test_dynamoctl_chats(api: Api, frontend: Frontend, namespace: str, tmp_path: Path) -> None:
+    given = ("chat", "shop.eu", "-n", namespace, "--server", api.url)
+    environment = {"DYNAMO_TOKEN": api.token}
+    named = ("--system", "Be short.", "--max-tokens", "7")
+    async with dynamoctl(*given, "Which day is it?", *named, cwd=tmp_path, **environment) as process:
+        code, said, times = await finished(process)
+    assert (code, said) == (0, "It is Friday\n")
+    assert re.fullmatch(r"3 tokens, first after [0-9.]+ ms, then one each [0-9.]+ ms, in all [0-9.]+ ms\n", times)
+    assert frontend.asked[0]["body"]["max_tokens"] == 7
+    system, day, answer = (
+        {"role": role, "content": content}
+        for role, content in (("system", "Be short."), ("user", "Which day is it?"), ("assistant", "It is Friday"))
+    )
+    assert frontend.asked[0]["body"]["messages"] == [system, day]
+    async with dynamoctl(*given, "-o", "json", cwd=tmp_path, **environment) as process:
+        code, said, _ = await finished(process, b"Which day is it?\nAnd now?\n")
+    answers = [json.loads(line) for line in said.splitlines()]
+    assert (code, [each["text"] for each in answers]) == (0, ["It is Friday", "It is Friday"])
+    assert frontend.asked[2]["body"]["messages"] == [day, answer, {"role": "user", "content": "And now?"}]
+    async with dynamoctl(*given, "hello", "--model", "other", cwd=tmp_path, **environment) as process:
+        code, said, errors = await finished(process)
+    assert (code, said) == (1, "")
+    assert "Model not found: other" in errors
 
 
 async def test_who_may_chat_is_who_may_call_the_service(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     ROLE_BINDINGS,
     ObjectKey,
 )
@@ -25,10 +23,8 @@ from dynamo_shared.bus.specifications.planning import PlanData
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 
-from .dynadmin import EVERYTHING, Api, account, dynadmin
+from .dynadmin import EVERYTHING, WATCHING, Api, account, dynadmin, happens
 from .etcd import compact
-
-WATCHING = {"verbs": ["list", "watch"], "apiGroups": ["events.k8s.io"], "resources": ["events"]}
 
 
 @pytest.fixture
@@ -72,31 +68,6 @@ async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
                 "ownerReferences": [reference],
             },
             "spec": {"name": "Frontend", "type": "frontend", "replicas": 1},
-        },
-    )
-
-
-async def happens(kube: KubeClient, about: KubeObject, reason: str, kind: str = "") -> None:
-    metadata = about["metadata"]
-    await kube.create(
-        EVENTS,
-        {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {"generateName": "e-", "namespace": metadata["namespace"]},
-            "eventTime": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-            "type": "Normal",
-            "reason": reason,
-            "action": "Test",
-            "note": reason,
-            "reportingController": "tests",
-            "reportingInstance": "1",
-            "regarding": {
-                "kind": kind or about["kind"],
-                "name": metadata["name"],
-                "namespace": metadata["namespace"],
-                "uid": metadata["uid"],
-            },
         },
     )
 

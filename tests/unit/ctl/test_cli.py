@@ -15,6 +15,7 @@ NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "cr
 @pytest.fixture(autouse=True)
 def no_debug(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(cli.DEBUG, raising=False)
+    monkeypatch.delenv("DYNAMO_SERVER_URL", raising=False)
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
@@ -45,6 +46,11 @@ def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[s
         (["run", "all"], "dynamoctl: admission: where does the API server find it?"),
         (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local brings its own cluster"),
         (["scale", "llama", "Decode=many"], "dynamoctl: Decode=many: write COMPONENT=N, such as Decode=3"),
+        (["chat", "llama", "hello"], "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL\n"),
+        (["logs", "llama"], "dynamoctl: which server? --server https://HOST, or $DYNAMO_SERVER_URL\n"),
+        (["deploy", "llama"], "or $DYNAMO_SERVER_URL; --dry-run client needs none\n"),
+        (["get", "--server", "http://platform.test"], "a token goes to other machines over https alone"),
+        (["events", "--server", "https://p.test", "--type", "ready"], "--type: not taken with --server; leave it out"),
         (["events", "--since", "soon"], "dynamoctl: --since soon: write a duration such as 90s"),
     ],
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -124,18 +124,11 @@ async def logs(
         for problem in answer["problems"]:
             out(f"not read: {problem}")
         return
-    last = ""
-    while True:
-        headers = {"Last_Event_ID": last} if last else {}
-        async with remote.stream("GET", path, **headers) as events:
-            async for event in events:
-                last = event.id or last
-                if event.name in ("unauthorized", "error"):
-                    raise CtlError(str(event.data["detail"]))
-                if event.name == "end":
-                    return
-                _log_line(event, out)
-        await asyncio.sleep(2)
+    async with aclosing(remote.follow(path)) as events:
+        async for event in events:
+            if event.name == "end":
+                return
+            _log_line(event, out)
 
 
 def _log_line(event: Event, out: Print) -> None:

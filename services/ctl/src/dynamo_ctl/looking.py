@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.api.yaml_output import to_yaml
-from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.kube import KubeClient
 
 from dynamo_ctl import running
-from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import age, columns
+from dynamo_ctl.sources import RESOURCES, OfCluster, Source
 from dynamo_ctl.summary import component_line, graph_line
 
 Print = Callable[[str], object]
 
-RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
 HEADERS = {
     "dgd": ("NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"),
     "dcd": ("NAME", "COMPONENT", "TYPE", "READY", "AVAILABLE", "AGE", "MESSAGE"),
@@ -58,11 +57,19 @@ def cluster(kubeconfig: Path | None, context: str | None) -> Cluster:
     return Cluster(kubeconfig, context)
 
 
-async def show(query: Query, where: Cluster, out: Print) -> None:
+@asynccontextmanager
+async def opened(where: Cluster) -> AsyncIterator[OfCluster]:
+    """A cluster to read."""
+    async with await KubeClient.open(
+        kubeconfig=where.kubeconfig, context=where.context, field_manager="dynamoctl"
+    ) as client:
+        yield OfCluster(client)
+
+
+async def show(query: Query, source: Source, out: Print) -> None:
     """Print what there is now. CtlError where an object that is named is not there."""
-    async with await _open(where) as client:
-        found = {kind: await _read(client, RESOURCES[kind], query) for kind in query.kinds}
-        namespace = _namespace(client, query)
+    namespace = _namespace(source, query)
+    found = {kind: await _read(source, kind, query) for kind in query.kinds}
     if query.name and not any(found.values()):
         raise CtlError(
             f"no {' or '.join(query.kinds)} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
@@ -81,58 +88,39 @@ async def show(query: Query, where: Cluster, out: Print) -> None:
             out(line)
 
 
-async def watch(query: Query, where: Cluster, out: Print) -> None:
+async def watch(query: Query, source: Source, out: Print) -> None:
     """Print what there is, then a line (or an object) for each change, until cancelled."""
-    from dynamo_ctl.watching import merged  # noqa: PLC0415 - only watching needs it
-
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(await _open(where))
-        namespace = _namespace(client, query)
-        widths = {kind: await _widths(client, kind, query) for kind in query.kinds}
-        titled: set[str] = set()
-        async for kind, obj, deleted in merged(client, {kind: RESOURCES[kind] for kind in query.kinds}, namespace):
-            if query.name and obj["metadata"]["name"] != query.name:
-                continue
-            if query.output != "table":
-                out(_encoded(_plain(obj), query.output, stream=True))
-                continue
-            header, row = _table_cells(kind, [obj], query)
-            if deleted:
-                row[0][_state_column(header)] = "deleted"
-            _grow(widths[kind], row[0])
-            if kind not in titled:
-                titled.add(kind)
-                out(_padded(header, widths[kind]))
-            out(_padded(row[0], widths[kind]))
+    namespace = _namespace(source, query)
+    widths = {kind: await _widths(source, kind, query) for kind in query.kinds}
+    titled: set[str] = set()
+    async for kind, obj, deleted in source.changes(query.kinds, namespace):
+        if query.name and obj["metadata"]["name"] != query.name:
+            continue
+        if query.output != "table":
+            out(_encoded(_plain(obj), query.output, stream=True))
+            continue
+        header, row = _table_cells(kind, [obj], query)
+        if deleted:
+            row[0][_state_column(header)] = "deleted"
+        _grow(widths[kind], row[0])
+        if kind not in titled:
+            titled.add(kind)
+            out(_padded(header, widths[kind]))
+        out(_padded(row[0], widths[kind]))
 
 
-async def _widths(client: KubeClient, kind: str, query: Query) -> list[int]:
+async def _widths(source: Source, kind: str, query: Query) -> list[int]:
     """How wide columns are for what there is now; later rows may make them wider."""
-    header, rows = _table_cells(kind, await _read(client, RESOURCES[kind], query), query)
+    header, rows = _table_cells(kind, await _read(source, kind, query), query)
     return [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
 
 
-async def _open(where: Cluster) -> KubeClient:
-    return await KubeClient.open(kubeconfig=where.kubeconfig, context=where.context, field_manager="dynamoctl")
+def _namespace(source: Source, query: Query) -> str:
+    return "" if query.all_namespaces else query.namespace or source.namespace
 
 
-def _namespace(client: KubeClient, query: Query) -> str:
-    return "" if query.all_namespaces else query.namespace or client.namespace
-
-
-async def _read(client: KubeClient, resource: Resource, query: Query) -> list[KubeObject]:
-    namespace = _namespace(client, query)
-    try:
-        if query.name and namespace:
-            return [await client.get(resource, ObjectKey(namespace, query.name))]
-        found = (await client.list(resource, namespace)).items
-    except NotFound as error:
-        if not error.resource_missing:
-            return []
-        raise CtlError(
-            f"the cluster does not know {resource.kind}; run dynamoctl up, or dynamoctl crds --install",
-            ExitCode.FAILED,
-        ) from error
+async def _read(source: Source, kind: str, query: Query) -> list[KubeObject]:
+    found = await source.read(kind, _namespace(source, query), query.name)
     if query.name:
         found = [obj for obj in found if obj["metadata"]["name"] == query.name]
     return sorted(found, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))

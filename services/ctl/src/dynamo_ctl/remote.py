@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,18 @@ from dynamo_ctl.errors import CtlError, ExitCode
 
 #: For an answer that is no stream. Seconds.
 ANSWER_WITHIN = 60.0
+#: Before a stream that ended is opened again. Seconds.
+AGAIN_AFTER = 2.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Refused(CtlError):
+    """The server refuses a request, with an HTTP status; the text has every reason."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Remote:
             yield cls(server, token, session)
 
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """The answer of a request as JSON. CtlError with every reason of a problem."""
+        """The answer of a request as JSON. Refused with every reason of a problem; CtlError where it does not answer."""
         timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN)
         try:
             async with self._session.request(
@@ -76,7 +86,7 @@ class Remote:
     async def stream(
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """The events of a stream. CtlError with every reason of a problem."""
+        """The events of a stream. Refused with every reason of a problem; CtlError where it does not answer."""
         given = {**self._headers(headers), "Accept": "text/event-stream"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_WITHIN, sock_read=ANSWER_WITHIN)
         try:
@@ -94,6 +104,18 @@ class Remote:
                 yield _events(response)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise CtlError(f"{self._url} does not answer: {error}", ExitCode.UNREACHABLE) from error
+
+    async def follow(self, path: str) -> AsyncGenerator[Event]:
+        """The events of a stream, which is opened again after each end, from its last event on. CtlError for a refusal."""
+        last = ""
+        while True:
+            async with self.stream("GET", path, **({"Last_Event_ID": last} if last else {})) as events:
+                async for event in events:
+                    if event.name in ("unauthorized", "error"):
+                        raise CtlError(str(event.data["detail"]))
+                    last = "" if event.name == "resync" else event.id or last
+                    yield event
+            await asyncio.sleep(AGAIN_AFTER)
 
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -124,14 +146,14 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
             name, data, identity = "", "", ""
 
 
-def _problem(status: int, content: bytes) -> CtlError:
+def _problem(status: int, content: bytes) -> Refused:
     try:
         problem = json.loads(content)
         title, detail = str(problem["title"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        return CtlError(f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
+        return Refused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
     errors = [f"{each['pointer'] or 'the whole'}: {each['detail']}" for each in problem.get("errors") or ()]
-    return CtlError("\n".join(errors) if errors else f"{title}: {detail}")
+    return Refused(status, "\n".join(errors) if errors else f"{title}: {detail}")
 
 
 async def _token(file: Path | None, kubeconfig: Path | None) -> str:

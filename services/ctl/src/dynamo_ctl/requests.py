@@ -25,10 +25,14 @@ from dynamo_ctl.looking import Cluster
 Print = Callable[[str], object]
 
 
-async def plot(where: Cluster, name: str, namespace: str | None, out: Print, *, file: Path | None, width: int) -> None:
-    """Print the front of a request, and draw it into a file where one is named. CtlError where there is none."""
+async def read(where: Cluster, name: str, namespace: str | None) -> KubeObject:
+    """A request. CtlError where there is none."""
     async with await _open(where) as client:
-        request = await _request(client, name, namespace)
+        return await _request(client, name, namespace)
+
+
+def plot(request: KubeObject, out: Print, *, file: Path | None, width: int) -> None:
+    """Print the front of a request, and draw it into a file where one is named. CtlError where it has no result."""
     drawn = Drawn(title=_title(request), points=_points(request))
     for line in terminal(drawn, width):
         out(line)

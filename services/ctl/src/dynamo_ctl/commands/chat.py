@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Kubeconfig, LineOutput
-from dynamo_ctl.commands.remote import NO_SERVER, Namespace, Server, TokenFile
+from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
 
 
 def chat(
@@ -26,16 +26,15 @@ def chat(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Chat with the model of a graph; after each answer its times are shown."""
-    from dynamo_ctl import chatting, interrupts, remote, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+    from dynamo_ctl import chatting  # noqa: PLC0415 - quick help
 
-    settings.quiet()
-    if not server:
-        raise CtlError(NO_SERVER, ExitCode.USAGE)
-
-    async def run() -> None:
-        async with remote.Remote.open(server, token_file, kubeconfig) as api:
-            talk = chatting.Talk(api, namespace, graph, model=model, system=system, max_tokens=max_tokens)
-            await chatting.chat(talk, message, as_json=output is LineOutput.JSON)
-
-    interrupts.run(run())
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: chatting.chat(
+            chatting.Talk(api, namespace, graph, model=model, system=system, max_tokens=max_tokens),
+            message,
+            as_json=output is LineOutput.JSON,
+        ),
+    )

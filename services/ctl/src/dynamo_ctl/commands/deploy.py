@@ -9,7 +9,7 @@ import typer
 
 from dynamo_ctl.commands.intent import IntentOptions, taking_intent
 from dynamo_ctl.commands.parameters import Config, Kubeconfig, LineOutput
-from dynamo_ctl.commands.remote import NO_SERVER, Namespace, Server, TokenFile
+from dynamo_ctl.commands.remote import Namespace, Server, TokenFile, over_api
 
 
 class DryRun(StrEnum):
@@ -42,24 +42,22 @@ def deploy(
 
     Fields are those of the intent (docs/dynadmin.md); options stand in place of what the file says.
     """
-    from dynamo_ctl import deploying, interrupts, remote, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+    from dynamo_ctl import deploying, settings  # noqa: PLC0415 - quick help
 
-    settings.quiet()
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
+        settings.quiet()
         deploying.offline(sent, namespace, settings.load(config), typer.echo, as_json=as_json)
         return
-    if not server:
-        raise CtlError(f"{NO_SERVER}; --dry-run client needs none", ExitCode.USAGE)
-
-    async def run() -> None:
-        async with remote.Remote.open(server, token_file, kubeconfig) as api:
-            mode = dry_run.value if dry_run is not None else ""
-            await deploying.deploy(api, namespace, sent, typer.echo, dry_run=mode, as_json=as_json, key=key)
-
-    interrupts.run(run())
+    mode = dry_run.value if dry_run is not None else ""
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: deploying.deploy(api, namespace, sent, typer.echo, dry_run=mode, as_json=as_json, key=key),
+        otherwise="; --dry-run client needs none",
+    )
 
 
 @taking_intent
@@ -73,20 +71,16 @@ def estimate(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """What an intent is expected to do: times, throughput, GPUs, and the Pareto points to choose from."""
-    from dynamo_ctl import deploying, interrupts, remote, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+    from dynamo_ctl import deploying  # noqa: PLC0415 - quick help
 
-    settings.quiet()
     sent = options.intent(name="estimate")
-    if not server:
-        raise CtlError(NO_SERVER, ExitCode.USAGE)
-
-    async def run() -> None:
-        async with remote.Remote.open(server, token_file, kubeconfig) as api:
-            as_json = output is LineOutput.JSON
-            await deploying.estimate(api, namespace, sent, typer.echo, as_json=as_json)
-
-    interrupts.run(run())
+    as_json = output is LineOutput.JSON
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: deploying.estimate(api, namespace, sent, typer.echo, as_json=as_json),
+    )
 
 
 def logs(
@@ -101,15 +95,11 @@ def logs(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Logs of all pods of a graph, merged."""
-    from dynamo_ctl import deploying, interrupts, remote, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+    from dynamo_ctl import deploying  # noqa: PLC0415 - quick help
 
-    settings.quiet()
-    if not server:
-        raise CtlError(NO_SERVER, ExitCode.USAGE)
-
-    async def run() -> None:
-        async with remote.Remote.open(server, token_file, kubeconfig) as api:
-            await deploying.logs(api, namespace, graph, component, typer.echo, follow=follow, tail=tail)
-
-    interrupts.run(run())
+    over_api(
+        server,
+        token_file,
+        kubeconfig,
+        lambda api: deploying.logs(api, namespace, graph, component, typer.echo, follow=follow, tail=tail),
+    )

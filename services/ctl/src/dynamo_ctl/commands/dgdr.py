@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynamo_ctl.commands.parameters import Context, Kubeconfig
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
+
+if TYPE_CHECKING:
+    from dynamo_ctl.remote import Remote
 
 dgdr = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -28,6 +32,8 @@ def plot(
         typer.Option("--file", "-f", metavar="FILE", help="Draw into FILE.png or FILE.html.", show_default=False),
     ] = None,
     width: Annotated[int, typer.Option(min=40, max=200, help="Characters of the drawing.")] = 78,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -35,11 +41,19 @@ def plot(
 
     Points have numbers, which `dynamoctl dgdr apply NAME --point N` takes; the selected one is marked with a star.
     """
-    from dynamo_ctl import interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
 
+    if server:
+
+        async def work(api: Remote) -> None:
+            request = await by_api.request_object(api, namespace or "default", name)
+            requests.plot(request, typer.echo, file=file, width=width)
+
+        over_api(server, token_file, kubeconfig, work)
+        return
     settings.quiet()
-    where = looking.cluster(kubeconfig, context)
-    interrupts.run(requests.plot(where, name, namespace, typer.echo, file=file, width=width))
+    request = interrupts.run(requests.read(looking.cluster(kubeconfig, context), name, namespace))
+    requests.plot(request, typer.echo, file=file, width=width)
 
 
 @dgdr.command(short_help="Deploy one of the graphs that were found.")
@@ -54,6 +68,8 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Let the cluster check it, and print the graph instead.")
     ] = False,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -61,8 +77,16 @@ def apply(
 
     A graph of the same name that was not made for this request is left alone.
     """
-    from dynamo_ctl import interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
 
+    if server:
+        over_api(
+            server,
+            token_file,
+            kubeconfig,
+            lambda api: by_api.promote(api, namespace or "default", name, point, typer.echo, dry_run=dry_run),
+        )
+        return
     settings.quiet()
     where = looking.cluster(kubeconfig, context)
     interrupts.run(requests.apply(where, name, namespace, point, typer.echo, dry_run=dry_run))

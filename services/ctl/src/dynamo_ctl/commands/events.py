@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config, LineOutput
+from dynamo_ctl.commands.parameters import Config, Kubeconfig, LineOutput
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
 
 
 def events(
@@ -54,23 +55,42 @@ def events(
         ),
     ] = None,
     config: Config = None,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Show the platform's events: the stored ones (a week is kept), oldest first, and with --follow new ones.
 
-    Filters become NATS subject filters, so the server sends only what is asked for.
+    Filters become NATS subject filters, so the server sends only what is asked for. With --server these are the
+    Kubernetes Events of one object, and of all that it owns: name it with --kind dgd, dcd or dgdr, and --name.
     """
-    from dynamo_ctl import interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
+    age = listening.duration(since) if since else None
+    if server:
+        refuse_with_server(type=types, nats=nats, cluster=cluster)
+        if not name:
+            raise CtlError("with --server name an object: --kind dgd --name NAME", ExitCode.USAGE)
+        where, as_json = (namespace or "default", kind or "dgd", name), output is LineOutput.JSON
+        over_api(
+            server,
+            token_file,
+            kubeconfig,
+            lambda api: by_api.events(api, *where, typer.echo, since=age, follow=follow, as_json=as_json),
+            follow=follow,
+        )
+        return
     settings.quiet(follow=follow)
     query = listening.Query(
         namespace=namespace,
         kind=kind,
         name=name,
         types=tuple(types or ()),
-        since=listening.duration(since) if since else None,
+        since=age,
         follow=follow,
     )
-    where = listening.server(nats, cluster, config)
+    bus = listening.server(nats, cluster, config)
     (interrupts.serve if follow else interrupts.run)(
-        listening.listen(query, where, typer.echo, as_json=output is LineOutput.JSON)
+        listening.listen(query, bus, typer.echo, as_json=output is LineOutput.JSON)
     )

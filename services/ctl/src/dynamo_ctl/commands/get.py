@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Context, Kubeconfig, Output
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
 
 
 class What(StrEnum):
@@ -31,6 +32,8 @@ def get(
     all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TABLE,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with every change, until Ctrl-C.")] = False,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -38,12 +41,17 @@ def get(
 
     Looks at the cluster of the platform that runs in this folder or one above it; else at that of your kubeconfig.
     """
-    from dynamo_ctl import interrupts, looking, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, looking, settings, sources  # noqa: PLC0415 - quick help
 
-    settings.quiet(follow=watch)
     query = looking.Query(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
-    where = looking.cluster(kubeconfig, context)
-    if watch:
-        interrupts.serve(looking.watch(query, where, typer.echo))
-    else:
-        interrupts.run(looking.show(query, where, typer.echo))
+    work = looking.watch if watch else looking.show
+    if server:
+        over_api(server, token_file, kubeconfig, lambda api: work(query, sources.OfApi(api), typer.echo), follow=watch)
+        return
+    settings.quiet(follow=watch)
+
+    async def run() -> None:
+        async with looking.opened(looking.cluster(kubeconfig, context)) as source:
+            await work(query, source, typer.echo)
+
+    (interrupts.serve if watch else interrupts.run)(run())

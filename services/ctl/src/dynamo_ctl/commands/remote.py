@@ -1,17 +1,25 @@
-"""Options of commands that talk to the REST API."""
+"""Commands that call the REST API: their options, and how each of them is run."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dynamo_ctl.remote import Remote
 
 Server = Annotated[
     str,
     typer.Option(
         "--server", metavar="URL", envvar="DYNAMO_SERVER_URL", help="The platform's REST API.", show_default=False
     ),
+]
+#: Of commands that have another way, too: only the command line chooses this one.
+ViaServer = Annotated[
+    str, typer.Option("--server", metavar="URL", help="Call the platform's REST API instead.", show_default=False)
 ]
 TokenFile = Annotated[
     Path | None,
@@ -21,3 +29,39 @@ TokenFile = Annotated[
 ]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.")]
 NO_SERVER = "which server? --server https://HOST, or $DYNAMO_SERVER_URL"
+
+
+def over_api(
+    server: str,
+    token_file: Path | None,
+    kubeconfig: Path | None,
+    work: Callable[[Remote], Awaitable[None]],
+    *,
+    follow: bool = False,
+    otherwise: str = "",
+) -> None:
+    """Do the work of a command with the API. CtlError without a server; `otherwise` then says what needs none.
+
+    Work that follows has no end: Ctrl-C ends it well.
+    """
+    from dynamo_ctl import interrupts, remote, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+
+    settings.quiet(follow=follow)
+    if not server:
+        raise CtlError(NO_SERVER + otherwise, ExitCode.USAGE)
+
+    async def run() -> None:
+        async with remote.Remote.open(server, token_file, kubeconfig) as api:
+            await work(api)
+
+    (interrupts.serve if follow else interrupts.run)(run())
+
+
+def refuse_with_server(**options: object) -> None:
+    """CtlError for an option that the API has no field for; `options` are those that were given, by their names."""
+    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415 - quick help
+
+    if given := [name for name, value in options.items() if value]:
+        names = ", ".join(f"--{name}" for name in given)
+        raise CtlError(f"{names}: not taken with --server; leave it out", ExitCode.USAGE)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config, LineOutput
+from dynamo_ctl.commands.parameters import Config, Kubeconfig, LineOutput
+from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api, refuse_with_server
 
 
 def scale(
@@ -59,14 +60,28 @@ def scale(
         ),
     ] = None,
     config: Config = None,
+    server: ViaServer = "",
+    token_file: TokenFile = None,
+    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Ask the platform for other replicas of a graph's components, and print its answer.
 
     Unlike kubectl scale, this keeps to budgets of GPUs and to limits of components, waits for roll-outs, and changes several
-    components together. What is held is carried out later; what is refused gives exit code 1.
+    components together. What is held is carried out later; what is refused gives exit code 1. With --server the API
+    writes the replicas, one component after the other, with your rights.
     """
-    from dynamo_ctl import asking, interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import asking, by_api, interrupts, listening, settings  # noqa: PLC0415 - quick help
 
+    if server:
+        refuse_with_server(reason=reason, generation=generation, request=request, nats=nats, cluster=cluster)
+        replicas, as_json = asking.replicas(targets), output is LineOutput.JSON
+        over_api(
+            server,
+            token_file,
+            kubeconfig,
+            lambda api: by_api.scale(api, namespace, graph, replicas, typer.echo, dry_run=dry_run, as_json=as_json),
+        )
+        return
     settings.quiet()
     query = asking.Request(
         namespace=namespace,

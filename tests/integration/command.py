@@ -1,0 +1,46 @@
+"""dynamoctl as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+#: For an answer of a command. Seconds.
+WITHIN = 120.0
+
+
+@asynccontextmanager
+async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A command; it is killed where it has not ended by then."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "dynamo_ctl", *arguments,
+        cwd=cwd, env={**os.environ, **environ}, stdin=pipe, stdout=pipe, stderr=pipe,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tuple[int, str, str]:
+    """Exit code, standard output and standard error; `sent` is its standard input."""
+    out, err = await asyncio.wait_for(process.communicate(sent), WITHIN)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def printed(process: asyncio.subprocess.Process, wanted: str) -> None:
+    """Return with the first line that has these words."""
+    assert process.stdout is not None
+    async with asyncio.timeout(WITHIN):
+        async for line in process.stdout:
+            if wanted in line.decode():
+                return
+    raise AssertionError(f"it ended without saying {wanted!r}: {(await process.communicate())[1].decode()}")

@@ -1,0 +1,40 @@
+"""A request whose profiling found two points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
+from dynamo_shared.kube import KubeClient
+
+
+def graph(name: str, *workers: str) -> dict[str, Any]:
+    components = [{"name": each, "type": "worker", "replicas": 1} for each in workers]
+    return {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": name},
+        "spec": {"backendFramework": "vllm", "components": components},
+    }
+
+
+def point(found: dict[str, Any], user: float, gpu: float) -> dict[str, Any]:
+    figures = {"backend": "vllm", "serving": "agg", "gpus": 8, "meetsSLA": True}
+    return {"config": found, "figures": {**figures, "tokensPerSecondPerUser": user, "tokensPerSecondPerGPU": gpu}}
+
+
+async def ready_request(kube: KubeClient, namespace: str) -> str:
+    """A request that is ready, with two points; its name."""
+    head = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeploymentRequest"}
+    spec = {"model": "Qwen/Qwen3-32B", "autoApply": False}
+    await kube.create(
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, {**head, "metadata": {"name": "qwen", "namespace": namespace}, "spec": spec}
+    )
+    first, second = graph("qwen-dgd", "one"), graph("qwen-dgd", "one", "two")
+    results = {"pareto": [point(first, 60, 700), point(second, 30, 900)], "selectedConfig": first}
+    status = {"phase": "Ready", "profilingResults": {**results, "source": "aiconfigurator"}}
+    await kube.apply_status(
+        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+        {**head, "metadata": {"name": "qwen", "namespace": namespace}, "status": status},
+    )
+    return "qwen"
