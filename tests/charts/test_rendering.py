@@ -14,6 +14,7 @@ from dynamo_ctl import settings
 from dynamo_ctl.bootstrap.specification import load
 from dynamo_ctl.charts.rights import of_service
 from dynamo_ctl.services import SERVICES
+from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_METRICS
 from dynamo_shared.api.rights import SECURE_METRICS, Place, rules
@@ -288,12 +289,9 @@ def test_definitions_are_kept_and_complete() -> None:
     assert services == {"dynamo-platform-admission"}
 
 
-def test_definitions_without_conversion_serve_what_is_stored_alone() -> None:
+def test_without_conversion_versions_that_differ_are_not_served() -> None:
     text = helm.template("--set", "conversion.enabled=false", chart=helm.CRDS, release="dynamo-crds")
-    for each in yaml.safe_load_all(text):
-        if each:
-            assert "conversion" not in each["spec"]
-            assert (
-                all(version["served"] == version["storage"] for version in each["spec"]["versions"])
-                or len(each["spec"]["versions"]) == 1
-            )
+    for each in filter(None, yaml.safe_load_all(text)):
+        assert "conversion" not in each["spec"]
+        needed = definition_of(each["spec"]["names"]["kind"]).is_converted
+        assert all(version["served"] == (version["storage"] or not needed) for version in each["spec"]["versions"])

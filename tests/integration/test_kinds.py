@@ -1,7 +1,7 @@
 """Every version of every kind on a real API server: stored as written, filled in, refused, explained.
 
-Versions that are not stored need somebody who converts them. Here each of them is a kind of its own, in a group of
-its own, with the very schema: what is said about it holds without any service of the platform.
+Versions that a webhook converts are here each a kind of its own, in a group of its own, with the very schema: what is
+said about it holds without any service of the platform.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import yaml
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.programs import Programs
 from dynamo_shared.api import resources
+from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.crds.build import DEFINITIONS, at, schema_of
 from dynamo_shared.api.manifest import load_manifest, schema_errors
@@ -39,8 +40,8 @@ def crd_of(resource: Resource) -> dict[str, Any]:
 
 def alone(resource: Resource) -> Resource:
     """The kind under which a version can be used without anybody who converts."""
-    stored = next(each.resource for each in DEFINITIONS if each.kind == resource.kind)
-    if resource == stored:
+    definition = next(each for each in DEFINITIONS if each.kind == resource.kind)
+    if resource == definition.resource or not definition.is_converted:
         return resource
     return Resource(ALONE, resource.version, f"alone{resource.plural}", f"Alone{resource.kind}")
 
@@ -140,6 +141,12 @@ async def test_every_field_is_stored_as_written(kube: KubeClient, namespace: str
 
 
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
+SHORT_MODEL = {"modelName": "m", "baseModelName": "b"}
+SHORT_CHECKPOINT = {
+    "identity": IDENTITY,
+    "job": {"podTemplateSpec": {}},
+    "gpuMemoryService": {"enabled": True},
+}
 # With whatever has a default left out.
 SHORT: dict[str, dict[str, Any]] = {
     "DynamoGraphDeployment-v1alpha1": {
@@ -163,12 +170,10 @@ SHORT: dict[str, dict[str, Any]] = {
         "profilingConfig": {"profilerImage": "i", "configMapRef": {"name": "c"}},
     },
     "DynamoGraphDeploymentRequest-v1beta1": {"model": "m", "workload": {}, "modelCache": {}},
-    "DynamoModel-v1alpha1": {"modelName": "m", "baseModelName": "b"},
-    "DynamoCheckpoint-v1alpha1": {
-        "identity": IDENTITY,
-        "job": {"podTemplateSpec": {}},
-        "gpuMemoryService": {"enabled": True},
-    },
+    "DynamoModel-v1alpha1": SHORT_MODEL,
+    "DynamoModel-v1beta1": SHORT_MODEL,
+    "DynamoCheckpoint-v1alpha1": SHORT_CHECKPOINT,
+    "DynamoCheckpoint-v1beta1": SHORT_CHECKPOINT,
     "DynamoNimDeployment-v1alpha1": {"dynamoNamespace": "d", "dynamoNim": "n", "dynamoTag": "t", "serviceName": "s"},
 }
 
@@ -207,10 +212,13 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     (ALPHA_COMPONENT, {"sharedMemory": {"disabled": False, "size": "-1Gi"}}, NO_SIZE),
     (ALPHA_COMPONENT, {"sharedMemory": {"size": 5}}, "no such overload"),
     (ALPHA_COMPONENT, {"checkpoint": {"enabled": True, "checkpointRef": ""}}, "enabled needs checkpointRef"),
-    (
-        "DynamoCheckpoint-v1alpha1",
-        {"identity": IDENTITY, "job": {"podTemplateSpec": {}, "sharedMemory": {"disabled": False}}},
-        NO_SIZE,
+    *(
+        (
+            f"DynamoCheckpoint-{version}",
+            {"identity": IDENTITY, "job": {"podTemplateSpec": {}, "sharedMemory": {"disabled": False}}},
+            NO_SIZE,
+        )
+        for version in ("v1alpha1", "v1beta1")
     ),
 ]
 
@@ -245,13 +253,42 @@ def test_no_rule_is_left_untried() -> None:
             assert any(message.startswith(each) for each in tried.get(name, ())), f"{name}: {message}"
 
 
-async def test_the_identity_of_a_checkpoint_stays(kube: KubeClient, namespace: str) -> None:
-    checkpoints = resources.DYNAMO_CHECKPOINTS
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+async def test_the_identity_of_a_checkpoint_stays(kube: KubeClient, namespace: str, version: str) -> None:
+    checkpoints = resources.DYNAMO_CHECKPOINTS.at(version)
     made = manifest(checkpoints, namespace, {"identity": IDENTITY, "job": {"podTemplateSpec": {}}})
     await kube.apply(checkpoints, made)
     made["spec"]["identity"] = {**IDENTITY, "model": "other"}
     with pytest.raises(Invalid, match="identity cannot be changed; make another DynamoCheckpoint"):
         await kube.apply(checkpoints, made)
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [
+        (resources.DYNAMO_MODELS, {"modelName": "m", "baseModelName": "b", "modelType": "base"}),
+        (resources.DYNAMO_CHECKPOINTS, {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": {"newer": [1]}}}}),
+        (resources.DYNAMO_WORKER_METADATAS, {"data": {"endpoints": {"a": [1, None, {"b": 0.5}]}}}),
+    ],
+    ids=lambda each: getattr(each, "kind", ""),
+)
+async def test_versions_of_one_shape_are_each_others_without_any_service(
+    kube: KubeClient, namespace: str, resource: Resource, spec: dict[str, Any]
+) -> None:
+    """Here runs no webhook: the API server alone gives what one version wrote to those who read the other one."""
+    alpha, beta = resource.at("v1alpha1"), resource.at("v1beta1")
+    for name, here, there in (("a", alpha, beta), ("b", beta, alpha)):
+        key = ObjectKey(namespace, name)
+        created = await kube.create(here, manifest(here, namespace, spec, name))
+        read = await kube.get(there, key)
+        assert (read["apiVersion"], read["spec"]) == (there.api_version, created["spec"])
+        assert convert(created, there.api_version)["spec"] == read["spec"]
+        await kube.replace(there, read)
+        again = await kube.get(here, key)
+        assert again["spec"] == created["spec"]
+        assert again["metadata"].get("generation") == created["metadata"].get("generation"), "nothing has changed"
+    for version in (alpha, beta):
+        assert {each["metadata"]["name"] for each in (await kube.list(version, namespace)).items} == {"a", "b"}
 
 
 BAD: list[tuple[str, dict[str, Any]]] = [
@@ -361,7 +398,8 @@ async def test_short_names_and_the_category(kubectl: Kubectl) -> None:
     text, _ = await kubectl("api-resources", "--categories=dynamo", "--output=wide", "--no-headers")
     for definition in DEFINITIONS:
         names = ",".join(definition.short_names)
-        assert f"{definition.resource.plural} {names} {definition.resource.api_version}".replace("  ", " ") in text
+        newest = definition.versions[-1].resource
+        assert f"{newest.plural} {names} {newest.api_version}".replace("  ", " ") in text
 
 
 @pytest.mark.parametrize(("name", "instead"), [

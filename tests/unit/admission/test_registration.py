@@ -38,7 +38,7 @@ def test_rules_name_both_versions_and_no_subresource_but_scale():
     rules = [(webhook["name"], rule) for webhook in webhooks(Registration(SERVICE)) for rule in webhook["rules"]]
     versions = {plural: rule["apiVersions"] for _, rule in rules for plural in rule["resources"]}
     assert versions["dynamographdeployments"] == ["v1alpha1", "v1beta1"]
-    assert versions["dynamomodels"] == ["v1alpha1"]
+    assert versions["dynamomodels"] == ["v1alpha1", "v1beta1"]
     assert {plural for plural in versions if "/" in plural} == {"dynamographdeployments/scale"}
     assert all(rule["apiGroups"] == ["nvidia.com"] for _, rule in rules)
 

@@ -177,8 +177,8 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
     assert refusals(HEAD.replace("v1beta1", "v1")) == [
         "apiVersion: 'nvidia.com/v1' is not supported; DynamoGraphDeployment has nvidia.com/v1beta1, nvidia.com/v1alpha1"
     ]
-    assert refusals(HEAD.replace("DynamoGraphDeployment", "DynamoModel")) == [
-        "apiVersion: 'nvidia.com/v1beta1' is not supported; DynamoModel has nvidia.com/v1alpha1"
+    assert refusals(HEAD.replace("DynamoGraphDeployment", "DynamoNimRequest")) == [
+        "apiVersion: 'nvidia.com/v1beta1' is not supported; DynamoNimRequest has nvidia.com/v1alpha1"
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.build import DEFINITIONS
+from dynamo_shared.api.crds.kinds import CHECKPOINT, MODEL, WORKER_METADATA
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ def errors(kind: str, version: str, spec: Any, **options: bool) -> list[str]:
 
 
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
+CHECKPOINTED = {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": {"containers": []}}}}
 GOOD: list[tuple[type, dict[str, Any]]] = [
     (v1beta1.DynamoGraphDeployment, {"components": [{"name": "a"}]}),
     (v1beta1.DynamoComponentDeployment, {"type": "worker"}),
@@ -39,9 +41,9 @@ GOOD: list[tuple[type, dict[str, Any]]] = [
         v1alpha1.DynamoGraphDeploymentRequest,
         {"model": "m", "backend": "auto", "profilingConfig": {"profilerImage": "x", "config": {"sla": {"ttft": 1}}}},
     ),
-    (v1alpha1.DynamoModel, {"modelName": "m", "baseModelName": "b"}),
-    (v1alpha1.DynamoCheckpoint, {"identity": IDENTITY, "job": {"podTemplateSpec": {"spec": {"containers": []}}}}),
-    (v1alpha1.DynamoWorkerMetadata, {"data": {"anything": [1]}}),
+    *((version.model, {"modelName": "m", "baseModelName": "b"}) for version in MODEL.versions),
+    *((version.model, CHECKPOINTED) for version in CHECKPOINT.versions),
+    *((version.model, {"data": {"anything": [1]}}) for version in WORKER_METADATA.versions),
     (legacy.DynamoDeployment, {"dynamoNim": "a:b", "services": {"Frontend": {"replicas": 1}}}),
     (
         legacy.DynamoNimDeployment,

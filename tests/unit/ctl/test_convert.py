@@ -92,7 +92,7 @@ def test_other_kinds_pass_through_in_order(tmp_path: Path, capsys: pytest.Captur
     assert [(each["apiVersion"], each["kind"]) for each in objects] == [
         ("v1", "ConfigMap"),
         ("nvidia.com/v1beta1", "DynamoGraphDeployment"),
-        ("nvidia.com/v1alpha1", "DynamoModel"),
+        ("nvidia.com/v1beta1", "DynamoModel"),
     ]
 
 

@@ -13,9 +13,9 @@ SERVED: tuple[Resource, ...] = tuple(version.resource for definition in DEFINITI
 """Every kind of this platform in every version."""
 REVIEWED: tuple[Resource, ...] = tuple(resource for resource in SERVED if resource.kind not in UNREVIEWED)
 CONVERTED: tuple[Resource, ...] = tuple(
-    definition.versions[0].resource for definition in DEFINITIONS if len(definition.versions) > 1
+    definition.versions[0].resource for definition in DEFINITIONS if definition.is_converted
 )
-"""Kinds of two versions."""
+"""Kinds of two versions that differ."""
 _BY_KIND = {(resource.group, resource.version, resource.kind): resource for resource in SERVED}
 
 

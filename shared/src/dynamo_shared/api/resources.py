@@ -126,17 +126,22 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenRe
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 
 ALL: tuple[Resource, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Resource))
+#: Kinds whose v1beta1 has the shape of v1alpha1, so that the API server converts them without a webhook.
+UNCHANGED_IN_V1BETA1 = (DYNAMO_MODELS, DYNAMO_CHECKPOINTS, DYNAMO_WORKER_METADATAS)
 # Served, too, and converted.
-_OLDER = tuple(
-    resource.at("v1alpha1")
-    for resource in (
-        DYNAMO_GRAPH_DEPLOYMENTS,
-        DYNAMO_COMPONENT_DEPLOYMENTS,
-        DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-        DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    )
+_NOT_STORED = (
+    *(each.at("v1beta1") for each in UNCHANGED_IN_V1BETA1),
+    *(
+        each.at("v1alpha1")
+        for each in (
+            DYNAMO_GRAPH_DEPLOYMENTS,
+            DYNAMO_COMPONENT_DEPLOYMENTS,
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+        )
+    ),
 )
-_BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *_OLDER)}
+_BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *_NOT_STORED)}
 
 
 def of(obj: dict[str, Any]) -> Resource:

@@ -191,7 +191,8 @@ profiling = objects(
 def bodies(resource: Resource) -> Strategy:
     """Spec and status of a kind in one version."""
     properties = schema_of(resource)["properties"]
-    return objects({"spec": _values(properties["spec"], "spec")}, {"status": _values(properties["status"], "status")})
+    status = {"status": _values(properties["status"], "status")} if "status" in properties else {}
+    return objects({"spec": _values(properties["spec"], "spec")}, status)
 
 
 ANNOTATIONS = st.sampled_from([None, {}, {"a": "b"}, {"nvidia.com/dgdr-config-map-ref": "{}", "c": ""}])

@@ -24,6 +24,7 @@ KINDS = {
     "dcd": resources.DYNAMO_COMPONENT_DEPLOYMENTS,
     "dgdsa": resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     "dgdr": resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
+    **{each.plural: each for each in resources.UNCHANGED_IN_V1BETA1},
 }
 SIDES = [
     pytest.param(kind.at(version), kind.at(other), id=f"{name}-{version}")
@@ -87,6 +88,15 @@ def test_there_and_back(here: Resource, there: Resource, data: st.DataObject) ->
     assert not valid or not [str(each) for each in schema_errors(other, embedded=False)]
     rest = {name: each for name, each in obj["metadata"].items() if name != "annotations"}
     assert {name: each for name, each in other["metadata"].items() if name != "annotations"} == rest
+
+
+@pytest.mark.parametrize("kind", resources.UNCHANGED_IN_V1BETA1, ids=lambda each: each.kind)
+@cases(100)
+@given(data=st.data())
+def test_a_kind_that_v1beta1_leaves_as_it_is_differs_in_its_version_alone(kind: Resource, data: st.DataObject) -> None:
+    """As the API server converts it, which calls no webhook for these."""
+    obj = data.draw(manifests(kind))
+    assert convert(obj, "nvidia.com/v1beta1") == {**obj, "apiVersion": "nvidia.com/v1beta1"}
 
 
 @st.composite

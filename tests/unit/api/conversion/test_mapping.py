@@ -424,7 +424,7 @@ def test_an_adapter_needs_no_annotation() -> None:
 @pytest.mark.parametrize(
     ("obj", "to"),
     [
-        ({"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoModel"}, BETA),
+        ({"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoNimRequest"}, BETA),
         ({"apiVersion": ALPHA, "kind": "DynamoGraphDeployment"}, "nvidia.com/v1"),
         ({"apiVersion": "apps/v1beta1", "kind": "DynamoGraphDeployment"}, BETA),
         ({"apiVersion": ALPHA, "kind": ["?"]}, BETA),
@@ -439,5 +439,5 @@ def test_what_has_no_conversion_is_said(obj: Object, to: str) -> None:
 def test_the_same_version_is_the_same_object() -> None:
     obj = graph()
     assert convert(obj, ALPHA) is obj
-    model = {"apiVersion": ALPHA, "kind": "DynamoModel"}
-    assert convert(model, ALPHA) is model
+    request = {"apiVersion": ALPHA, "kind": "DynamoNimRequest"}
+    assert convert(request, ALPHA) is request

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dynamo_shared.api.resources import UNCHANGED_IN_V1BETA1
+
 from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
 
 BLIND = replace(PLAIN, cluster_wide=False, gpu_discovery=False)
@@ -305,4 +307,15 @@ CASES = [
     Case("metadata of a worker", manifest("DynamoWorkerMetadata", ALPHA, {"data": {}})),
     Case("request of old", manifest("DynamoNimRequest", ALPHA, {"bentoTag": "a:b"})),
     Case("somebody else's", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}),
+]
+
+
+def _in_beta(obj: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if obj is None else {**obj, "apiVersion": f"nvidia.com/{BETA}"}
+
+
+CASES += [
+    replace(case, id=f"beta: {case.id}", obj=_in_beta(case.obj), old=_in_beta(case.old))
+    for case in CASES
+    if case.obj.get("kind") in {each.kind for each in UNCHANGED_IN_V1BETA1}
 ]

@@ -34,9 +34,11 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     if current == api_version:
         return obj
     source, target = _version(current), _version(api_version)
-    converter = _CONVERTERS.get(kind) if isinstance(kind, str) else None
-    if converter is None or source is None or target is None:
+    if not isinstance(kind, str) or kind not in KINDS or source is None or target is None:
         raise NotConvertible(f"{kind} has no conversion from {current} to {api_version}")
+    converter = _CONVERTERS.get(kind)
+    if converter is None:
+        return {**obj, "apiVersion": api_version}
     given = obj.get("metadata")
     metadata: dict[str, Any] = given if isinstance(given, dict) else {}
     annotations = envelope.read(metadata, source, target)
@@ -90,4 +92,4 @@ _CONVERTERS: dict[str, Converter] = {
     resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: _adapter,
     resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: _request,
 }
-KINDS = frozenset(_CONVERTERS)
+KINDS = frozenset({*_CONVERTERS, *(each.kind for each in resources.UNCHANGED_IN_V1BETA1)})

@@ -38,6 +38,8 @@ def kept_fields(obj: dict[str, Any]) -> tuple[str, ...]:
 
 def unsayable(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     """What an object keeps of its specification, as pieces of the other version that its own has no field for."""
+    if obj["kind"] not in _TO_BETA:
+        return
     _, _, version = obj["apiVersion"].partition("/")
     target = graph.ALPHA if version == graph.BETA else graph.BETA
     kept = envelope.read(obj["metadata"], version, target).kept

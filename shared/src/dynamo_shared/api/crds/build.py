@@ -104,7 +104,7 @@ def build(definition: Definition) -> dict[str, Any]:
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "versions": [_version(version) for version in definition.versions],
     }
-    if len(definition.versions) > 1:
+    if definition.is_converted:
         spec["conversion"] = _CONVERSION
     return {
         "apiVersion": resources.CUSTOM_RESOURCE_DEFINITIONS.api_version,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from dynamo_shared.api import deprecations
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import UNCHANGED_IN_V1BETA1, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,15 @@ class VersionDefinition:
         whole = (each for each in deprecations.of(kind, self.resource.version) if not each.path)
         return next((deprecations.warning("", each, kind) for each in whole), "")
 
+    def unchanged_in(self, version: str) -> VersionDefinition:
+        """The same under the name of another version, in which objects are not stored."""
+        resource = self.resource.at(version)
+        only: Any = Literal[resource.api_version]
+        model = create_model(
+            resource.kind, __base__=self.model, __doc__=self.model.__doc__, api_version=(only, resource.api_version)
+        )
+        return replace(self, resource=resource, model=model, storage=False)
+
     def subresources(self) -> dict[str, Any]:
         """The subresources as a CRD has them."""
         found: dict[str, Any] = {"status": {}} if self.status else {}
@@ -80,6 +89,11 @@ class Definition:
     def resource(self) -> Resource:
         """The kind in the version that is stored."""
         return next(version.resource for version in self.versions if version.storage)
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether its versions differ in more than their name, so that a webhook converts them."""
+        return len(self.versions) > 1 and self.resource not in UNCHANGED_IN_V1BETA1
 
     @property
     def kind(self) -> str:

@@ -123,41 +123,44 @@ REQUEST = Definition(
         ),
     ),
 )
-MODEL = Definition(
+
+
+def _of_both_versions(short_names: tuple[str, ...], stored: VersionDefinition) -> Definition:
+    """A kind whose v1beta1 has the shape of v1alpha1, which stays the stored one: workers and older releases write it."""
+    return Definition(short_names, (stored, stored.unchanged_in("v1beta1")))
+
+
+MODEL = _of_both_versions(
     ("dm", "dmodel"),
-    (
-        VersionDefinition(
-            resources.DYNAMO_MODELS,
-            v1alpha1.DynamoModel,
-            (
-                Column("BaseModel", ".spec.baseModelName", "Base model"),
-                Column("Type", ".spec.modelType", "base, lora or adapter"),
-                Column("Ready", ".status.readyEndpoints", "Workers that have the model loaded", type="integer"),
-                Column("Total", ".status.totalEndpoints", "Workers that serve the base model", type="integer"),
-                _AGE,
-            ),
+    VersionDefinition(
+        resources.DYNAMO_MODELS,
+        v1alpha1.DynamoModel,
+        (
+            Column("BaseModel", ".spec.baseModelName", "Base model"),
+            Column("Type", ".spec.modelType", "base, lora or adapter"),
+            Column("Ready", ".status.readyEndpoints", "Workers that have the model loaded", type="integer"),
+            Column("Total", ".status.totalEndpoints", "Workers that serve the base model", type="integer"),
+            _AGE,
         ),
     ),
 )
-CHECKPOINT = Definition(
+CHECKPOINT = _of_both_versions(
     ("dckpt",),
-    (
-        VersionDefinition(
-            resources.DYNAMO_CHECKPOINTS,
-            v1alpha1.DynamoCheckpoint,
-            (
-                Column("Model", ".spec.identity.model", "Model that is loaded"),
-                Column("Backend", ".spec.identity.backendFramework", "Inference engine that loaded it"),
-                Column("Phase", ".status.phase", "Pending, Creating, Ready or Failed"),
-                Column("Hash", ".status.identityHash", "Hash of the identity"),
-                _AGE,
-            ),
+    VersionDefinition(
+        resources.DYNAMO_CHECKPOINTS,
+        v1alpha1.DynamoCheckpoint,
+        (
+            Column("Model", ".spec.identity.model", "Model that is loaded"),
+            Column("Backend", ".spec.identity.backendFramework", "Inference engine that loaded it"),
+            Column("Phase", ".status.phase", "Pending, Creating, Ready or Failed"),
+            Column("Hash", ".status.identityHash", "Hash of the identity"),
+            _AGE,
         ),
     ),
 )
-WORKER_METADATA = Definition(
+WORKER_METADATA = _of_both_versions(
     ("dwm",),
-    (VersionDefinition(resources.DYNAMO_WORKER_METADATAS, v1alpha1.DynamoWorkerMetadata, (_AGE,), status=False),),
+    VersionDefinition(resources.DYNAMO_WORKER_METADATAS, v1alpha1.DynamoWorkerMetadata, (_AGE,), status=False),
 )
 LEGACY = (
     Definition(

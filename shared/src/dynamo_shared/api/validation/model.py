@@ -6,13 +6,13 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, MODEL, Book
+from dynamo_shared.api.validation.book import MODEL, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
 
-MODELS = Book("Models", (MODEL,), "always", (ALPHA,))
-CHANGES_OF_MODELS = Book("Models", (MODEL,), "when updated", (ALPHA,))
-ADVICE_FOR_MODELS = Book("Models", (MODEL,), "when updated", (ALPHA,))
+MODELS = Book("Models", (MODEL,), "always")
+CHANGES_OF_MODELS = Book("Models", (MODEL,), "when updated")
+ADVICE_FOR_MODELS = Book("Models", (MODEL,), "when updated")
 
 _SCHEMES = ("s3://", "hf://", "file://")
 _EMPTY = "must not be empty"
