@@ -194,11 +194,11 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
 @pytest.mark.parametrize(
     ("example", "resource", "successor"),
     [
-        ("dynamo-deployment", "dynamodeployments/disagg", "write a DynamoGraphDeployment"),
+        ("dynamo-deployment", "dynamodeployments/disagg", "write a DynamoGraphDeployment, as dynamoctl convert does"),
         (
             "dynamo-nim-deployment",
             "dynamonimdeployments/test-41fa991-vllmworker",
-            "write a DynamoGraphDeployment, or a DynamoComponentDeployment for one component",
+            "write a DynamoGraphDeployment, as dynamoctl convert does, or a DynamoComponentDeployment for one component",
         ),
         (
             "dynamo-nim-request",

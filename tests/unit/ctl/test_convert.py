@@ -96,6 +96,41 @@ def test_other_kinds_pass_through_in_order(tmp_path: Path, capsys: pytest.Captur
     ]
 
 
+NIM = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNimDeployment
+metadata: {{name: {name}}}
+spec: {{dynamoNamespace: d, dynamoNim: a--1, dynamoTag: "g:{service}", serviceName: {service}}}
+"""
+PIPELINE = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoDeployment
+metadata: {name: disagg}
+spec: {dynamoNim: "a:1", services: {Frontend: {replicas: 0}}}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNimRequest
+metadata: {name: a--1}
+spec: {bentoTag: "a:1"}
+"""
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_kinds_before_graphs_become_graphs(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "all.yaml"
+    services = "---".join(NIM.format(name=each.lower(), service=each) for each in ("Frontend", "Worker"))
+    file.write_text(f"{CONFIG_MAP}---{services}---{PIPELINE}")
+    objects, said = converted(str(file), "--to", version, capsys=capsys)
+    assert [(each["kind"], each["metadata"]["name"]) for each in objects] == [
+        ("ConfigMap", "settings"),
+        ("DynamoGraphDeployment", "a--1"),
+        ("DynamoGraphDeployment", "disagg"),
+    ]
+    assert {each["apiVersion"] for each in objects[1:]} == {f"nvidia.com/{version}"}
+    assert "DynamoGraphDeployment a--1: component Worker has no image: name the one that was built of a--1" in said
+    assert "DynamoGraphDeployment disagg: component Frontend has no image: name the one that was built of a:1" in said
+
+
 def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "graph.yaml"
     file.write_text(GRAPH.replace("componentType: worker", "componentTyp: worker\n      replicas: -1"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from dynamo_shared.api import legacy
 from dynamo_shared.api.conversion import KINDS, convert, kept_fields
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.manifest import Manifest, load_manifests
+from dynamo_shared.api.manifest import Manifest, load_manifest, load_manifests
 from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
@@ -22,10 +24,11 @@ class NotConverted(ValueError):
 
 
 class Converted(NamedTuple):
-    """A document, and the paths of what the version it is in now cannot say."""
+    """A document, the paths of what the version it is in now cannot say, and what its author has to complete."""
 
     obj: KubeObject
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -36,12 +39,36 @@ class Converted(NamedTuple):
 def objects_in(text: str, version: str, *, forget: bool = False) -> list[Converted]:
     """All documents of a text; those of kinds that have `version`, in it, defaults written out. Raises NotConverted.
 
-    With `forget`, what that version cannot say is left out for good.
+    With `forget`, what that version cannot say is left out for good. Kinds before graphs become graphs.
     """
     try:
-        return [_converted(manifest, version, forget=forget) for manifest in load_manifests(text)]
+        return [
+            _converted(manifest, version, notes, forget=forget)
+            for manifest, notes in _without_legacy(load_manifests(text))
+        ]
     except InvalidManifest as error:
         raise NotConverted([str(each) for each in error.errors]) from error
+
+
+def _without_legacy(manifests: list[Manifest | KubeObject]) -> Iterator[tuple[Manifest | KubeObject, tuple[str, ...]]]:
+    """The manifests with graphs in place of kinds before graphs: one a deployment, one for all services of an artifact."""
+    artifacts: dict[tuple[str, str], list[legacy.DynamoNimDeployment]] = {}
+    for each in manifests:
+        if isinstance(each, legacy.DynamoNimDeployment) and each.spec is not None:
+            artifacts.setdefault((each.metadata.namespace or "", each.spec.dynamo_nim), []).append(each)
+    first = {id(services[0]): services for services in artifacts.values()}
+    for each in manifests:
+        if isinstance(each, legacy.DynamoDeployment):
+            yield _loaded(legacy.graph_of_deployment(each))
+        elif isinstance(each, legacy.DynamoNimDeployment) and each.spec is not None:
+            if services := first.get(id(each)):
+                yield _loaded(legacy.graph_of_services(services))
+        elif not isinstance(each, legacy.DynamoNimRequest):
+            yield each, ()
+
+
+def _loaded(successor: legacy.Successor) -> tuple[Manifest, tuple[str, ...]]:
+    return load_manifest(successor.graph), successor.notes
 
 
 def in_version(manifest: Manifest, version: str) -> KubeObject:
@@ -50,14 +77,16 @@ def in_version(manifest: Manifest, version: str) -> KubeObject:
     return convert(obj, f"{GROUP}/{version}") if obj["kind"] in KINDS else obj
 
 
-def _converted(manifest: Manifest | KubeObject, version: str, *, forget: bool) -> Converted:
+def _converted(
+    manifest: Manifest | KubeObject, version: str, notes: tuple[str, ...] = (), *, forget: bool
+) -> Converted:
     if isinstance(manifest, dict):
         return Converted(manifest)
     before, obj = to_dict(manifest), in_version(manifest, version)
     if obj["apiVersion"] == before["apiVersion"]:
-        return Converted(obj)
+        return Converted(obj, notes=notes)
     left_out = kept_fields(obj)
-    return Converted(_without_kept(obj) if forget else obj, left_out)
+    return Converted(_without_kept(obj) if forget else obj, left_out, notes)
 
 
 def _without_kept(obj: KubeObject) -> KubeObject:

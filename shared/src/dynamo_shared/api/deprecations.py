@@ -66,8 +66,11 @@ def _legacy(kind: str, replacement: str) -> Deprecation:
 
 DEPRECATIONS: tuple[Deprecation, ...] = (
     Deprecation((GRAPH, COMPONENT, ADAPTER, REQUEST), _ALPHA, "", _SINCE_BETA, "write apiVersion: nvidia.com/v1beta1"),
-    _legacy("DynamoDeployment", "write a DynamoGraphDeployment"),
-    _legacy("DynamoNimDeployment", "write a DynamoGraphDeployment, or a DynamoComponentDeployment for one component"),
+    _legacy("DynamoDeployment", "write a DynamoGraphDeployment, as dynamoctl convert does"),
+    _legacy(
+        "DynamoNimDeployment",
+        "write a DynamoGraphDeployment, as dynamoctl convert does, or a DynamoComponentDeployment for one component",
+    ),
     _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment"),
     Deprecation(
         (GRAPH,),

@@ -13,6 +13,7 @@ from dynamo_shared.api.legacy.service import (
     LegacyStatus,
     ServiceOverride,
 )
+from dynamo_shared.api.legacy.successor import Successor, graph_of_deployment, graph_of_services
 
 __all__ = [
     "Autoscaling",
@@ -28,4 +29,7 @@ __all__ = [
     "LegacyServiceSpec",
     "LegacyStatus",
     "ServiceOverride",
+    "Successor",
+    "graph_of_deployment",
+    "graph_of_services",
 ]

@@ -1,0 +1,130 @@
+"""The kinds before graphs as a DynamoGraphDeployment, in v1alpha1. Pure.
+
+Commands are those of the operator of that time: it ran `dynamo serve` in the folder `src` of an image that it had built.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dynamo_shared.api.legacy.deployment import DynamoDeployment
+from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment
+from dynamo_shared.api.model import to_dict
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+
+#: Fields that mean the same for a service of a graph.
+_SAME = ("replicas", "envs", "envFromSecret", "resources", "ingress", "livenessProbe", "readinessProbe")
+_CONFIGURATION = "DYNAMO_CONFIG_PATH"
+_NO_IMAGE = "component {service} has no image: name the one that was built of {artifact}"
+_NO_COMMAND = "component {service} has no command: write how {artifact} starts it, unless its image says so"
+_DEPENDENCIES = "component {service}: externalServices is left out, as components of a graph find each other"
+
+
+class Successor(NamedTuple):
+    """A graph, and what its author has to complete or to know, a sentence each."""
+
+    graph: KubeObject
+    notes: tuple[str, ...]
+
+
+def graph_of_deployment(deployment: DynamoDeployment) -> Successor:
+    """The graph with all services that a deployment names. What only its artifact says is left to the author."""
+    spec = to_dict(deployment).get("spec", {})
+    artifact = spec.get("dynamoNim", "")
+    services: KubeObject = {}
+    notes: list[str] = []
+    for name, service in (spec.get("services") or {}).items():
+        services[name] = _service(name, {**service, "envs": _merged(spec.get("envs"), service.get("envs"))})
+        notes += _missing(name, services[name], artifact)
+    return Successor(_graph(to_dict(deployment)["metadata"], services, spec.get("services") or {}), tuple(notes))
+
+
+def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
+    """The graph of the services of one artifact. One service gives it its name, several that of their artifact."""
+    objects = [to_dict(each) for each in deployments]
+    written = {each["spec"]["serviceName"]: each["spec"] for each in objects}
+    services: KubeObject = {}
+    notes: list[str] = []
+    for name, spec in written.items():
+        services[name] = _service(name, spec, command=_command(spec))
+        notes += _missing(name, services[name], spec["dynamoNim"])
+        if spec.get("externalServices"):
+            notes.append(_DEPENDENCIES.format(service=name))
+    metadata = objects[0]["metadata"]
+    if len(objects) > 1:
+        metadata = {**metadata, "name": objects[0]["spec"]["dynamoNim"]}
+    return Successor(_graph(metadata, services, written), tuple(notes))
+
+
+def _graph(metadata: KubeObject, services: KubeObject, written: Mapping[str, Any]) -> KubeObject:
+    claims = {claim["name"]: claim for claim in (_claim(name, each) for name, each in written.items()) if claim}
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
+    head = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
+    return {
+        "apiVersion": head.api_version,
+        "kind": head.kind,
+        "metadata": kept,
+        "spec": {"services": services, **({"pvcs": list(claims.values())} if claims else {})},
+    }
+
+
+def _service(name: str, spec: KubeObject, command: KubeObject | None = None) -> KubeObject:
+    service = {key: spec[key] for key in _SAME if spec.get(key) not in (None, [])}
+    if name == "Frontend" or spec.get("ingress", {}).get("enabled"):
+        service["componentType"] = "frontend"
+    extra = spec.get("extraPodMetadata", {})
+    for_pods = {
+        key: merged
+        for key in ("labels", "annotations")
+        if (merged := {**(spec.get(key) or {}), **(extra.get(key) or {})})
+    }
+    if for_pods:
+        service["extraPodMetadata"] = for_pods
+    pod = dict(spec.get("extraPodSpec", {}))
+    main = pod.get("mainContainer") or {}
+    if command and not {"command", "args"} & main.keys():
+        main = {**command, **main}
+    if main or pod:
+        service["extraPodSpec"] = {**pod, **({"mainContainer": main} if main else {})}
+    if spec.get("autoscaling", {}).get("enabled"):
+        service |= {"autoscaling": spec["autoscaling"], "scalingAdapter": {"enabled": True}}
+    if mount := spec.get("pvc"):
+        at = {"mountPoint": mount["mountPoint"]} if "mountPoint" in mount else {}
+        service["volumeMounts"] = [{"name": mount.get("name") or _claim_name(name), **at}]
+    return service
+
+
+def _claim(service: str, spec: KubeObject) -> KubeObject | None:
+    """The volume claim that a service has created; None where it has none or an existing one."""
+    claim = spec.get("pvc") or {}
+    if not claim.get("create"):
+        return None
+    fields = {key: claim[key] for key in ("create", "size", "storageClass", "volumeAccessMode") if key in claim}
+    return {"name": claim.get("name") or _claim_name(service), **fields}
+
+
+def _claim_name(service: str) -> str:
+    return service.lower()
+
+
+def _command(spec: KubeObject) -> KubeObject:
+    words = ["uv", "run", "dynamo", "serve", "--service-name", spec["serviceName"], spec["dynamoTag"]]
+    files = [each["value"] for each in spec.get("envs", ()) if each["name"] == _CONFIGURATION and "value" in each]
+    for file in files:
+        words += ["-f", file]
+    return {"command": ["sh", "-c"], "args": [f"cd src && {shlex.join(words)}"]}
+
+
+def _merged(first: list[KubeObject] | None, last: list[KubeObject] | None) -> list[KubeObject]:
+    """Variables of both lists; those of the last one win."""
+    return list({each["name"]: each for each in (*(first or ()), *(last or ()))}.values())
+
+
+def _missing(name: str, service: KubeObject, artifact: str) -> Iterator[str]:
+    main = service.get("extraPodSpec", {}).get("mainContainer", {})
+    for field, note in (("image", _NO_IMAGE), ("command", _NO_COMMAND)):
+        if field not in main:
+            yield note.format(service=name, artifact=artifact)

@@ -1,0 +1,149 @@
+"""The kinds before graphs as graphs: every field that a graph has a place for gets there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api import legacy
+from dynamo_shared.api.manifest import load_manifest, schema_errors
+from dynamo_shared.api.objects import KubeObject
+
+SPEC: KubeObject = {
+    "dynamoNamespace": "dynamo",
+    "dynamoNim": "frontend--v1",
+    "dynamoTag": "graphs.disagg:Worker",
+    "serviceName": "Worker",
+}
+
+
+def service(name: str = "worker-1", **spec: Any) -> legacy.DynamoNimDeployment:
+    obj = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoNimDeployment",
+        "metadata": {"name": name, "namespace": "ns"},
+        "spec": {**SPEC, **spec},
+    }
+    loaded = load_manifest(obj)
+    assert isinstance(loaded, legacy.DynamoNimDeployment)
+    return loaded
+
+
+def graph_of(**spec: Any) -> KubeObject:
+    graph = legacy.graph_of_services([service(**spec)]).graph
+    assert schema_errors(graph) == []
+    return graph
+
+
+def component(**spec: Any) -> KubeObject:
+    (found,) = graph_of(**spec)["spec"]["services"].values()
+    assert isinstance(found, dict)
+    return found
+
+
+PROBE = {"httpGet": {"path": "/healthz", "port": 3000}}
+AUTOSCALING = {"enabled": True, "minReplicas": 1, "maxReplicas": 4}
+
+
+PODS = {"labels": {"l": "1"}, "annotations": {"a": "1"}}
+EXPOSED = {"ingress": {"enabled": True, "host": "h"}}
+
+
+@pytest.mark.parametrize(
+    ("written", "becomes"),
+    [
+        ({"replicas": 0}, {"replicas": 0}),
+        ({"envs": [{"name": "A", "value": "b"}]}, {"envs": [{"name": "A", "value": "b"}]}),
+        ({"envFromSecret": "keys"}, {"envFromSecret": "keys"}),
+        ({"resources": {"limits": {"gpu": "1"}}}, {"resources": {"limits": {"gpu": "1"}}}),
+        ({"livenessProbe": PROBE, "readinessProbe": PROBE}, {"livenessProbe": PROBE, "readinessProbe": PROBE}),
+        (PODS, {"extraPodMetadata": PODS}),
+        ({**PODS, "extraPodMetadata": {"labels": {"l": "2"}}}, {"extraPodMetadata": {**PODS, "labels": {"l": "2"}}}),
+        (EXPOSED, {**EXPOSED, "componentType": "frontend"}),
+        ({"autoscaling": AUTOSCALING}, {"autoscaling": AUTOSCALING, "scalingAdapter": {"enabled": True}}),
+        ({"pvc": {"name": "m", "mountPoint": "/m"}}, {"volumeMounts": [{"name": "m", "mountPoint": "/m"}]}),
+    ],
+    ids="-".join,
+)
+def test_a_field_has_its_place(written: KubeObject, becomes: KubeObject) -> None:
+    assert component(**written).items() >= becomes.items()
+
+
+def test_an_autoscaler_that_is_off_is_none() -> None:
+    assert not {"autoscaling", "scalingAdapter"} & component(autoscaling={"enabled": False}).keys()
+
+
+def test_a_claim_that_is_asked_for_is_created_by_the_graph() -> None:
+    claim = {"create": True, "size": "1Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteOnce"}
+    graph = graph_of(pvc={**claim, "mountPoint": "/m"})
+    assert graph["spec"]["pvcs"] == [{"name": "worker", **claim}]
+    assert graph["spec"]["services"]["Worker"]["volumeMounts"] == [{"name": "worker", "mountPoint": "/m"}]
+    assert "pvcs" not in graph_of(pvc={"name": "models", "mountPoint": "/m"})["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "args"),
+    [
+        ({}, "cd src && uv run dynamo serve --service-name Worker graphs.disagg:Worker"),
+        (
+            {"envs": [{"name": "DYNAMO_CONFIG_PATH", "value": "my config.yaml"}]},
+            "cd src && uv run dynamo serve --service-name Worker graphs.disagg:Worker -f 'my config.yaml'",
+        ),
+        (
+            {"dynamoTag": "a:b; rm -rf /"},
+            "cd src && uv run dynamo serve --service-name Worker 'a:b; rm -rf /'",
+        ),
+    ],
+    ids=["tag", "configuration", "not a tag"],
+)
+def test_the_service_of_the_artifact_is_started_as_that_operator_did(spec: KubeObject, args: str) -> None:
+    main = component(**spec)["extraPodSpec"]["mainContainer"]
+    assert main == {"command": ["sh", "-c"], "args": [args]}
+
+
+@pytest.mark.parametrize("own", [{"command": ["run"]}, {"args": ["--fast"]}], ids=["command", "args"])
+def test_a_command_of_the_users_stays_alone(own: KubeObject) -> None:
+    pod = {"nodeSelector": {"gpu": "h100"}, "mainContainer": {"image": "i", **own}}
+    assert component(extraPodSpec=pod)["extraPodSpec"] == pod
+
+
+def test_what_is_left_to_the_author_is_said() -> None:
+    needs = {"Decode": {"deploymentSelectorKey": "dynamo", "deploymentSelectorValue": "Decode/dynamo"}}
+    assert legacy.graph_of_services([service(externalServices=needs)]).notes == (
+        "component Worker has no image: name the one that was built of frontend--v1",
+        "component Worker: externalServices is left out, as components of a graph find each other",
+    )
+    assert legacy.graph_of_services([service(extraPodSpec={"mainContainer": {"image": "i"}})]).notes == ()
+
+
+def test_services_of_one_artifact_are_one_graph() -> None:
+    graph = legacy.graph_of_services([service(), service("frontend-1", serviceName="Frontend")]).graph
+    assert graph["metadata"] == {"name": "frontend--v1", "namespace": "ns"}
+    assert list(graph["spec"]["services"]) == ["Worker", "Frontend"]
+    assert graph_of()["metadata"] == {"name": "worker-1", "namespace": "ns"}
+
+
+def test_a_deployments_services_have_its_variables_and_their_own_win() -> None:
+    deployment = load_manifest(
+        {
+            "apiVersion": "nvidia.com/v1alpha1",
+            "kind": "DynamoDeployment",
+            "metadata": {"name": "disagg", "labels": {"team": "a"}},
+            "spec": {
+                "dynamoNim": "frontend:v1",
+                "envs": [{"name": "A", "value": "all"}, {"name": "B", "value": "all"}],
+                "services": {"Frontend": {"replicas": 0}, "Worker": {"envs": [{"name": "B", "value": "own"}]}},
+            },
+        }
+    )
+    assert isinstance(deployment, legacy.DynamoDeployment)
+    graph, notes = legacy.graph_of_deployment(deployment)
+    assert schema_errors(graph) == []
+    assert graph["metadata"] == {"name": "disagg", "labels": {"team": "a"}}
+    frontend, worker = graph["spec"]["services"].values()
+    assert (frontend["componentType"], frontend["replicas"]) == ("frontend", 0)
+    assert worker["envs"] == [{"name": "A", "value": "all"}, {"name": "B", "value": "own"}]
+    assert notes[:2] == (
+        "component Frontend has no image: name the one that was built of frontend:v1",
+        "component Frontend has no command: write how frontend:v1 starts it, unless its image says so",
+    )
