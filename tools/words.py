@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CLEAN = (
     "services/admission",
     "services/model-discovery",
+    "services/planner",
     "services/pod-builder",
     "services/scaler",
     "services/watcher",
@@ -55,10 +56,10 @@ GLOSSARY = {
     "book|books": "rule set",
 }
 
-# What the field itself calls so.
+# What the field itself calls so; and "found", a field of a status and a value of a metric.
 ALLOWED = re.compile(
     r"(?:not|services|endpoints)[ -]found|no message found|404 Found|in[ -]flight|of course"
-    r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark",
+    r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark|(?<=[\"'`])found(?=[\"'`])",
     re.IGNORECASE,
 )
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from math import ceil
 
-from dynamo_planner.core.deciding import Decision, Effects, Tick
+from dynamo_planner.core.decision import Decision, Effects, Tick
 from dynamo_planner.core.observing import Observation, Pool, Traffic
 
 EVERY = 15.0

@@ -367,7 +367,7 @@ async def test_the_real_runtime_is_understood(
                     busy.extend(each for each in told if each.wall_time > 0)
                 return not isinstance(told, Unavailable) and {each.pool for each in told} == set(Pool)
 
-            await eventually(engines, "both pools tell what they do", 60)
+            await eventually(engines, "both pools report what they do", 60)
 
             async def traffic() -> bool:
                 await engines()

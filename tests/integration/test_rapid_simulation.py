@@ -55,7 +55,7 @@ async def profile(profiler: RapidProfiler, name: str = "case", **spec: Any) -> P
 
 
 def reasons(result: ProfilingResult) -> list[str]:
-    return [note.reason for note in result.notes]
+    return [remark.reason for remark in result.remarks]
 
 
 async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
@@ -104,16 +104,16 @@ async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
     ],
 )
 async def test_a_model_that_is_known(
-    profiler: RapidProfiler, spec: dict[str, Any], serving: str | None, notes: list[str]
+    profiler: RapidProfiler, spec: dict[str, Any], serving: str | None, remarks: list[str]
 ):
     result = await profile(profiler, **QWEN, **spec)
     assert result.source == "aiconfigurator"
     assert result.selected.backend == "trtllm"
-    assert reasons(result) == notes
-    assert result.selected.meets_sla == (not notes)
+    assert reasons(result) == remarks
+    assert result.selected.meets_sla == (not remarks)
     if serving:
         assert result.selected.serving == serving
-    if "workload" in spec and not notes:
+    if "workload" in spec and not remarks:
         assert (result.selected.requests_per_second or 0) >= 5.0
         assert result.selected.gpus < 64
     text = json.dumps(result.selected.dgd)

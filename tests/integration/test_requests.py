@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from dynamo_planner.profiling.results import (
     Candidate,
-    Note,
     ProfilingFailed,
     ProfilingRequest,
     ProfilingResult,
     Progress,
+    Remark,
 )
 from dynamo_planner.requests.controller import Requests
 from dynamo_pod_builder.app import PodBuilderService
@@ -313,8 +313,8 @@ async def test_failed_profiling_says_at_which_step_and_why(control_plane, nats_s
 async def test_an_objective_that_nothing_meets_is_marked_and_offered(control_plane, nats_server, kube, namespace):
     asked = ProfilingRequest(name="qwen", namespace=namespace, spec=Any)  # type: ignore[arg-type]
     closest = candidate(asked, meets_sla=False)
-    note = Note(reason="ObjectiveNotMet", message="TTFT 429.5 ms is the least; 5 ms was asked for")
-    profiler = Played(ProfilingResult(selected=closest, pareto=(closest,), notes=(note,)))
+    remark = Remark(reason="ObjectiveNotMet", message="TTFT 429.5 ms is the least; 5 ms was asked for")
+    profiler = Played(ProfilingResult(selected=closest, pareto=(closest,), remarks=(remark,)))
     profiler.go.set()
     async with planning(control_plane, nats_server, namespace, profiler):
         await create(kube, request(namespace, autoApply=False))

@@ -56,7 +56,7 @@ class Estimation:
         return {
             "selected": _figures(result.selected),
             "pareto": [_figures(each) for each in result.pareto],
-            "notes": [each.message for each in result.notes],
+            "notes": [each.message for each in result.remarks],
             "source": result.source,
         }
 

@@ -12,7 +12,7 @@ from dynamo_shared.runtime import ServiceContext
 
 from dynamo_planner.inputs.runtime_feed import runtime_nats_options
 from dynamo_planner.metrics import PlanMetrics, ProfilingMetrics
-from dynamo_planner.planning.asking import config_map_of
+from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.profiling.enumerating import thorough_candidates
 from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.thorough import read_output
@@ -72,7 +72,7 @@ class PlannerService:
 async def _plan(
     context: ServiceContext, metrics: PlanMetrics, listener: NatsListener | None, asked: asyncio.Event
 ) -> None:
-    """Plans graphs as soon as the first one asks for it: until then nobody pays for numerical libraries."""
+    """Plans graphs as soon as the first one asks for it: until then numerical libraries are not loaded."""
     await asked.wait()
     planning = await asyncio.to_thread(import_module, "dynamo_planner.planning.controller")
     await planning.Plans(context, PLANS, metrics, listener).serve()

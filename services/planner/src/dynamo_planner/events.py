@@ -1,4 +1,4 @@
-"""Every Event and every NATS event that the planner tells of requests, in one place."""
+"""Every Event and every NATS event that the planner reports on requests, in one place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynamo_shared.kube.events import EventRecorder
 
 
 class RequestReporter:
-    """Tells people (Kubernetes Events) and programs (NATS) what became of a request."""
+    """Reports to users (Kubernetes Events) and programs (NATS) what became of a request."""
 
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
@@ -26,7 +26,7 @@ class RequestReporter:
         self._record(obj, "Warning", reason, message, action)
 
     def changed(self, obj: KubeObject, status: KubeObject) -> None:
-        """Phase, step of profiling or the reason is another one now: told on NATS."""
+        """Phase, step of profiling or the reason has changed: published on NATS."""
         data = request_data(obj, status)
         before = request_data(obj, obj.get("status") or {})
         if (data.phase, data.profiling_phase, data.reason) == (before.phase, before.profiling_phase, before.reason):

@@ -1,4 +1,4 @@
-"""Metrics of the planner: those of Dynamo's planner by their names (planner.md, section a.11), told apart by graph."""
+"""Metrics of the planner: those of Dynamo's planner by their names (planner.md, section a.11), for each graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 GRAPH = ("namespace", "graph")
 
-#: Gauges by name, with what they tell, and the key of a tick's numbers that they show.
+#: Gauges by name, with their help, and the key of a tick's numbers that they show.
 GAUGES: Mapping[str, tuple[str, str]] = {
     "dynamo_planner_num_prefill_replicas": ("Prefill workers that are ready.", "ready.prefill"),
     "dynamo_planner_num_decode_replicas": ("Decode workers that are ready, or those of the one pool.", "ready.decode"),
@@ -18,18 +18,18 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "dynamo_planner_observed_itl_ms": ("Mean time between tokens, ms.", "observed.itl_ms"),
     "dynamo_planner_observed_input_sequence_tokens": ("Mean tokens of prompts.", "observed.isl"),
     "dynamo_planner_observed_output_sequence_tokens": ("Mean tokens of answers.", "observed.osl"),
-    "dynamo_planner_predicted_requests_per_second": ("Requests a second, foretold.", "predicted.requests_per_second"),
-    "dynamo_planner_predicted_input_sequence_tokens": ("Tokens of prompts, foretold.", "predicted.isl"),
-    "dynamo_planner_predicted_output_sequence_tokens": ("Tokens of answers, foretold.", "predicted.osl"),
-    "dynamo_planner_predicted_num_prefill_replicas": ("Prefill workers that are wanted.", "wanted.prefill"),
-    "dynamo_planner_predicted_num_decode_replicas": ("Decode workers that are wanted.", "wanted.decode"),
+    "dynamo_planner_predicted_requests_per_second": ("Predicted requests a second.", "predicted.requests_per_second"),
+    "dynamo_planner_predicted_input_sequence_tokens": ("Predicted tokens of prompts.", "predicted.isl"),
+    "dynamo_planner_predicted_output_sequence_tokens": ("Predicted tokens of answers.", "predicted.osl"),
+    "dynamo_planner_predicted_num_prefill_replicas": ("Desired prefill workers.", "desired.prefill"),
+    "dynamo_planner_predicted_num_decode_replicas": ("Desired decode workers.", "desired.decode"),
     "dynamo_planner_estimated_ttft_ms": ("Estimated time to first token, ms.", "predicted.estimated_ttft_ms"),
     "dynamo_planner_estimated_itl_ms": ("Estimated time between tokens, ms.", "predicted.estimated_itl_ms"),
 }
 
 
 class PlanMetrics:
-    """What is seen, foretold and decided, by graph."""
+    """What is observed, predicted and decided, by graph."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -46,7 +46,7 @@ class PlanMetrics:
             (*GRAPH, "input", "why"),
             registry=registry,
         )
-        self._told: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        self._reported: dict[tuple[str, str], set[tuple[str, str]]] = {}
         self._outcomes: dict[tuple[str, str], set[str]] = {}
 
     def tick(
@@ -59,18 +59,18 @@ class PlanMetrics:
                 self._gauges[name].labels(*graph).set(value)
         self._ticks.labels(*graph, outcome).inc()
         self._outcomes.setdefault(graph, set()).add(outcome)
-        before, now = self._told.get(graph, set()), set(missing.items())
+        before, now = self._reported.get(graph, set()), set(missing.items())
         for gone in before - now:
             self._missing.remove(*graph, *gone)
         for there in now:
             self._missing.labels(*graph, *there).set(1)
-        self._told[graph] = now
+        self._reported[graph] = now
 
     def forget(self, graph: tuple[str, str]) -> None:
         """The graph is no longer planned."""
         for gauge in self._gauges.values():
             gauge.remove_by_labels({"namespace": graph[0], "graph": graph[1]})
-        for why in self._told.pop(graph, set()):
+        for why in self._reported.pop(graph, set()):
             self._missing.remove(*graph, *why)
         for outcome in self._outcomes.pop(graph, set()):
             self._ticks.remove(*graph, outcome)
@@ -94,7 +94,7 @@ class ProfilingMetrics:
         )
         self.sweeps = Counter(
             "dynamo_planner_profiling_sweeps",
-            "Sweeps and curves that requests needed: found, infeasible, too-small, unsupported, broken.",
+            "Sweeps and curves that requests needed, by outcome.",
             ("outcome", "cached"),
             registry=registry,
         )

@@ -46,7 +46,7 @@ def _files(path: Path) -> list[Path]:
     known = [path / name for name in FOLDER_FILES if (path / name).is_file()]
     # NPZ files and their JSON copies hold the same points: one kind is enough.
     npz = [file for file in known if file.suffix == ".npz"]
-    found = npz or known or sorted(file for file in path.iterdir() if file.suffix in READERS)
-    if not found:
+    files = npz or known or sorted(file for file in path.iterdir() if file.suffix in READERS)
+    if not files:
         raise ProfileError(f"{path}: no profile in this folder; looked for {', '.join(FOLDER_FILES)} and *.npz, *.json")
-    return found
+    return files

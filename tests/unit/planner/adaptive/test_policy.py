@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
 from dynamo_planner.core.adaptive.reasons import Reason
-from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import (
     EngineCapabilities,
     ForwardPass,

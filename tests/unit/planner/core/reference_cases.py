@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dynamo_planner.core.deciding import Effects, Tick
+from dynamo_planner.core.decision import Effects, Tick
 from dynamo_planner.core.observing import (
     EngineCapabilities,
     ForwardPass,

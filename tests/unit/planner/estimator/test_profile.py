@@ -93,17 +93,17 @@ def test_order_does_not_matter_and_usage_of_nothing_is_one_sequence() -> None:
     [
         ({"other": [1]}, "nothing of a profile in it; known arrays are prefill_isl"),
         ({"prefill_isl": [1, 2]}, "no prefill_ttft or prefill_ttft_ms"),
-        ({"prefill_isl": [1, 2], "prefill_ttft": [3]}, "prefill_ttft has 1 values, the array beside it 2"),
+        ({"prefill_isl": [1, 2], "prefill_ttft": [3]}, "prefill_ttft has 1 values, the array that goes with it 2"),
         ({"prefill_isl": [1, 2], "prefill_ttft": [3, -1]}, "value 2 of prefill_ttft is not above 0"),
         ({"prefill_isl": [0, 2], "prefill_ttft": [3, 4]}, "value 1 of prefill_isl is below 1"),
         ({"prefill_isl": [1, 2], "prefill_ttft": [None, None]}, "no point has a number"),
-        ({"prefill_isl": ["a"], "prefill_ttft": [1]}, "prefill_isl has something that is no number"),
+        ({"prefill_isl": ["a"], "prefill_ttft": [1]}, "prefill_isl has a value that is not a number"),
         ({**DECODE, "x_kv_usage": [10, 50]}, "value 1 of x_kv_usage is not from 0 to 1"),
         ({key: value for key, value in DECODE.items() if key != "max_kv_tokens"}, "x_kv_usage without max_kv_tokens"),
         ({**DECODE, "max_kv_tokens": [0]}, "max_kv_tokens is [0.0]"),
         (
             {"decode_active_kv_tokens": [1, 2], "decode_context_length": [1, 2, 3], "decode_itl": [[1, 1], [1, 1]]},
-            "decode_itl is 2 x 2; 2 x 3 is wanted",
+            "decode_itl is 2 x 2; 2 x 3 is allowed",
         ),
     ],
 )

@@ -173,5 +173,5 @@ def test_subjects():
 
 @pytest.mark.parametrize("namespace", ["*", "a.>", "a b", "", "a..b", ".a", "a\r\n"])
 def test_no_graph_hears_the_engines_of_others(namespace):
-    with pytest.raises(InputError, match="no Dynamo namespace"):
+    with pytest.raises(InputError, match="not a valid Dynamo namespace"):
         subject(namespace)

@@ -106,7 +106,7 @@ def test_certificates_are_checked_unless_somebody_says_no():
     "url", ["ftp://host", "host:9090", "http://", "http://host:99999", "http://host/?a=b", "http://[::1"]
 )
 def test_what_is_no_address_is_refused(url):
-    with pytest.raises(InputError, match="no address"):
+    with pytest.raises(InputError, match="is not a valid address"):
         options(endpoint=url)
 
 

@@ -334,9 +334,9 @@ def test_a_planner_is_named_by_annotation():
 
 
 def test_a_planner_keeps_no_more_engines_than_there_are():
-    graph, notes = unmeasured(layout(**DENSE), parts(features={"planner": {"min_endpoint": 2}}))
+    graph, remarks = unmeasured(layout(**DENSE), parts(features={"planner": {"min_endpoint": 2}}))
     assert json.loads(graph.config_maps[0]["data"]["planner_config.json"])["min_endpoint"] == 1
-    assert [note.reason for note in notes] == ["EndpointsLowered"]
+    assert [remark.reason for remark in remarks] == ["EndpointsLowered"]
 
 
 def test_without_planner_nothing_is_named():

@@ -53,14 +53,14 @@ def test_stated_memory_wins():
 def test_an_unknown_size_takes_a_node_and_says_so():
     made = naive(model(None), objective(**hardware(total=12, node=6)), "why")
     assert made.layout.engines["agg"].tp == 4
-    assert "name tells no number of parameters" in made.notes[0].message
+    assert "name states no number of parameters" in made.remarks[0].message
 
 
 def test_a_guess_says_so():
     made = naive(model(10), objective(**hardware()), "nobody knows it")
-    assert made.notes[0].reason == "NaiveConfiguration"
-    assert "nobody knows it" in made.notes[0].message
-    assert "guessed from the name" in made.notes[0].message
+    assert made.remarks[0].reason == "NaiveConfiguration"
+    assert "nobody knows it" in made.remarks[0].message
+    assert "guessed from the name" in made.remarks[0].message
 
 
 def test_vllm_where_any_backend_is_right():
@@ -79,7 +79,7 @@ def test_a_planner_of_both_sides_gets_both():
 def test_one_gpu_is_one_pool():
     made = naive(model(10), objective(features=LOAD, **hardware(total=1, node=1)), "why")
     assert made.layout.replicas == {"agg": 1}
-    assert [note.reason for note in made.notes] == ["NaiveConfiguration", "PlannerModeChanged"]
+    assert [remark.reason for remark in made.remarks] == ["NaiveConfiguration", "PlannerModeChanged"]
 
 
 def test_throughput_scaling_has_nothing_to_go_by():

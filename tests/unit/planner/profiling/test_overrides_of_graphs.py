@@ -57,8 +57,8 @@ BETA = {
 @pytest.mark.parametrize("override", [ALPHA, {"apiVersion": "nvidia.com/v1alpha1", **ALPHA}, BETA])
 def test_both_versions_say_the_same(override: dict[str, Any]):
     before = graph()
-    after, notes = overridden(copy.deepcopy(before), override)
-    assert notes == ()
+    after, remarks = overridden(copy.deepcopy(before), override)
+    assert remarks == ()
     assert after["apiVersion"] == "nvidia.com/v1beta1"
     assert component(after, "decode")["sharedMemorySize"] == "80Gi"
     assert main(after, "decode")["workingDir"] == "/workspace"
@@ -73,18 +73,18 @@ def test_both_versions_say_the_same(override: dict[str, Any]):
 
 @pytest.mark.parametrize("name", ["VllmDecodeWorker", "TRTLLMDecodeWorker", "Decode"])
 def test_names_of_the_reference_reach_ours(name: str):
-    after, notes = overridden(graph(), {"spec": {"services": {name: {"replicas": 3}}}})
-    assert notes == ()
+    after, remarks = overridden(graph(), {"spec": {"services": {name: {"replicas": 3}}}})
+    assert remarks == ()
     assert component(after, "decode")["replicas"] == 3
     assert component(after, "prefill")["replicas"] == 1
 
 
 def test_unknown_services_are_left_out_and_told_of():
     before = graph()
-    after, notes = overridden(copy.deepcopy(before), {"spec": {"services": {"Router": {"replicas": 2}}}})
+    after, remarks = overridden(copy.deepcopy(before), {"spec": {"services": {"Router": {"replicas": 2}}}})
     assert after == before
-    assert notes[0].reason == "OverrideIgnored"
-    assert "has no 'Router'" in notes[0].message
+    assert remarks[0].reason == "OverrideIgnored"
+    assert "has no 'Router'" in remarks[0].message
 
 
 def test_identity_stays():
@@ -212,6 +212,6 @@ def test_amounts_may_be_numbers():
     ],
 )
 def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], gpus: int):
-    made, notes = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
+    made, remarks = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
     assert made.gpus == gpus
-    assert [note.reason for note in notes] == (["OverrideChangesGpus"] if gpus != 6 else [])
+    assert [remark.reason for remark in remarks] == (["OverrideChangesGpus"] if gpus != 6 else [])

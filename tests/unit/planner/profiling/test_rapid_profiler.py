@@ -40,7 +40,7 @@ async def profile(**spec: Any) -> ProfilingResult:
 
 
 def reasons(result: ProfilingResult) -> list[str]:
-    return [note.reason for note in result.notes]
+    return [remark.reason for remark in result.remarks]
 
 
 async def test_a_result_has_a_deployment_its_figures_and_a_front():
@@ -139,7 +139,7 @@ async def test_what_none_keeps_is_answered_with_the_closest():
     assert not result.selected.meets_sla
     assert result.selected.itl_ms == 10
     assert reasons(result) == ["ObjectiveNotMet"]
-    assert "ttft 500.0 ms, itl 10.00 ms" in result.notes[0].message
+    assert "ttft 500.0 ms, itl 10.00 ms" in result.remarks[0].message
     assert result.selected.gpus == 16
 
 
@@ -197,7 +197,7 @@ async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any]
     result = await profile(**spec)
     assert result.source == "naive"
     assert reasons(result) == ["NaiveConfiguration"]
-    assert why in result.notes[0].message
+    assert why in result.remarks[0].message
     assert result.selected.serving == "agg"
     assert result.selected.tokens_per_second_per_gpu is None
     assert result.selected.meets_sla is None

@@ -63,7 +63,7 @@ async def test_a_worker_is_kept_for_the_next_job():
     async with Pool(settings(), FAKE) as pool:
         first, second = Told(), Told()
         answer = await pool.run(job(), first)
-        assert answer.outcome is Outcome.FOUND
+        assert answer.outcome is Outcome.FEASIBLE
         assert len(answer.points) == 2
         await pool.run(job(), second)
         assert first.pid == second.pid
@@ -93,7 +93,7 @@ async def test_cancelling_ends_the_process():
             await task
         assert pool.workers == 0
         # Its turn is free again.
-        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
     assert gone(told.pid)
 
 
@@ -111,7 +111,7 @@ async def test_a_job_that_waits_is_cancelled_alone():
         assert not gone(told.pid)
         busy.cancel()
         await asyncio.gather(busy, return_exceptions=True)
-        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
 
 
 async def test_a_job_that_takes_too_long_ends():
@@ -161,7 +161,7 @@ async def test_a_worker_that_dies_tells_its_last_words():
     async with Pool(settings(), FAKE) as pool:
         with pytest.raises(WorkerDied, match="out of luck"):
             await pool.run(job("a100_sxm"), Told())
-        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
 
 
 async def test_an_idle_worker_ends():
@@ -171,7 +171,7 @@ async def test_an_idle_worker_ends():
         async with asyncio.timeout(10):
             while pool.workers:
                 await asyncio.sleep(0.01)
-        assert (await pool.run(job(), Told())).outcome is Outcome.FOUND
+        assert (await pool.run(job(), Told())).outcome is Outcome.FEASIBLE
 
 
 async def test_too_many_that_wait_are_sent_away():

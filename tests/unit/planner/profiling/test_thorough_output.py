@@ -75,13 +75,13 @@ def test_the_last_graph_counts_and_config_maps_come_along():
 
 
 def test_metadata_and_the_workers_image_of_a_v1alpha1_request_are_the_graphs():
-    labels, notes = {"team": "chat"}, {"owner": "jane"}
+    labels, annotations = {"team": "chat"}, {"owner": "jane"}
     asked = replace(
-        request(backend="sglang", overrides={"dgd": {"metadata": {"labels": labels, "annotations": notes}}}),
+        request(backend="sglang", overrides={"dgd": {"metadata": {"labels": labels, "annotations": annotations}}}),
         workers_image="worker:2",
     )
     made = read_output(asked, output(graph())).selected.dgd
-    assert (made["metadata"]["labels"], made["metadata"]["annotations"]) == (labels, notes)
+    assert (made["metadata"]["labels"], made["metadata"]["annotations"]) == (labels, annotations)
     images = {
         each["name"]: each["podTemplate"]["spec"]["containers"][0]["image"] for each in made["spec"]["components"]
     }
@@ -102,8 +102,8 @@ def test_the_request_names_the_graph():
 
 def test_other_objects_are_left_out_and_told_of():
     result = read_output(request(), output({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}, graph()))
-    assert result.notes[0].reason == "ObjectsLeftOut"
-    assert "Secret" in result.notes[0].message
+    assert result.remarks[0].reason == "ObjectsLeftOut"
+    assert "Secret" in result.remarks[0].message
 
 
 def test_further_graphs_are_points_of_the_front():
@@ -128,7 +128,7 @@ def test_a_table_of_another_form_is_no_failure(text: str):
     ("data", "said"),
     [
         ({}, "has no DynamoGraphDeployment"),
-        ({"final_config.yaml": "}"}, "no YAML"),
+        ({"final_config.yaml": "}"}, "not valid YAML"),
         (output(CONFIG_MAP), "has no DynamoGraphDeployment"),
         (output({**graph(), "spec": {"services": {"Frontend": service("frontend")}}}), "has no workers"),
         (output({**graph(), "apiVersion": "nvidia.com/v9"}), "cannot be read"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Observation, Pool, PoolCounts, Traffic
 
 from tests.benchmarks import splits, traffic

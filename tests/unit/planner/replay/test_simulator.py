@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from dynamo_planner.core.deciding import Decision, Effects, Tick
+from dynamo_planner.core.decision import Decision, Effects, Tick
 from dynamo_planner.core.observing import Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.replay import traces

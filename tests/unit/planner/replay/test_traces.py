@@ -25,9 +25,9 @@ def test_what_is_written_is_read(requests: list[Request]) -> None:
     [
         ("{", "t, line 2: "),
         ("[1]", "not an object; each line is"),
-        (LINE.replace("1500", "-1"), "timestamp is -1; a number from 0 is wanted"),
-        (LINE.replace("100", '"100"'), "input_length is '100'; a number from 1"),
-        (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is None; a number from 1"),
+        (LINE.replace("1500", "-1"), "timestamp is -1; it must be a number from 0"),
+        (LINE.replace("100", '"100"'), "input_length is '100'; it must be a number from 1"),
+        (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is None; it must be a number from 1"),
         (LINE.replace("[1, 2]", '"ab"'), "hash_ids is not a list of integers"),
         (LINE.replace("1500", "NaN"), "timestamp is nan"),
     ],

@@ -77,8 +77,8 @@ def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> 
     assert best.status.source == "nodeLabels"
     named = complete(Hardware(gpu_sku="l40s"), found, cap=32, source="nodeLabels")
     assert named.planned == Hardware(gpu_sku="l40s", vram_mb=46068, total_gpus=8, num_gpus_per_node=4)
-    assert named.status.found is not None
-    assert [each.gpu_sku for each in named.status.found] == ["l40s", "h100_sxm", "h100_sxm"]
+    assert named.status.observed is not None
+    assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
 
 
 def test_only_what_nobody_asked_for_is_capped() -> None:
@@ -90,7 +90,7 @@ def test_only_what_nobody_asked_for_is_capped() -> None:
 def test_a_spec_that_says_all_needs_no_cluster() -> None:
     asked = Hardware(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8)
     made = complete(asked, (), cap=32, source="nodeLabels")
-    assert (made.planned.vram_mb, made.status.source, made.status.found) == (143_771, "spec", None)
+    assert (made.planned.vram_mb, made.status.source, made.status.observed) == (143_771, "spec", None)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_spec_that_says_all_needs_no_cluster() -> None:
             (),
             "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not given, and no node",
         ),
-        (Hardware(gpu_sku="h200_sxm", total_gpus=8), (), "spec.hardware.numGpusPerNode not given, and no node tells"),
+        (Hardware(gpu_sku="h200_sxm", total_gpus=8), (), "spec.hardware.numGpusPerNode not given, and no node reports"),
         (
             Hardware(gpu_sku="h200_sxm"),
             kinds(nodes_with_labels(MIXED[:1])),

@@ -232,7 +232,7 @@ async def test_output_that_nobody_can_read_ends_the_request() -> None:
 
     thorough = Thorough(Any, Remembered(), read, lambda _: IMAGE, Budget(60, 0), "")  # type: ignore[arg-type]
     request = ProfilingRequest(name="qwen", namespace="ns", spec=DynamoGraphDeploymentRequestSpec(model="m"))
-    _, outcome = await thorough.look({"metadata": {"uid": "u-1"}}, request)
+    _, outcome = await thorough.follow({"metadata": {"uid": "u-1"}}, request)
     assert isinstance(outcome, ProfilingFailed)
     assert outcome.reason == "GenerationFailed"
     assert "cannot be read" in str(outcome)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dynamo_planner.profiling.results import Candidate, Note, ProfilingResult
+from dynamo_planner.profiling.results import Candidate, ProfilingResult, Remark
 from dynamo_planner.requests.reconciler import _objective
 from dynamo_planner.requests.results import MAX_BYTES, results_status
 
@@ -18,7 +18,7 @@ from dynamo_planner.requests.results import MAX_BYTES, results_status
 )
 def test_the_condition_of_a_result(meets: bool | None, status: bool | None, reason: str, message: str) -> None:
     candidate = Candidate(backend="vllm", serving="agg", gpus=1, parallelism={}, dgd={}, meets_sla=meets)
-    result = ProfilingResult(selected=candidate, notes=(Note(reason="Any", message="what to know"),))
+    result = ProfilingResult(selected=candidate, remarks=(Remark(reason="Any", message="what to know"),))
     assert _objective(result, "a graph") == (status, reason, message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
-from dynamo_shared.api.engines.command import Wanted
+from dynamo_shared.api.engines.command import EngineSpec
 from dynamo_shared.api.engines.engine import Engine
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.options import flags
@@ -231,7 +231,7 @@ class _Writer:
             self._draft.refuse(*source, why=why)
 
     def _command(self, role: Role, engine: Engine) -> Command:
-        wanted = Wanted(
+        wanted = EngineSpec(
             role=role,
             engine=engine,
             model=self._intent.model.served_name or self._intent.model.name,

@@ -26,11 +26,11 @@ class Missing(StrEnum):
     NOT_A_NUMBER = "not_a_number"
     """The source answered with NaN or infinity where there must be a number."""
     STALE = "stale"
-    """The newest value is older than the interval that it should tell of."""
+    """The newest value is older than the interval that it should describe."""
     TOO_YOUNG = "too_young"
     """The source has watched the graph for less than half of the interval."""
     NO_FORWARD_PASSES = "no_forward_passes"
-    """No worker told what its engine does."""
+    """No worker reported what its engine does."""
     NO_WORKERS = "no_workers"
     """Worker counts are not known yet."""
 
@@ -39,7 +39,7 @@ class Missing(StrEnum):
 class Traffic:
     """Requests that came within `duration` seconds; lengths are means in tokens.
 
-    No requests at all is a number, too: `requests` is 0 and the lengths are those last seen, or 0.
+    No requests at all is a number, too: `requests` is 0 and the lengths are the last known ones, or 0.
     """
 
     duration: float
@@ -49,7 +49,7 @@ class Traffic:
     kv_hit_rate: float | None = None
     """share of prefill tokens that were cached, 0 to 1"""
     ttft: float | None = None
-    """mean time to first token, milliseconds: told, never decided on by `reference`"""
+    """mean time to first token, milliseconds: reported, never decided on by `reference`"""
     itl: float | None = None
     """mean inter-token latency, milliseconds"""
     accept_length: float | None = None
@@ -61,7 +61,7 @@ class PoolCounts:
 
     ready: int
     expected: int | None = None
-    """replicas that are asked for; None while the deployment is not stable and nobody knows"""
+    """replicas that are asked for; None while the deployment is not stable and the number is unknown"""
     pending: int = 0
     """pods for which the cluster has no room"""
     starting: int = 0
@@ -118,7 +118,7 @@ class EngineCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """All that a policy is told at one tick. `now` in seconds of any clock that only goes forward."""
+    """All that a policy knows at one tick. `now` in seconds of any clock that only goes forward."""
 
     now: float
     traffic: Traffic | None = None

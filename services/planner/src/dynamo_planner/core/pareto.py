@@ -1,4 +1,4 @@
-"""The points of which none is better in both ways: less of x, more of y (planner.md, sections b.4 and c.5, case 25)."""
+"""The points that no other point beats in both ways: less of x, more of y (planner.md, sections b.4 and c.5, case 25)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Literal
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_planner.core.adaptive import AdaptivePolicy
-from dynamo_planner.core.deciding import Policy
+from dynamo_planner.core.decision import Policy
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference import ReferencePolicy
 from dynamo_planner.core.warmup import Interval
@@ -32,4 +32,4 @@ def make_policy(
         return ReferencePolicy(config, profile=profile, warmup=warmup)
     if policy == "adaptive":
         return AdaptivePolicy(config, profile=profile, warmup=warmup)
-    raise ValueError(f"policy is {policy!r}; adaptive or reference is wanted")
+    raise ValueError(f"policy is {policy!r}; it must be adaptive or reference")

@@ -1,4 +1,4 @@
-"""A measured profile of the engines of a graph: how long prompts take, and how long a token takes beside others.
+"""A measured profile of the engines of a graph: how long prompts take, and how long a token takes next to others.
 
 The profiler of Dynamo writes NPZ files, its ConfigMaps hold the same arrays as JSON, and its mocker reads NPZ files with
 keys of their own (planner.md, section b.1); all become one `Profile`. Bytes go in: who reads files is outside of the core.
@@ -116,23 +116,23 @@ class Profile:
 def from_npz(data: bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
     """The profile in an NPZ file, prefill or decode or both; `source` names it in errors."""
     try:
-        # Pickles would run code of whoever wrote the file; no profile needs them.
+        # Pickles would run the code of the file's author; no profile needs them.
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            found = {key: arrays[key] for key in arrays.files if key in _KEYS}
+            content = {key: arrays[key] for key in arrays.files if key in _KEYS}
     except (ValueError, OSError, EOFError, BadZipFile, KeyError) as error:
         raise ProfileError(f"{source}: not an NPZ file of arrays: {error}") from error
-    return from_arrays(found, source, gpus)
+    return from_arrays(content, source, gpus)
 
 
 def from_json(text: str | bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
     """The profile in a JSON object of lists, as prefill_raw_data.json and decode_raw_data.json are."""
     try:
-        found = json_text.decode(text, _FILE)
+        content = json_text.decode(text, _FILE)
     except json_text.InvalidJson as error:
         raise ProfileError(f"{source}: not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ProfileError(f"{source}: a JSON {type(found).__name__}; a profile is an object of lists, as {_LISTS}")
-    return from_arrays(found, source, gpus)
+    if not isinstance(content, dict):
+        raise ProfileError(f"{source}: a JSON {type(content).__name__}; a profile is an object of lists, as {_LISTS}")
+    return from_arrays(content, source, gpus)
 
 
 def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_ENGINE) -> Profile:
@@ -217,8 +217,8 @@ def _decode(table: _Table) -> Profile:
         DecodePoint(context=float(context), kv_tokens=float(max(kv, context)), itl=float(itl))
         for kv, context, itl in zip(tokens[kept], contexts[kept], times[kept], strict=True)
     )
-    seen = max((point.kv_tokens for point in points), default=0.0)
-    return Profile(decode=_by_context(points), max_kv_tokens=int(most or seen) or None, dropped=int((~kept).sum()))
+    measured = max((point.kv_tokens for point in points), default=0.0)
+    return Profile(decode=_by_context(points), max_kv_tokens=int(most or measured) or None, dropped=int((~kept).sum()))
 
 
 def _gridded(table: _Table) -> tuple[Array, Array, Array]:
@@ -229,7 +229,7 @@ def _gridded(table: _Table) -> tuple[Array, Array, Array]:
     elif times.ndim == 2 and min(times.shape) > 1:
         raise ProfileError(
             f"{table.source}: {DECODE_ITL[1]} is {times.shape[0]} x {times.shape[1]}; {tokens.size} x {contexts.size} "
-            f"is wanted, {DECODE_TOKENS[0]} by {DECODE_CONTEXT[1]}"
+            f"is allowed, {DECODE_TOKENS[0]} by {DECODE_CONTEXT[1]}"
         )
     tokens, contexts, times = tokens.ravel(), contexts.ravel(), times.ravel()
     table.same_length(DECODE_CONTEXT, contexts, tokens)
@@ -255,7 +255,7 @@ class _Table:
                     # JSON has no NaN; null stands for it.
                     return np.asarray(self._arrays[name], dtype=np.float64)
                 except (TypeError, ValueError, OverflowError) as error:
-                    raise ProfileError(f"{self.source}: {name} has something that is no number: {error}") from error
+                    raise ProfileError(f"{self.source}: {name} has a value that is not a number: {error}") from error
         raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays go with")
 
     def column(self, names: Sequence[str], like: Array | None = None) -> Array:
@@ -280,7 +280,9 @@ class _Table:
 
     def same_length(self, names: Sequence[str], values: Array, like: Array) -> None:
         if values.size != like.size:
-            raise ProfileError(f"{self.source}: {names[0]} has {values.size} values, the array beside it {like.size}")
+            raise ProfileError(
+                f"{self.source}: {names[0]} has {values.size} values, the array that goes with it {like.size}"
+            )
 
     def check(self, right: npt.NDArray[np.bool_], names: Sequence[str], wrong: str) -> None:
         if not right.all():

@@ -18,7 +18,7 @@ _RECORD = Limits(64 * 1024, 10_000, 8)
 
 
 class WarmupError(ValueError):
-    """A trace that cannot be used; the message says which line, and what is wanted."""
+    """A trace that cannot be used; the message says which line, and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def _record(line: str, where: str) -> tuple[float, int, int]:
         raise WarmupError(f"{where}: not JSON: {error}") from error
     if not isinstance(record, dict):
         raise WarmupError(
-            f"{where}: a JSON {type(record).__name__}; an object with timestamp, input_length, output_length is wanted"
+            f"{where}: a JSON {type(record).__name__}; it must be an object with timestamp, input_length, output_length"
         )
     at, isl, osl = (_number(record, key, where) for key in ("timestamp", "input_length", "output_length"))
     return at, int(isl), int(osl)

@@ -1,4 +1,4 @@
-"""What SLA planning looks at: traffic from Prometheus, forward passes from the runtime's NATS, workers from STATE.
+"""What SLA planning reads: traffic from Prometheus, forward passes from the runtime's NATS, workers from STATE.
 
 An input that is not there is `Unavailable`, with a name and a sentence; it is never zero demand.
 """

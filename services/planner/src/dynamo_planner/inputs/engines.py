@@ -17,7 +17,7 @@ def is_of_pool(
 ) -> bool:
     """Whether a worker is one of a graph's component; one of another Kubernetes namespace never is.
 
-    Pods say so. Of workers that are found otherwise only the Dynamo namespace, the runtime's component and the role are known.
+    Pods say so. Of workers discovered otherwise only the Dynamo namespace, the runtime's component and the role are known.
     """
     if worker.namespace not in ("", graph.namespace):
         return False

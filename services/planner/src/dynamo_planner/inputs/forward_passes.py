@@ -1,7 +1,7 @@
-"""What engines do, from the messages of the Dynamo runtime (planner.md, sections a.2 and f): the newest word of each.
+"""What engines do, from the messages of the Dynamo runtime (planner.md, sections a.2 and f): the newest message of each.
 
-A message is an envelope in MessagePack whose payload is MessagePack again. Engines tell of each iteration, and about each
-second while they are idle; one that is silent for longer is gone, or cannot be heard, and its last word says nothing.
+A message is an envelope in MessagePack whose payload is MessagePack again. Engines report each iteration, and about each
+second while they are idle; one that is silent for longer is gone, or cannot be heard, and its last message says nothing.
 """
 
 from __future__ import annotations
@@ -71,18 +71,20 @@ class BadMessage(ValueError):
 
 
 def subject(namespace: str) -> str:
-    """The subject on which all engines of a Dynamo namespace tell what they do.
+    """The subject on which all engines of a Dynamo namespace report what they do.
 
     InputError for a namespace with NATS's own wildcards: it would hear the engines of others.
     """
     if not _NAMESPACE.fullmatch(namespace):
-        raise InputError(f"{namespace!r} is no Dynamo namespace; letters, digits, '-', '_' and single dots are allowed")
+        raise InputError(
+            f"{namespace!r} is not a valid Dynamo namespace; letters, digits, '-', '_' and single dots are allowed"
+        )
     return f"namespace.{namespace}.component.*.endpoint.*.{TOPIC}"
 
 
-def component_of(told_on: str) -> str:
-    """The component in a subject, which stands before the endpoint; BadMessage where there is none."""
-    parts = told_on.rsplit(".component.", 1)
+def component_of(heard_on: str) -> str:
+    """The component in a subject, which stands before the endpoint; BadMessage where the subject has none."""
+    parts = heard_on.rsplit(".component.", 1)
     component, endpoint, _ = parts[-1].partition(".endpoint.")
     if len(parts) != 2 or not endpoint:
         raise BadMessage("subject")
@@ -99,22 +101,22 @@ def pool_of(component: str, mode: Mode) -> Pool | None:
 
 
 def decode(payload: bytes, pool: Pool) -> ForwardPass:
-    """The forward pass that a message tells of; BadMessage where it tells of none."""
+    """The forward pass that a message reports; BadMessage where it reports none."""
     try:
-        told = _metrics(_envelope(payload).payload)
+        reported = _metrics(_envelope(payload).payload)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise BadMessage("unreadable") from error
-    if told.version != VERSION:
+    if reported.version != VERSION:
         raise BadMessage("version")
-    if not (isfinite(told.wall_time) and told.wall_time >= 0):
+    if not (isfinite(reported.wall_time) and reported.wall_time >= 0):
         raise BadMessage("wall_time")
     return ForwardPass(
         pool=pool,
-        worker_id=told.worker_id,
-        dp_rank=told.dp_rank,
-        wall_time=told.wall_time,
-        scheduled=Scheduled(**msgspec.structs.asdict(told.scheduled_requests)),
-        queued=Queued(**msgspec.structs.asdict(told.queued_requests)),
+        worker_id=reported.worker_id,
+        dp_rank=reported.dp_rank,
+        wall_time=reported.wall_time,
+        scheduled=Scheduled(**msgspec.structs.asdict(reported.scheduled_requests)),
+        queued=Queued(**msgspec.structs.asdict(reported.queued_requests)),
     )
 
 
@@ -137,38 +139,40 @@ class ForwardPasses:
         self.ignored: Counter[str] = Counter()
         """messages that were not, by reason"""
 
-    def take(self, told_on: str, payload: bytes) -> None:
+    def take(self, heard_on: str, payload: bytes) -> None:
         """Take a message of the runtime; one that cannot be read is counted and passed over."""
         try:
-            component = component_of(told_on)
+            component = component_of(heard_on)
             pool = self._pools.get(component) or pool_of(component, self._mode)
             if pool is None:
                 raise BadMessage("component")
-            seen = decode(payload, pool)
+            forward = decode(payload, pool)
         except BadMessage as error:
             self.ignored[str(error)] += 1
             return
-        key = (seen.pool, seen.worker_id, seen.dp_rank)
+        key = (forward.pool, forward.worker_id, forward.dp_rank)
         if key not in self._newest and len(self._newest) >= MOST_ENGINES:
             self._forget_silent()
             if len(self._newest) >= MOST_ENGINES:
                 self.ignored["too_many"] += 1
                 return
-        self._newest[key] = (self._clock(), seen)
+        self._newest[key] = (self._clock(), forward)
         self.received += 1
 
     def read(self) -> tuple[ForwardPass, ...] | Unavailable:
-        """The newest word of every engine that is not silent, or why there is none."""
+        """The newest message of every engine that is not silent, or why there is no message."""
         heard = bool(self._newest)
         self._forget_silent()
         if self._newest:
-            return tuple(seen for _, seen in sorted(self._newest.values(), key=lambda each: _order(each[1])))
+            return tuple(forward for _, forward in sorted(self._newest.values(), key=lambda each: _order(each[1])))
         if heard:
-            return Unavailable(why=Missing.STALE, message=f"no engine has told what it does for {self._fresh_for:g} s")
+            return Unavailable(
+                why=Missing.STALE, message=f"no engine has reported what it does for {self._fresh_for:g} s"
+            )
         reasons = ", ".join(f"{count} of {reason}" for reason, count in self.ignored.items())
         return Unavailable(
             why=Missing.NO_FORWARD_PASSES,
-            message="no engine tells what it does; does the runtime publish its events over NATS"
+            message="no engine reports what it does; does the runtime publish its events over NATS"
             + (f"? Messages that were not taken: {reasons}" if reasons else " (event plane nats)?"),
         )
 
@@ -177,5 +181,5 @@ class ForwardPasses:
         self._newest = {key: each for key, each in self._newest.items() if each[0] >= before}
 
 
-def _order(seen: ForwardPass) -> tuple[str, str, int]:
-    return seen.pool.value, seen.worker_id, seen.dp_rank
+def _order(forward: ForwardPass) -> tuple[str, str, int]:
+    return forward.pool.value, forward.worker_id, forward.dp_rank

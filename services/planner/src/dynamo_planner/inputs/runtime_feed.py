@@ -17,7 +17,7 @@ from dynamo_planner.inputs.outcome import InputError, Unavailable
 
 
 def runtime_nats_options(settings: RuntimeNats, infrastructure_address: str) -> NatsOptions | None:
-    """How to reach the runtime's NATS; None where nobody says where it is. Reads secret files: not on an event loop."""
+    """How to reach the runtime's NATS; None where no setting says where it is. Reads secret files: not on an event loop."""
     servers = settings.servers or tuple(part.strip() for part in infrastructure_address.split(",") if part.strip())
     if not servers:
         return None
@@ -44,15 +44,15 @@ class RuntimeFeed:
         self.passes = passes
 
     def read(self) -> tuple[ForwardPass, ...] | Unavailable:
-        """The newest word of every engine, or why there is none."""
+        """The newest message of every engine, or why there is no message."""
         if self._trouble:
             return Unavailable(why=Missing.NO_FORWARD_PASSES, message=self._trouble)
-        told = self.passes.read()
-        if isinstance(told, Unavailable) and self._listener.health is not Health.CONNECTED:
+        newest = self.passes.read()
+        if isinstance(newest, Unavailable) and self._listener.health is not Health.CONNECTED:
             return Unavailable(
                 why=Missing.UNREACHABLE, message=f"NATS of the runtime is away: {self._listener.trouble}"
             )
-        return told
+        return newest
 
 
 @asynccontextmanager
@@ -64,7 +64,7 @@ async def watch_engines(
     *,
     pools: Mapping[str, Pool] | None = None,
 ) -> AsyncIterator[RuntimeFeed]:
-    """Listens to the engines of a graph; several Dynamo namespaces while old and new workers serve beside each other."""
+    """Listens to the engines of a graph; several Dynamo namespaces while old and new workers serve next to each other."""
     passes = ForwardPasses(mode, clock, pools=pools)
     try:
         subjects = [subject(namespace) for namespace in namespaces]

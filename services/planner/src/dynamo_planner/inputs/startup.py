@@ -1,6 +1,6 @@
 """How long workers take to start, measured on those that did. Pure.
 
-From the moment a pod has a node until it is ready: waiting for a node is told apart (`PoolCounts.pending`), and says
+From the moment a pod has a node until it is ready: waiting for a node is counted apart (`PoolCounts.pending`), and says
 nothing of the next start where there is room.
 """
 
@@ -41,23 +41,23 @@ class StartupTimes:
     """The measured starts of one pool; pods that go do not take their measurement with them."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, None] = {}
+        self._counted: dict[str, None] = {}
         self._seconds: deque[float] = deque(maxlen=REMEMBERED)
 
     def learn(self, pods: Iterable[KubeObject]) -> None:
         """Measure pods that are ready and were not before. Each counts once: one that is ready again later did not start."""
         for pod in sorted(pods, key=_created):
             uid = str(pod["metadata"].get("uid") or pod["metadata"]["name"])
-            if uid in self._seen or (seconds := seconds_to_ready(pod)) is None:
+            if uid in self._counted or (seconds := seconds_to_ready(pod)) is None:
                 continue
-            self._seen[uid] = None
+            self._counted[uid] = None
             self._seconds.append(seconds)
-            if len(self._seen) > 8 * REMEMBERED:
-                del self._seen[next(iter(self._seen))]
+            if len(self._counted) > 8 * REMEMBERED:
+                del self._counted[next(iter(self._counted))]
 
     @property
     def seconds(self) -> float | None:
-        """The median start; None where none was seen."""
+        """The median start; None where no start was observed."""
         return median(self._seconds) if self._seconds else None
 
 

@@ -1,7 +1,7 @@
 """Workers of a graph as Kubernetes has them: which component is which pool, how many there are, what is on its way. Pure.
 
 Objects come from STATE as plain data, graphs in v1beta1. Counts are those of Dynamo's planner (planner.md, section a.3):
-available replicas, else ready ones; what is asked for is told beside them, and what the cluster has no room for.
+available replicas, else ready ones; in addition what is asked for, and what the cluster has no room for.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NAMES = {
     Pool.PREFILL: ("vllmprefillworker", "prefill"),
     Pool.DECODE: ("vllmdecodeworker", "decode"),
 }
-"""Names that tell the role of workers without a type, as Dynamo's planner knows them; case does not count."""
+"""Names that give the role of workers without a type, as Dynamo's planner knows them; case does not count."""
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
 def find_pools(graph: KubeObject, mode: Mode) -> dict[Pool, KubeObject]:
-    """The component of each pool that a mode plans; InputError where there is none, or more than one could be it."""
+    """The component of each pool that a mode plans; InputError where a pool has no component, or more than one could be it."""
     components = [each for each in (graph.get("spec") or {}).get("components") or () if each.get("name")]
     return {pool: _find(components, pool, mode) for pool in planned_pools(mode)}
 
@@ -35,8 +35,8 @@ def find_pools(graph: KubeObject, mode: Mode) -> dict[Pool, KubeObject]:
 def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObject]) -> PoolCounts | Unavailable:
     """Workers of a pool; `pods` are all pods of its component."""
     name = component["name"]
-    told = ((graph.get("status") or {}).get("components") or {}).get(name) or {}
-    ready = told.get("availableReplicas", told.get("readyReplicas"))
+    reported = ((graph.get("status") or {}).get("components") or {}).get(name) or {}
+    ready = reported.get("availableReplicas", reported.get("readyReplicas"))
     if ready is None:
         return Unavailable(
             why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
@@ -59,19 +59,19 @@ def gpus_of_worker(component: KubeObject) -> int | None:
 
 def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObject:
     kinds = {"worker", "decode"} if mode is Mode.AGG else {pool.value}
-    found = [each for each in components if _kind(each) in kinds]
-    if mode is Mode.AGG and len(found) > 1:
-        # A graph with workers of their own roles beside one that does both is not aggregated.
-        found = [each for each in found if _kind(each) == "worker"] or found
-    if not found:
-        found = [each for each in components if each["name"].lower() in _NAMES[pool]]
-    if len(found) == 1:
-        return found[0]
+    matching = [each for each in components if _kind(each) in kinds]
+    if mode is Mode.AGG and len(matching) > 1:
+        # A graph with workers of their own roles next to one that does both is not aggregated.
+        matching = [each for each in matching if _kind(each) == "worker"] or matching
+    if not matching:
+        matching = [each for each in components if each["name"].lower() in _NAMES[pool]]
+    if len(matching) == 1:
+        return matching[0]
     there = ", ".join(f"{each['name']} ({_kind(each) or 'no type'})" for each in components) or "none"
-    wanted = "worker" if mode is Mode.AGG else pool.value
-    problem = "none" if not found else "more than one"
+    kind = "worker" if mode is Mode.AGG else pool.value
+    problem = "none" if not matching else "more than one"
     raise InputError(
-        f"mode {mode.value} needs one component of type {wanted}, and there is {problem}; there are: {there}"
+        f"mode {mode.value} needs one component of type {kind}, and there is {problem}; there are: {there}"
     )
 
 
@@ -81,8 +81,8 @@ def _kind(component: KubeObject) -> str:
     if kind not in {"", "worker"}:
         return kind
     template = component.get("podTemplate") or {}
-    marks: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
-    return marks.get(labels.SUB_COMPONENT_TYPE) or kind
+    pod_labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return pod_labels.get(labels.SUB_COMPONENT_TYPE) or kind
 
 
 def _nodes(component: KubeObject) -> int:
@@ -106,5 +106,5 @@ def _starts(pod: KubeObject) -> bool:
 
 
 def _conditions(pod: KubeObject) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (pod.get("status") or {}).get("conditions") or []
-    return found
+    conditions: list[dict[str, Any]] = (pod.get("status") or {}).get("conditions") or []
+    return conditions

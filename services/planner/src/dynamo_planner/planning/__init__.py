@@ -1,1 +1,1 @@
-"""SLA planning: for every graph that asks for it, a policy is asked again and again, and the scaler is told what it says."""
+"""SLA planning: for every graph that asks for it, a policy runs again and again, and its decisions go to the scaler."""

@@ -1,4 +1,4 @@
-"""The shell around planning: a pilot for every graph that asks for one, as long as this replica has the graph."""
+"""The shell around planning: a runner for every graph that asks for one, as long as this replica has the graph."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from dynamo_shared.runtime import Result, ServiceContext
 from dynamo_shared.runtime.controller import Controller, Part, now
 from dynamo_shared.runtime.outbound import platform_hosts
 
-from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning import gathering
-from dynamo_planner.planning.asking import config_map_of
 from dynamo_planner.planning.gathering import Gathered, gatherer
-from dynamo_planner.planning.pilot import Acted, Pilot
+from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.planning.plans import NotPlannable, Plan, profile_map_of, read_plan
+from dynamo_planner.planning.reporting import PlanReporter, TickResult, plan_data
+from dynamo_planner.planning.runner import Acted, Runner
 from dynamo_planner.planning.scaling import Scaling
-from dynamo_planner.planning.telling import PlanReporter, Told, plan_data
 
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, PODS, CONFIG_MAPS)
 #: How often the words of a condition may change while its reason stays the same. Seconds.
 WORDS_INTERVAL = 30.0
-#: How soon it is looked again whether what a graph lacks for planning is there. Seconds.
-LOOK_AGAIN = 30.0
+#: How soon it is checked again whether what a graph lacks for planning is there. Seconds.
+RETRY_AFTER = 30.0
 
 log = structlog.get_logger("dynamo.planner.planning")
 
 
 class Concern(StrEnum):
-    """What is looked at."""
+    """What is reconciled."""
 
     PLAN = "plans"
 
@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class _Flight:
+class _Running:
     plan: Plan
     task: asyncio.Task[None]
 
@@ -79,15 +79,15 @@ class Plans(Controller[Task]):
         self._metrics = metrics
         self._listener = listener
         self._reporter = PlanReporter(self.recorder, self.publisher)
-        self._flights: dict[ObjectKey, _Flight] = {}
+        self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
-        self._landing: set[asyncio.Task[None]] = set()
-        self.ownership.on_loss(lambda: self._land_where(lambda key: not self.ownership.owns(key)))
+        self._stopping: set[asyncio.Task[None]] = set()
+        self.ownership.on_loss(lambda: self._stop_where(lambda key: not self.ownership.owns(key)))
 
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> Iterable[Task]:
-        """A graph looks again when its spec or annotations change, and when its configuration does."""
+        """A graph is reconciled when its spec or annotations change, and when its configuration does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             if _asked(old) != _asked(new):
                 yield Task(key)
@@ -100,31 +100,31 @@ class Plans(Controller[Task]):
     def changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         """Planning ends with the graph."""
         if resource == DYNAMO_GRAPH_DEPLOYMENTS and new is None and old is not None:
-            self._land(key)
+            self._stop(key)
 
     def all_tasks(self) -> Iterable[Task]:
         """Every graph that asks for planning, or is planned."""
         return self.of_each(DYNAMO_GRAPH_DEPLOYMENTS, self._tasks_of)
 
     def _tasks_of(self, graph: KubeObject) -> Iterable[Task]:
-        if config_map_of(graph) or key_of(graph) in self._flights:
+        if config_map_of(graph) or key_of(graph) in self._runners:
             yield Task(key_of(graph))
 
     def background(self) -> Mapping[str, Part]:
-        """Owns the pilots."""
-        # What engines are able to is good to know; where model-discovery does not run nobody tells.
+        """Owns the runners."""
+        # What engines are able to is good to know, and not known where model-discovery does not run.
         engines = StateReader(self.context.bus, self.context.settings.platform.cluster_name, [WORKERS], self.cache)
-        return {"pilots": self._own, "engines": engines.run}
+        return {"runners": self._own, "engines": engines.run}
 
     async def reconcile(self, task: Task) -> Result:
-        """A graph has the pilot that it asks for."""
+        """A graph has the runner that it asks for."""
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, task.key)
         if graph is None or "deletionTimestamp" in graph["metadata"]:
-            self._land(task.key)
+            self._stop(task.key)
             return Result()
         if not config_map_of(graph):
-            if task.key in self._flights:
-                self._land(task.key)
+            if task.key in self._runners:
+                self._stop(task.key)
             if find((graph.get("status") or {}).get("conditions", []), PLANNING) is not None:
                 await self._say(graph, None)
             return Result()
@@ -132,24 +132,24 @@ class Plans(Controller[Task]):
             plan = await self._plan(graph)
             self._prometheus(plan)
         except (NotPlannable, InputError) as error:
-            self._land(task.key)
+            self._stop(task.key)
             reason = error.reason if isinstance(error, NotPlannable) else "InvalidPlannerConfig"
             self._reporter.refused(graph, reason, str(error))
             await self._say(graph, (False, reason, str(error)))
-            return Result(LOOK_AGAIN)
-        flying = self._flights.get(task.key)
-        if flying is None or flying.plan != plan or flying.task.done():
-            self._land(task.key)
-            pilot = asyncio.create_task(self._fly(plan), name=f"plan {task.key}")
-            pilot.add_done_callback(lambda ended: self._ended(task.key, ended))
-            self._flights[task.key] = _Flight(plan, pilot)
+            return Result(RETRY_AFTER)
+        running = self._runners.get(task.key)
+        if running is None or running.plan != plan or running.task.done():
+            self._stop(task.key)
+            runner = asyncio.create_task(self._run_plan(plan), name=f"plan {task.key}")
+            runner.add_done_callback(lambda ended: self._ended(task.key, ended))
+            self._runners[task.key] = _Running(plan, runner)
         return Result()
 
-    def _ended(self, key: ObjectKey, pilot: asyncio.Task[None]) -> None:
-        """A pilot that ends by itself has met what it cannot deal with: another one begins a while later."""
-        if not pilot.cancelled() and (error := pilot.exception()) is not None:
+    def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
+        """A runner that ends by itself has met what it cannot deal with: another one begins a while later."""
+        if not runner.cancelled() and (error := runner.exception()) is not None:
             log.error("planning of a graph ended", graph=str(key), error=repr(error))
-            self.enqueue(Task(key), LOOK_AGAIN)
+            self.enqueue(Task(key), RETRY_AFTER)
 
     async def _plan(self, graph: KubeObject) -> Plan:
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
@@ -159,8 +159,8 @@ class Plans(Controller[Task]):
 
     async def _config_map(self, key: ObjectKey) -> KubeObject | None:
         """From STATE; those that users made may lack the label that brings them there."""
-        if (found := self.cache.get(CONFIG_MAPS, key)) is not None:
-            return found
+        if (config_map := self.cache.get(CONFIG_MAPS, key)) is not None:
+            return config_map
         try:
             return await self.kube.get(CONFIG_MAPS, key)
         except NotFound:
@@ -175,29 +175,29 @@ class Plans(Controller[Task]):
             platform_hosts(settings),
         )
 
-    async def _fly(self, plan: Plan) -> None:
+    async def _run_plan(self, plan: Plan) -> None:
         clock = self.context.clock
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
         async with gatherer(plan, self.cache, self._prometheus(plan), self._listener, clock) as gather:
-            await Pilot(
+            await Runner(
                 plan,
                 make=lambda: make_policy(
                     plan.config, policy=plan.config.policy.value, profile=plan.profile, warmup=plan.warmup
                 ),
                 gather=gather,
                 act=Scaling(sender, now().isoformat()),
-                tell=self._tell,
+                report=self._report,
                 clock=clock,
             ).run()
 
-    async def _tell(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+    async def _report(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph)
         if graph is None or graph["metadata"]["uid"] != plan.uid:
             return
-        told = Told(gathered, effects, acted)
-        outcome = self._reporter.tick(graph, plan, told, now())
-        data = plan_data(plan, told, outcome)
-        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(told), data.missing, outcome.reason)
+        ticked = TickResult(gathered, effects, acted)
+        outcome = self._reporter.tick(graph, plan, ticked, now())
+        data = plan_data(plan, ticked, outcome)
+        self._metrics.tick((plan.graph.namespace, plan.graph.name), _figures(ticked), data.missing, outcome.reason)
         present = find((graph.get("status") or {}).get("conditions", []), PLANNING)
         same = present is not None and (present["status"], present["reason"]) == (str(outcome.status), outcome.reason)
         recently = self.context.clock() - self._written.get(plan.uid, float("-inf")) < WORDS_INTERVAL
@@ -234,27 +234,27 @@ class Plans(Controller[Task]):
             },
         )
 
-    def _land(self, key: ObjectKey) -> None:
-        flight = self._flights.pop(key, None)
-        if flight is None:
+    def _stop(self, key: ObjectKey) -> None:
+        running = self._runners.pop(key, None)
+        if running is None:
             return
-        flight.task.cancel()
-        self._landing.add(flight.task)
-        flight.task.add_done_callback(self._landing.discard)
+        running.task.cancel()
+        self._stopping.add(running.task)
+        running.task.add_done_callback(self._stopping.discard)
         self._metrics.forget((key.namespace, key.name))
-        self._reporter.forget(flight.plan.uid)
-        self._written.pop(flight.plan.uid, None)
+        self._reporter.forget(running.plan.uid)
+        self._written.pop(running.plan.uid, None)
 
-    def _land_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
-        for key in [key for key in self._flights if concerns(key)]:
-            self._land(key)
+    def _stop_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
+        for key in [key for key in self._runners if concerns(key)]:
+            self._stop(key)
 
     async def _own(self) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            self._land_where(lambda _: True)
-            await asyncio.gather(*self._landing, return_exceptions=True)
+            self._stop_where(lambda _: True)
+            await asyncio.gather(*self._stopping, return_exceptions=True)
 
 
 def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
@@ -266,17 +266,17 @@ def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
     return metadata["uid"], metadata.get("generation"), config_map_of(graph), deleted
 
 
-def _figures(told: Told) -> dict[str, float]:
-    observation, effects = told.gathered.observation, told.effects
-    found = {f"ready.{pool.value}": float(counts.ready) for pool, counts in observation.workers.items()}
+def _figures(ticked: TickResult) -> dict[str, float]:
+    observation, effects = ticked.gathered.observation, ticked.effects
+    figures = {f"ready.{pool.value}": float(counts.ready) for pool, counts in observation.workers.items()}
     if effects.decision is not None:
-        found |= {f"wanted.{pool.value}": float(count) for pool, count in effects.decision.replicas.items()}
+        figures |= {f"desired.{pool.value}": float(count) for pool, count in effects.decision.replicas.items()}
     if (traffic := observation.traffic) is not None:
-        found |= {
+        figures |= {
             "observed.requests_per_second": traffic.requests / traffic.duration if traffic.duration else 0.0,
             "observed.isl": traffic.isl,
             "observed.osl": traffic.osl,
         }
-        found |= {} if traffic.ttft is None else {"observed.ttft_ms": traffic.ttft}
-        found |= {} if traffic.itl is None else {"observed.itl_ms": traffic.itl}
-    return found | {f"predicted.{name}": value for name, value in effects.explanation.predictions.items()}
+        figures |= {} if traffic.ttft is None else {"observed.ttft_ms": traffic.ttft}
+        figures |= {} if traffic.itl is None else {"observed.itl_ms": traffic.itl}
+    return figures | {f"predicted.{name}": value for name, value in effects.explanation.predictions.items()}

@@ -1,4 +1,4 @@
-"""What a policy wants to be told at a tick, from STATE, Prometheus and the Dynamo runtime; and by name what is not there."""
+"""What a policy needs to know at a tick, from STATE, Prometheus and the Dynamo runtime; and by name what is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.bus.discovered import WorkerData, worker_of
 from dynamo_shared.bus.nats import NatsListener
 
-from dynamo_planner.core.deciding import Tick
+from dynamo_planner.core.decision import Tick
 from dynamo_planner.core.observing import (
     EngineCapabilities,
     ForwardPass,
@@ -55,25 +55,25 @@ class Gathered:
 
 
 class Gatherer(Protocol):
-    """Tells a policy what it wants to know."""
+    """Gives a policy what it needs to know."""
 
     async def observe(self, tick: Tick, now: float) -> Gathered:
-        """What there is to be told at a tick; never raises for what is not there."""
+        """What is known at a tick; never raises for what is missing."""
 
 
 def index(cache: ObjectCache) -> None:
-    """Pods are found by the component that they belong to."""
+    """Pods are indexed by the component that they belong to."""
     cache.add_index(PODS, OF_COMPONENT, _component_of)
 
 
 def _component_of(pod: KubeObject) -> list[str]:
-    marks = pod["metadata"].get("labels") or {}
-    graph, component = marks.get(labels.GRAPH_DEPLOYMENT_NAME), marks.get(labels.COMPONENT)
+    pod_labels = pod["metadata"].get("labels") or {}
+    graph, component = pod_labels.get(labels.GRAPH_DEPLOYMENT_NAME), pod_labels.get(labels.COMPONENT)
     return [f"{pod['metadata']['namespace']}/{graph}/{component}"] if graph and component else []
 
 
 class ClusterGatherer:
-    """Tells what the cluster, Prometheus and the runtime say of one graph. Made by `gatherer`, which owns its connections."""
+    """Gathers what the cluster, Prometheus and the runtime report on one graph. `gatherer` owns its connections."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ClusterGatherer:
         self._listening: tuple[str, ...] = ()
 
     async def observe(self, tick: Tick, now: float) -> Gathered:
-        """What there is to be told now."""
+        """What is known now."""
         missing: dict[str, Missing] = {}
         troubles: dict[str, str] = {}
 
@@ -141,10 +141,10 @@ class ClusterGatherer:
         for pool, name in self._plan.components.items():
             if graph is None or name not in components:
                 return Unavailable(why=Missing.NO_WORKERS, message=f"the graph has no component {name} any more")
-            told = pool_counts(graph, components[name], pods[pool])
-            if isinstance(told, Unavailable):
-                return told
-            counts[pool] = told
+            pool_count = pool_counts(graph, components[name], pods[pool])
+            if isinstance(pool_count, Unavailable):
+                return pool_count
+            counts[pool] = pool_count
         return counts
 
     def _startup(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, float]:
@@ -174,8 +174,8 @@ class ClusterGatherer:
         base = self._plan.config.namespace or dynamo_namespace(self._plan.graph.namespace, self._plan.graph.name)
         hashes = {
             (pod["metadata"].get("labels") or {}).get(labels.WORKER_HASH, "")
-            for found in pods.values()
-            for pod in found
+            for members in pods.values()
+            for pod in members
         }
         return tuple(sorted({worker_namespace(base, each) for each in {"", *hashes}}))
 

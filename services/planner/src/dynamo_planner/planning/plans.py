@@ -1,4 +1,4 @@
-"""Which graphs are planned, by what: the PlannerConfig that an annotation names, and the profile beside it. Pure."""
+"""Which graphs are planned, by what: the PlannerConfig that an annotation names, and the profile next to it. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError, from_
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import find_pools, gpus_of_worker
-from dynamo_planner.planning.asking import config_map_of
+from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.profiling.generation.names import profile_data_name
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
@@ -117,9 +117,9 @@ def _config(config_map: KubeObject) -> PlannerConfig:
         value = next(iter(documents(data[key], SETTINGS)), None)
     except InvalidManifest as error:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
-    found = contract_errors("features.planner", value)
-    if found:
-        raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(map(str, found))}")
+    errors = contract_errors("features.planner", value)
+    if errors:
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(map(str, errors))}")
     try:
         return PlannerConfig.model_validate(value)
     except ValidationError as error:
@@ -152,8 +152,8 @@ def _engines(config: PlannerConfig, gpus: Mapping[Pool, int | None]) -> EngineGp
 
 def _profile(profile_map: KubeObject | None, engines: EngineGpus) -> Profile | None:
     data = (profile_map or {}).get("data") or {}
-    found = Profile()
+    profile = Profile()
     for key in PROFILE_KEYS:
         if key in data:
-            found = found.joined(from_json(data[key].encode(), key, engines))
-    return found if any(key in data for key in PROFILE_KEYS) else None
+            profile = profile.joined(from_json(data[key].encode(), key, engines))
+    return profile if any(key in data for key in PROFILE_KEYS) else None

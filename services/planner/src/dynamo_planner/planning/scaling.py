@@ -6,9 +6,9 @@ from dynamo_shared.bus import ScaleData, ScaleTarget
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError
 
-from dynamo_planner.core.deciding import Decision
-from dynamo_planner.planning.pilot import Acted
+from dynamo_planner.core.decision import Decision
 from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.runner import Acted
 
 #: How long the scaler's answer is waited for; the command stays where it is, and a newer one takes its place. Seconds.
 ANSWER_WITHIN = 10.0

@@ -21,11 +21,11 @@ _log = structlog.get_logger(__name__)
 #: Of answers: another one is not read, since it lacks what graphs are made of by now.
 _FORM = 2
 #: Outcomes that are so again next time; what broke may have been the machine's fault.
-_LASTING = frozenset({Outcome.FOUND, Outcome.INFEASIBLE, Outcome.TOO_SMALL, Outcome.UNSUPPORTED})
+_LASTING = frozenset({Outcome.FEASIBLE, Outcome.INFEASIBLE, Outcome.TOO_SMALL, Outcome.UNSUPPORTED})
 
 
 def key_of(job: Sweep | Curves, model_digest: str = "") -> str:
-    """Of all that determines an answer: the job, the release of AI Configurator, a model's configuration where it is ours."""
+    """Of all that determines an answer: the job, the release of AI Configurator, and a model's configuration where it is read."""
     text = json.dumps(
         [_FORM, job.job(), version("aiconfigurator"), version("aiconfigurator-core"), model_digest], sort_keys=True
     )
@@ -45,16 +45,16 @@ class AnswerCache:
 
     async def get(self, key: str) -> Answer | None:
         """What is remembered; None where nothing is."""
-        found = self._memory.get(key)
-        if found is not None:
+        known = self._memory.get(key)
+        if known is not None:
             self._memory.move_to_end(key)
-            return found
+            return known
         if self._folder is None or not self._entries:
             return None
-        found = await asyncio.to_thread(_read, self._folder / f"{key}.json")
-        if found is not None:
-            self._remember(key, found)
-        return found
+        known = await asyncio.to_thread(_read, self._folder / f"{key}.json")
+        if known is not None:
+            self._remember(key, known)
+        return known
 
     async def put(self, key: str, answer: Answer) -> None:
         """Remember an answer that will be the same again."""
@@ -78,7 +78,7 @@ def _read(path: Path) -> Answer | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        _log.warning("A remembered sweep cannot be read; it is computed anew", path=str(path), error=str(error))
+        _log.warning("A remembered sweep cannot be read; it is computed again", path=str(path), error=str(error))
         return None
     return replace(answer, seconds=0.0)
 
@@ -89,8 +89,8 @@ def _write(folder: Path, name: str, answer: Answer, entries: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_text(json.dumps(asdict(answer), separators=(",", ":")))
         part.replace(folder / name)
-        found = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for old in found[: max(0, len(found) - entries)]:
+        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for old in files[: max(0, len(files) - entries)]:
             old.unlink(missing_ok=True)
     except OSError as error:
         _log.warning("A sweep cannot be remembered in the cache folder", folder=str(folder), error=str(error))

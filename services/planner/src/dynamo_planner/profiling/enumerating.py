@@ -25,9 +25,9 @@ class Engines:
 
 
 def thorough_candidates(request: ProfilingRequest, settings: Rapid) -> Engines:
-    """All engines of both roles that hold the model; ProfilingFailed where there is none of one of them.
+    """All engines of both roles that hold the model; ProfilingFailed where no engine of one of them does.
 
-    A model whose size nobody knows is not held against the request: then all engines count.
+    A model of unknown size is not held against the request: then all engines count.
     """
     objective = objective_of(request)
     model = known_model(objective.model, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _SMALLER = 0.9
-"""What drivers tell is a little less than what makers do; below this share it is another model: 40 GB of an A100's 80."""
+"""Drivers report a little less than makers print; below this share it is another model: 40 GB of an A100's 80."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Known(StrEnum):
     DOWNLOAD = "download"
     """AI Configurator asks Hugging Face for it"""
     NAME = "name"
-    """the name tells the number of parameters, no more"""
+    """the name gives the number of parameters, and nothing more is known"""
     NOTHING = "nothing"
 
 
@@ -43,7 +43,7 @@ class Model:
     path: str | None = None
     """what AI Configurator is to simulate; None where it cannot"""
     digest: str = ""
-    """of a configuration that is ours: another one is another model"""
+    """of a configuration that the platform read: another one is another model"""
     weights_bytes: int | None = None
     """of all weights"""
     experts: bool = False
@@ -60,7 +60,7 @@ class Model:
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([mbt])(?![a-z0-9])", re.IGNORECASE)
 _BILLIONS = {"m": 0.001, "b": 1.0, "t": 1000.0}
-#: Less is no model: `1M` is a length of context.
+#: Less is not a model: `1M` is a length of context.
 _LEAST = 0.01
 _ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNORECASE)
 #: Bytes of a parameter, by what names say of it; two (16 bits) where they say nothing.
@@ -75,7 +75,7 @@ _UNEVEN = (
     "index_topk",
     "attn_layer_period",
 )
-#: Endings that tell of training, not of architecture.
+#: Endings that name the training, not the architecture.
 _TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|terminus|\d{4}|v0\.\d))+$", re.IGNORECASE)
 
 
@@ -99,15 +99,15 @@ def known_model(name: str, settings: Rapid) -> Model:
 
 
 def sibling_of(name: str, known: tuple[str, ...]) -> str | None:
-    """A model of the same architecture, as its name tells: other training of one family, size and number format."""
-    wanted = _family(name)
-    return next((each for each in sorted(known) if _family(each) == wanted), None) if wanted else None
+    """A model of the same architecture, as its name says: other training of one family, size and number format."""
+    family = _family(name)
+    return next((each for each in sorted(known) if _family(each) == family), None) if family else None
 
 
 def parameters_in(name: str) -> float | None:
-    """Billions of parameters that a name tells of: 7 in `Qwen2.5-7B`, 56 in `8x7B`, 235 in `235B-A22B`, 1000 in `1T`.
+    """Billions of parameters that a name states: 7 in `Qwen2.5-7B`, 56 in `8x7B`, 235 in `235B-A22B`, 1000 in `1T`.
 
-    Billions count before all else: beside them, `1M` are tokens of context, and `3T` those of training.
+    Billions count before all else: next to them, `1M` are tokens of context, and `3T` those of training.
     """
     sizes: dict[str, list[float]] = {}
     for count, size, unit in _SIZE.findall(_ACTIVE.sub("", name)):
@@ -117,14 +117,14 @@ def parameters_in(name: str) -> float | None:
 
 
 def bytes_per_parameter(name: str) -> float:
-    """As the name of a checkpoint tells."""
+    """As the name of a checkpoint says."""
     if _FOUR_BITS.search(name):
         return 0.5
     return 1.0 if _EIGHT_BITS.search(name) else 2.0
 
 
 def weights_of(config: dict[str, Any], name: str) -> tuple[int | None, bool]:
-    """Bytes of the weights of a config.json, None where it does not tell, and whether it mixes experts."""
+    """Bytes of the weights of a config.json, None where it does not say, and whether it mixes experts."""
     text = config.get("text_config")
     sizes = text if isinstance(text, dict) else config
 

@@ -12,7 +12,7 @@ from math import ceil
 from dynamo_planner.profiling.models import Known, Model
 from dynamo_planner.profiling.objective import AGG, DISAGG, Objective, Picking
 from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Layout
-from dynamo_planner.profiling.results import Note, ProfilingFailed
+from dynamo_planner.profiling.results import ProfilingFailed, Remark
 
 _ROOM = 1.5
 """Memory that an engine needs, as a multiple of its weights."""
@@ -25,13 +25,13 @@ class Naive:
     """A layout, and what to know of it."""
 
     layout: Layout
-    notes: tuple[Note, ...]
+    remarks: tuple[Remark, ...]
 
 
 def naive(model: Model, objective: Objective, why: str) -> Naive:
     """The smallest engine that holds the model, as often as the GPUs allow; `why` nothing was simulated.
 
-    ProfilingFailed where the model does not fit, or where the planner is to scale by figures that there are none of.
+    ProfilingFailed where the model does not fit, or where the planner is to scale by figures that do not exist.
     """
     engine = _engine(model, objective)
     if objective.planner is not None and objective.planner.throughput_scaling:
@@ -40,7 +40,7 @@ def naive(model: Model, objective: Objective, why: str) -> Naive:
             f"spec.features.planner: throughput scaling needs figures of the engines, and {why}; set "
             "enable_throughput_scaling: false and enable_load_scaling: true, or search with strategy thorough",
         )
-    roles, note = _roles(engine, objective)
+    roles, remark = _roles(engine, objective)
     layout = Layout(
         backend=objective.backends[0],
         serving=AGG if roles == (WORKER,) else DISAGG,
@@ -51,7 +51,7 @@ def naive(model: Model, objective: Objective, why: str) -> Naive:
         f"{why}; {layout.words} on {layout.backend} by memory alone ({_weights(model)}), "
         f"with no expectation of {objective.words()}"
     )
-    return Naive(layout=layout, notes=(Note(reason=NAIVE, message=text), *note))
+    return Naive(layout=layout, remarks=(Remark(reason=NAIVE, message=text), *remark))
 
 
 def _engine(model: Model, objective: Objective) -> Engine:
@@ -80,21 +80,21 @@ def _engine(model: Model, objective: Objective) -> Engine:
     return Engine(tp=tp, pp=pp, gpus=tp * pp)
 
 
-def _roles(engine: Engine, objective: Objective) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+def _roles(engine: Engine, objective: Objective) -> tuple[tuple[str, ...], tuple[Remark, ...]]:
     """Aggregated, unless a planner is to scale both sides."""
     if objective.planner is None or objective.servings == (AGG,):
         return (WORKER,), ()
     if 2 * engine.gpus <= objective.total_gpus:
         return (PREFILL, DECODE), ()
     text = f"{objective.total_gpus} GPUs hold no prefill and decode engine of {engine.gpus}; one pool serves both, mode agg"
-    return (WORKER,), (Note(reason="PlannerModeChanged", message=text),)
+    return (WORKER,), (Remark(reason="PlannerModeChanged", message=text),)
 
 
 def _replicas(roles: tuple[str, ...], engine: Engine, objective: Objective) -> dict[str, int]:
     fits = objective.total_gpus // engine.gpus
     if objective.picking is Picking.AUTOSCALE:
-        wanted = max(1, objective.planner.min_endpoint if objective.planner else 1)
-        return dict.fromkeys(roles, max(1, min(wanted, fits // len(roles))))
+        desired = max(1, objective.planner.min_endpoint if objective.planner else 1)
+        return dict.fromkeys(roles, max(1, min(desired, fits // len(roles))))
     if roles == (WORKER,):
         return {WORKER: fits}
     return {PREFILL: max(1, fits // 2), DECODE: max(1, fits - fits // 2)}
@@ -102,6 +102,6 @@ def _replicas(roles: tuple[str, ...], engine: Engine, objective: Objective) -> d
 
 def _weights(model: Model) -> str:
     if model.weights_bytes is None:
-        return "its name tells no number of parameters, so an engine takes a whole node"
+        return "its name states no number of parameters, so an engine takes a whole node"
     size = f"{model.weights_bytes / 1024**3:.1f} GiB of weights"
     return size if model.known is not Known.NAME else f"{size}, guessed from the name"

@@ -17,7 +17,7 @@ BACKENDS = ("vllm", "sglang", "trtllm")
 DISAGG, AGG = "disagg", "agg"
 DEFAULT_TTFT_MS, DEFAULT_ITL_MS = 2000.0, 30.0
 DEFAULT_ISL, DEFAULT_OSL = 4000, 1000
-#: Without times to keep, sweeps look at everything: no engine is slower than this. Milliseconds.
+#: Without times to keep, sweeps try everything: no engine is slower than this. Milliseconds.
 NO_LIMIT_MS = 1e7
 
 
@@ -166,7 +166,7 @@ def _servings(planner: PlannerConfig | None) -> tuple[str, ...]:
 
 
 def _budget(total_gpus: int, planner: PlannerConfig | None) -> int:
-    """GPUs of the graph: a budget that the planner is told wins where it is lower; its default is nobody's wish."""
+    """GPUs of the graph: an explicit budget of the planner wins where it is lower; its default does not count."""
     if planner is None or "max_gpu_budget" not in planner.model_fields_set or planner.max_gpu_budget < 1:
         return total_gpus
     return min(total_gpus, planner.max_gpu_budget)

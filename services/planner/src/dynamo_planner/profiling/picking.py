@@ -1,4 +1,4 @@
-"""Chooses among what simulations found (planner.md, b.3). Pure: points and an objective in, ranked choices out."""
+"""Chooses among the points of simulations (planner.md, b.3). Pure: points and an objective in, ranked choices out."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def _choice(point: Point, objective: Objective) -> Choice | None:
     if objective.picking is Picking.DEFAULT:
         cluster = per_gpu * fits * unit / objective.total_gpus
         return Choice(point=_times(point, fits), meets=meets, tokens_per_second_per_gpu=cluster)
-    wanted = _units_for_load(point, objective)
-    units = min(wanted, fits)
+    desired = _units_for_load(point, objective)
+    units = min(desired, fits)
     return Choice(
-        point=_times(point, units), meets=meets, tokens_per_second_per_gpu=per_gpu, served=min(1.0, units / wanted)
+        point=_times(point, units), meets=meets, tokens_per_second_per_gpu=per_gpu, served=min(1.0, units / desired)
     )
 
 
@@ -107,10 +107,10 @@ def _times(point: Point, units: int) -> Point:
 def _alone(point: Point, objective: Objective) -> Point:
     """As many engines of each role as the planner must keep, or as fit, one at least: it adds the others itself."""
     fits = objective.total_gpus // sum(engine.gpus for engine in point.engines.values())
-    wanted = dict.fromkeys(point.engines, max(1, min(_least(objective), fits)))
-    if wanted == point.replicas:
+    desired = dict.fromkeys(point.engines, max(1, min(_least(objective), fits)))
+    if desired == point.replicas:
         return point
-    return matched(point, wanted, objective.osl)
+    return matched(point, desired, objective.osl)
 
 
 def _least(objective: Objective) -> int:

@@ -11,7 +11,7 @@ __all__ = ["DECODE", "DECODE_SHARE", "PREFILL", "PREFILL_SHARE", "WORKER", "Engi
 
 PREFILL, DECODE, WORKER = "prefill", "decode", "agg"
 
-#: Shares of its own rate that a pool keeps beside the other: prompts come in bursts, batches are not always full
+#: Shares of its own rate that a pool keeps next to the other: prompts come in bursts, batches are not always full
 #: (planner.md, b.3).
 PREFILL_SHARE, DECODE_SHARE = 0.90, 0.92
 
@@ -33,7 +33,7 @@ class Layout:
 
     @property
     def label(self) -> str:
-        """What tells it from other kinds: the engine that decodes."""
+        """What distinguishes it from other kinds: the engine that decodes."""
         engine = self.engines.get(DECODE) or self.engines[WORKER]
         return f"{self.backend} {self.serving} {engine.label}"
 
@@ -68,6 +68,6 @@ def _words(engine: Engine) -> str:
 
 
 def point_from(data: dict[str, Any]) -> Point:
-    """A point as a worker process tells it: the fields of Point, with those of Engine in `engines`."""
+    """A point as a worker process sends it: the fields of Point, with those of Engine in `engines`."""
     engines = {role: Engine(**engine) for role, engine in data["engines"].items()}
     return Point(**{**data, "engines": engines})

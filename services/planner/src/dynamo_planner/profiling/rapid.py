@@ -23,11 +23,11 @@ from dynamo_planner.profiling.objective import AGG, DISAGG, Objective, Picking, 
 from dynamo_planner.profiling.picking import Choice, Picked, filled, pick
 from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point, point_from
 from dynamo_planner.profiling.results import (
-    Note,
     ProfilingFailed,
     ProfilingRequest,
     ProfilingResult,
     Progress,
+    Remark,
 )
 from dynamo_planner.profiling.simulated import Simulations
 from dynamo_planner.profiling.simulation.pool import CHILD
@@ -74,7 +74,7 @@ class RapidProfiler:
         model = await asyncio.to_thread(known_model, objective.model, self._settings.rapid)
         run = _Run(request=request, objective=objective, model=model, step=step)
         result = await self._simulated(run)
-        step.phase(ProfilingPhase.DONE, "a deployment is found")
+        step.phase(ProfilingPhase.DONE, "a deployment is selected")
         seconds = round(self._clock() - started, 3)
         return replace(result, figures={**result.figures, "seconds": seconds, "objective": objective.words()})
 
@@ -86,33 +86,35 @@ class RapidProfiler:
         if model.path is None:
             return self._naive(run, f"AI Configurator does not know the model {model.name}")
         run.step.phase(ProfilingPhase.SWEEPING_PREFILL, f"simulating {model.path} on {objective.total_gpus} {system}")
-        found = await self._swept(run, model.path, system)
-        if found.picked is None:
-            return self._without_points(run, found)
-        run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{len(found.points)} configurations to choose from")
-        return await self._generated(run, model.path, system, found, found.picked)
+        swept = await self._swept(run, model.path, system)
+        if swept.picked is None:
+            return self._without_points(run, swept)
+        run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{len(swept.points)} configurations to choose from")
+        return await self._generated(run, model.path, system, swept, swept.picked)
 
-    async def _swept(self, run: _Run, path: str, system: str) -> _Found:
-        found = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
-        none_fits = found.picked is None and not any(a.outcome is Outcome.INFEASIBLE for a in found.answers)
+    async def _swept(self, run: _Run, path: str, system: str) -> _Swept:
+        swept = await self._sweep(run, run.objective.servings, path, system, relaxed=False)
+        none_fits = swept.picked is None and not any(a.outcome is Outcome.INFEASIBLE for a in swept.answers)
         if none_fits and run.objective.planner is not None and DISAGG in run.objective.servings:
             # A planner plans one pool as well; better that than no graph at all.
             other = await self._sweep(run, (AGG,), path, system, relaxed=False)
             if other.picked is not None:
-                text = "no prefill and decode engines are found for these GPUs; one pool serves both, mode agg"
-                other.notes.append(Note(reason="PlannerModeChanged", message=text))
-                found = other
-        if found.kept:
-            return found
-        servings = (AGG,) if found.picked and found.picked.selected.point.serving == AGG else run.objective.servings
+                text = "no prefill and decode engines fit these GPUs; one pool serves both, mode agg"
+                other.remarks.append(Remark(reason="PlannerModeChanged", message=text))
+                swept = other
+        if swept.kept:
+            return swept
+        servings = (AGG,) if swept.picked and swept.picked.selected.point.serving == AGG else run.objective.servings
         closest = await self._sweep(run, servings, path, system, relaxed=True)
-        points = [*found.points, *(filled(point, run.objective) for point in closest.points)]
+        points = [*swept.points, *(filled(point, run.objective) for point in closest.points)]
         picked = pick(points, run.objective)
         if picked is None:
-            return found
-        return replace(closest, points=points, picked=picked, notes=found.notes, cached=found.cached and closest.cached)
+            return swept
+        return replace(
+            closest, points=points, picked=picked, remarks=swept.remarks, cached=swept.cached and closest.cached
+        )
 
-    async def _sweep(self, run: _Run, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool) -> _Found:
+    async def _sweep(self, run: _Run, servings: tuple[str, ...], path: str, system: str, *, relaxed: bool) -> _Swept:
         objective = run.objective
         least = max(1, objective.planner.min_endpoint) if objective.planner else 1
         jobs = [
@@ -138,29 +140,29 @@ class RapidProfiler:
             for backend in objective.backends
             if serving == AGG or objective.total_gpus > 1
         ]
-        answers = await self.simulations.answers(jobs, run.model.digest, run.step.tell)
+        answers = await self.simulations.answers(jobs, run.model.digest, run.step.report)
         points = [point_from(data) for answer, _ in answers for data in answer.points]
-        return _Found(
+        return _Swept(
             answers=[answer for answer, _ in answers],
             jobs=jobs,
             points=points,
             picked=pick(points, objective),
             cached=bool(answers) and all(cached for _, cached in answers),
-            notes=[],
+            remarks=[],
         )
 
-    def _without_points(self, run: _Run, found: _Found) -> ProfilingResult:
-        """Why nothing came: too few GPUs are the request's fault, missing figures nobody's, and the rest is ours."""
-        outcomes = {answer.outcome for answer in found.answers}
+    def _without_points(self, run: _Run, swept: _Swept) -> ProfilingResult:
+        """Why nothing came: the request (too few GPUs), missing figures, or a fault of the platform."""
+        outcomes = {answer.outcome for answer in swept.answers}
         if outcomes == {Outcome.TOO_SMALL}:
             # A pipeline over nodes may still hold it; where it does not, that is the failure.
             size = f"{run.objective.total_gpus} GPUs {run.objective.gpu_sku}"
             return self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
         if Outcome.BROKEN in outcomes:
-            said = "; ".join(sorted({a.message for a in found.answers if a.outcome is Outcome.BROKEN}))
+            said = "; ".join(sorted({a.message for a in swept.answers if a.outcome is Outcome.BROKEN}))
             raise ProfilingFailed("SimulationFailed", f"the simulation failed: {said}")
         backends = ", ".join(run.objective.backends)
-        said = next((a.message for a in found.answers if a.outcome is Outcome.UNSUPPORTED), "")
+        said = next((a.message for a in swept.answers if a.outcome is Outcome.UNSUPPORTED), "")
         why = f"AI Configurator has no figures of {run.model.name} on {run.objective.gpu_sku} with {backends}"
         return self._naive(run, f"{why} ({said[:200]})" if said else why)
 
@@ -168,47 +170,47 @@ class RapidProfiler:
         run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{why}: choosing by memory alone")
         made = naive(run.model, run.objective, why)
         run.step.phase(ProfilingPhase.GENERATING_DGD, made.layout.words)
-        candidate, notes = unmeasured(made.layout, self._parts(run))
-        notes = (*made.notes, *_beyond_context(run), *notes)
-        return ProfilingResult(selected=candidate, pareto=(candidate,), notes=notes, source="naive")
+        candidate, remarks = unmeasured(made.layout, self._parts(run))
+        remarks = (*made.remarks, *_beyond_context(run), *remarks)
+        return ProfilingResult(selected=candidate, pareto=(candidate,), remarks=remarks, source="naive")
 
-    async def _generated(self, run: _Run, path: str, system: str, found: _Found, picked: Picked) -> ProfilingResult:
+    async def _generated(self, run: _Run, path: str, system: str, swept: _Swept, picked: Picked) -> ProfilingResult:
         parts = self._parts(run)
-        notes = [*_notes(run, found, picked.selected), *found.notes]
+        remarks = [*_remarks(run, swept, picked.selected), *swept.remarks]
         selected = picked.selected
         planned = run.objective.planner
         sweeping = planned.pre_deployment_sweeping_mode if planned else Sweeping.NONE
         if sweeping is not Sweeping.NONE or parts.mocked:
             run.step.phase(ProfilingPhase.BUILDING_CURVES, f"curves of {selected.point.words}")
-            parts, told = await self._with_curves(run, parts, path, system, selected.point)
-            notes += told
+            parts, more = await self._with_curves(run, parts, path, system, selected.point)
+            remarks += more
         run.step.phase(ProfilingPhase.GENERATING_DGD, selected.point.words)
         candidate, said = candidate_of(selected, parts)
-        notes += said
+        remarks += said
         bare = replace(parts, curves=None)
         pareto = [candidate]
         for choice in _front(picked, self._settings.pareto_points):
             # Graphs are linted one by one; health checks of the service come between them.
             await asyncio.sleep(0)
-            # Overrides that suit the selected graph may not suit another: that one is no choice then.
+            # Overrides that suit the selected graph may not suit another: that one is not a choice then.
             with suppress(ProfilingFailed):
                 pareto.append(candidate_of(choice, bare)[0])
         return ProfilingResult(
             selected=candidate,
             pareto=tuple(pareto),
-            notes=tuple(notes),
+            remarks=tuple(remarks),
             figures={
-                "cached": found.cached,
+                "cached": swept.cached,
                 "aiconfigurator": version("aiconfigurator"),
-                "configurations": len(found.points),
-                "engineVersions": _versions(found),
+                "configurations": len(swept.points),
+                "engineVersions": _versions(swept),
                 "tokensPerSecondPerGpuOfBudget": round(selected.tokens_per_second_per_gpu, 3),
             },
         )
 
     async def _with_curves(
         self, run: _Run, parts: Parts, path: str, system: str, point: Point
-    ) -> tuple[Parts, list[Note]]:
+    ) -> tuple[Parts, list[Remark]]:
         objective = run.objective
         decode = point.engines.get(DECODE) or point.engines[WORKER]
         context = max(_LEAST_CONTEXT, 2 * (objective.isl + objective.osl))
@@ -223,7 +225,7 @@ class RapidProfiler:
             vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
             database=self._settings.rapid.database.value,
         )
-        answer, _ = await self.simulations.answer(job, run.model.digest, run.step.told)
+        answer, _ = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
         interpolation = {
             "hf_id": run.model.name if run.model.known is Known.FOLDER else path,
             "system": system,
@@ -234,7 +236,7 @@ class RapidProfiler:
         }
         if answer.curves is None:
             text = f"the planner begins without a profile of its engines: {answer.message[:300]}"
-            return replace(parts, interpolation=interpolation), [Note(reason="NoProfile", message=text)]
+            return replace(parts, interpolation=interpolation), [Remark(reason="NoProfile", message=text)]
         tokens = next((values[0] for arrays in answer.curves.values() if (values := arrays.get("max_kv_tokens"))), None)
         kept = int(tokens) if tokens else None
         return replace(parts, interpolation=interpolation, curves=answer.curves, kv_tokens=kept), []
@@ -264,7 +266,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Swept:
     """What sweeps gave."""
 
     answers: list[Answer]
@@ -272,7 +274,7 @@ class _Found:
     points: list[Point]
     picked: Picked | None
     cached: bool
-    notes: list[Note]
+    remarks: list[Remark]
 
     @property
     def kept(self) -> bool:
@@ -283,7 +285,7 @@ class _Found:
 
 
 class _Forward:
-    """Progress that never goes back: sweeps of several backends run beside each other."""
+    """Progress that never goes back: sweeps of several backends run at the same time."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -295,51 +297,51 @@ class _Forward:
             self._reached = phase
         self._progress(self._reached, sentence)
 
-    def tell(self, role: str, sentence: str) -> None:
+    def report(self, role: str, sentence: str) -> None:
         """Hear of a sweep."""
         self.phase(_PHASES.get(role, self._reached), sentence)
 
-    def told(self, _role: str, sentence: str) -> None:
+    def report_sentence(self, _role: str, sentence: str) -> None:
         """Hear of what belongs to the phase that is reached."""
         self.phase(self._reached, sentence)
 
 
-def _notes(run: _Run, found: _Found, selected: Choice) -> Iterable[Note]:
+def _remarks(run: _Run, swept: _Swept, selected: Choice) -> Iterable[Remark]:
     objective, point = run.objective, selected.point
     yield from _beyond_context(run)
     if run.model.known is Known.SIBLING:
         text = f"{run.model.name} is simulated as {run.model.path}, which is of the same architecture by its name"
-        yield Note(reason="SiblingModel", message=text)
+        yield Remark(reason="SiblingModel", message=text)
     if not selected.meets:
         text = (
             f"nothing keeps {objective.words()} on {objective.total_gpus} GPUs {objective.gpu_sku}; the closest is {point.words} "
             f"on {point.backend}: ttft {point.ttft_ms:.1f} ms, itl {point.itl_ms:.2f} ms, e2eLatency {point.latency_ms:.0f} ms"
         )
-        yield Note(reason="ObjectiveNotMet", message=text)
+        yield Remark(reason="ObjectiveNotMet", message=text)
     if selected.served < 1.0:
         text = (
             f"{objective.total_gpus} GPUs serve {selected.served:.0%} of {objective.words()}: "
             f"{point.requests_per_second:.2f} requests/s with {point.words}"
         )
-        yield Note(reason="LoadNotServed", message=text)
+        yield Remark(reason="LoadNotServed", message=text)
     broken = sorted(
-        {f"{job.backend}: {a.message}" for job, a in zip(found.jobs, found.answers, strict=True) if _broke(a)}
+        {f"{job.backend}: {a.message}" for job, a in zip(swept.jobs, swept.answers, strict=True) if _broke(a)}
     )
     if broken:
-        yield Note(
+        yield Remark(
             reason="PartlySimulated", message="left out, since its simulation failed: " + "; ".join(broken)[:1000]
         )
     planner = objective.planner
     if planner is not None and planner.pre_deployment_sweeping_mode is Sweeping.THOROUGH:
         text = "the planner's profile is simulated; it is measured with searchStrategy thorough"
-        yield Note(reason="SweepingSimulated", message=text)
+        yield Remark(reason="SweepingSimulated", message=text)
 
 
-def _beyond_context(run: _Run) -> Iterable[Note]:
+def _beyond_context(run: _Run) -> Iterable[Remark]:
     objective, made_for = run.objective, run.model.max_context
     if made_for is not None and objective.isl + objective.osl > made_for:
         text = f"{objective.isl} + {objective.osl} tokens exceed the {made_for} that {run.model.name} was made for"
-        yield Note(reason="BeyondContext", message=text)
+        yield Remark(reason="BeyondContext", message=text)
 
 
 def _broke(answer: Answer) -> bool:
@@ -347,7 +349,7 @@ def _broke(answer: Answer) -> bool:
 
 
 def _front(picked: Picked, most: int) -> list[Choice]:
-    """Other points of the front, those that keep the times first; evenly thinned to fit beside the selected one."""
+    """Other points of the front, those that keep the times first; evenly thinned to fit next to the selected one."""
     others = [choice for choice in picked.front if choice.point != picked.selected.point]
     room = most - 1
     if len(others) > room:
@@ -356,9 +358,9 @@ def _front(picked: Picked, most: int) -> list[Choice]:
     return sorted(others, key=lambda choice: (not choice.meets, -choice.tokens_per_second_per_gpu))
 
 
-def _versions(found: _Found) -> dict[str, str]:
+def _versions(swept: _Swept) -> dict[str, str]:
     return {
-        job.backend: answer.version for job, answer in zip(found.jobs, found.answers, strict=True) if answer.version
+        job.backend: answer.version for job, answer in zip(swept.jobs, swept.answers, strict=True) if answer.version
     }
 
 

@@ -10,7 +10,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 
 Progress: TypeAlias = Callable[[ProfilingPhase, str], None]
-"""Is told the phase and one sentence for people; must not block."""
+"""Called with the phase and one sentence for users; must not block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Candidate:
     config_maps: tuple[KubeObject, ...] = ()
     """that the graph reads"""
     meets_sla: bool | None = None
-    """None where nobody can tell: nothing was simulated, or the profiler measured and does not say"""
+    """None where it is unknown: nothing was simulated, or the profiler measured and does not say"""
     ttft_ms: float | None = None
     itl_ms: float | None = None
     request_latency_ms: float | None = None
@@ -55,8 +55,8 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """What the user has to know of a result: `NaiveConfiguration`, `ObjectiveNotMet`, ... A condition and an event tell it."""
+class Remark:
+    """What the user has to know of a result: `NaiveConfiguration`, `ObjectiveNotMet`, ... A condition and an event report it."""
 
     reason: str
     message: str
@@ -68,7 +68,7 @@ class ProfilingResult:
 
     selected: Candidate
     pareto: tuple[Candidate, ...] = ()
-    notes: tuple[Note, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     source: str = "aiconfigurator"
     """`aiconfigurator`, `naive`, `cache`, or `thorough`"""
     figures: dict[str, Any] = field(default_factory=dict)
@@ -87,4 +87,4 @@ class Profiler(Protocol):
     """Profiles requests. Cancelling `run` ends the work that it started."""
 
     async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
-        """The best deployment; ProfilingFailed where there is none at all."""
+        """The best deployment; ProfilingFailed where there is no deployment at all."""

@@ -20,7 +20,7 @@ _log = structlog.get_logger("dynamo.planner.profiling")
 _AGAIN = 1.0
 """Seconds, about, until a full pool is asked again."""
 
-Told = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 Job = Sweep | Curves
 
 
@@ -45,24 +45,24 @@ class Simulations:
     ) -> None:
         await self.pool.close()
 
-    async def answers(self, jobs: Iterable[Job], digest: str, tell: Told) -> list[tuple[Answer, bool]]:
+    async def answers(self, jobs: Iterable[Job], digest: str, report: ReportProgress) -> list[tuple[Answer, bool]]:
         """Answers to all jobs, as many at once as there are processes; each with whether it was remembered."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self.answer(job, digest, tell)) for job in jobs]
+            tasks = [group.create_task(self.answer(job, digest, report)) for job in jobs]
         return [task.result() for task in tasks]
 
-    async def answer(self, job: Job, digest: str, tell: Told) -> tuple[Answer, bool]:
+    async def answer(self, job: Job, digest: str, report: ReportProgress) -> tuple[Answer, bool]:
         """What a job gives, and whether it was remembered; BROKEN where its process failed."""
         key = key_of(job, digest)
         lock = self._keys.get(key)
         if lock is None:
             self._keys[key] = lock = asyncio.Lock()
         async with lock:
-            found = await self._cache.get(key)
-            if found is not None:
-                self._count(found, cached=True)
-                return found, True
-            answer = await self._computed(job, tell)
+            known = await self._cache.get(key)
+            if known is not None:
+                self._count(known, cached=True)
+                return known, True
+            answer = await self._computed(job, report)
             self._count(answer, cached=False)
             await self._cache.put(key, answer)
             return answer, False
@@ -74,12 +74,12 @@ class Simulations:
         if not cached:
             self._metrics.seconds.observe(answer.seconds)
 
-    async def _computed(self, job: Job, tell: Told) -> Answer:
+    async def _computed(self, job: Job, report: ReportProgress) -> Answer:
         for last in (False, True):
             try:
-                return await self._turn(job, tell)
+                return await self._turn(job, report)
             except WorkerDied as died:
-                # The kernel may have ended it for another's hunger; once is no rule.
+                # The kernel may have ended it because another process took the memory; once proves nothing.
                 if last:
                     return Answer(outcome=Outcome.BROKEN, message=str(died))
                 _log.warning("A worker process of profiling died; its job is tried again", error=str(died))
@@ -93,9 +93,9 @@ class Simulations:
                 return Answer(outcome=Outcome.BROKEN, message=text)
         raise AssertionError("unreachable")
 
-    async def _turn(self, job: Job, tell: Told) -> Answer:
+    async def _turn(self, job: Job, report: ReportProgress) -> Answer:
         while True:
             try:
-                return await self.pool.run(job, tell)
+                return await self.pool.run(job, report)
             except PoolBusy:
                 await asyncio.sleep(spread(_AGAIN, most=1.5))

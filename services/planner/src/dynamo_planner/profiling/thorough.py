@@ -18,10 +18,10 @@ from dynamo_planner.profiling.generation.names import graph_name
 from dynamo_planner.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_planner.profiling.results import (
     Candidate,
-    Note,
     ProfilingFailed,
     ProfilingRequest,
     ProfilingResult,
+    Remark,
 )
 
 FINAL_CONFIG, WEB_DATA = "final_config.yaml", "webui_data.json"
@@ -38,21 +38,21 @@ _COMMAND = re.compile(r"dynamo\.(vllm|sglang|trtllm)\b")
 
 
 def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
-    """The result in the data of a Job's output ConfigMap; ProfilingFailed with what is wrong where it is none.
+    """The result in the data of a Job's output ConfigMap; ProfilingFailed with what is wrong where it is not a result.
 
-    Of the documents in final_config.yaml the last graph counts; ConfigMaps come along, anything else is left out and told
-    of. Further graphs for the Pareto front are in webui_data.json, which may be missing, or unreadable.
+    Of the documents in final_config.yaml the last graph counts; ConfigMaps come along, anything else is left out and
+    reported. Further graphs for the Pareto front are in webui_data.json, which may be missing, or unreadable.
     """
-    found = _documents(data.get(FINAL_CONFIG, ""))
-    graphs = [each for each in found if each.get("kind") == _GRAPH]
+    everything = _documents(data.get(FINAL_CONFIG, ""))
+    graphs = [each for each in everything if each.get("kind") == _GRAPH]
     if not graphs:
         raise ProfilingFailed(
             "GenerationFailed", f"{FINAL_CONFIG} of the profiling job has no {_GRAPH}; see the job's log"
         )
-    maps = tuple(_config_map(each, request) for each in found if each.get("kind") == "ConfigMap")
-    others = sorted({str(each.get("kind")) for each in found} - {_GRAPH, "ConfigMap"})
-    notes = [
-        Note(reason="ObjectsLeftOut", message=f"{FINAL_CONFIG} has {', '.join(others)}; only ConfigMaps are created")
+    maps = tuple(_config_map(each, request) for each in everything if each.get("kind") == "ConfigMap")
+    others = sorted({str(each.get("kind")) for each in everything} - {_GRAPH, "ConfigMap"})
+    remarks = [
+        Remark(reason="ObjectsLeftOut", message=f"{FINAL_CONFIG} has {', '.join(others)}; only ConfigMaps are created")
     ]
     selected = _candidate(graphs[-1], request, maps)
     pareto = [selected]
@@ -69,7 +69,7 @@ def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> Profiling
     return ProfilingResult(
         selected=selected,
         pareto=tuple(pareto),
-        notes=tuple(notes) if others else (),
+        remarks=tuple(remarks) if others else (),
         source="thorough",
         figures=figures,
     )
@@ -79,7 +79,9 @@ def _documents(text: str) -> list[KubeObject]:
     try:
         return [each for each in documents(text, _OUTPUT) if isinstance(each, dict)]
     except InvalidManifest as error:
-        raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job is no YAML: {error}") from error
+        raise ProfilingFailed(
+            "GenerationFailed", f"{FINAL_CONFIG} of the profiling job is not valid YAML: {error}"
+        ) from error
 
 
 def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> Candidate:
@@ -93,7 +95,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
         raise ProfilingFailed("GenerationFailed", "the graph of the profiling job has no workers; see the job's log")
     names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
     kept = _metadata(made, "labels", "annotations")
-    name = graph_name(request.name, _wanted_name(request), names)
+    name = graph_name(request.name, _desired_name(request), names)
     made["metadata"] = {**_with_overrides(kept, request), "name": name, "namespace": request.namespace}
     for worker in workers if request.workers_image else ():
         _main(worker).update({"image": request.workers_image} if _main(worker) else {})
@@ -110,7 +112,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     )
 
 
-def _wanted_name(request: ProfilingRequest) -> str | None:
+def _desired_name(request: ProfilingRequest) -> str | None:
     override = request.spec.overrides.dgd if request.spec.overrides else None
     metadata = override.get("metadata") if override else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -136,8 +138,8 @@ def _role(component: KubeObject) -> str:
 
 def _main(component: KubeObject) -> KubeObject:
     pod = (component.get("podTemplate") or {}).get("spec") or {}
-    found: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == "main"), {})
-    return found
+    main: KubeObject = next((each for each in pod.get("containers") or [] if each.get("name") == "main"), {})
+    return main
 
 
 def _sizes(component: KubeObject) -> dict[str, int]:
@@ -160,25 +162,25 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
     for worker in workers:
         main = _main(worker)
         said = " ".join(map(str, (*(main.get("command") or []), *(main.get("args") or []))))
-        if found := _COMMAND.search(said):
-            return found[1]
+        if match := _COMMAND.search(said):
+            return match[1]
     return request.spec.backend
 
 
-def _config_map(found: KubeObject, request: ProfilingRequest) -> KubeObject:
-    """In the request's namespace, wherever its author wanted it."""
-    metadata = _metadata(found, "name", "labels", "annotations")
+def _config_map(given: KubeObject, request: ProfilingRequest) -> KubeObject:
+    """In the request's namespace, also where its author named another one."""
+    metadata = _metadata(given, "name", "labels", "annotations")
     if not isinstance(metadata.get("name"), str):
         raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job has a ConfigMap without a name")
-    return {**found, "apiVersion": "v1", "metadata": {**metadata, "namespace": request.namespace}}
+    return {**given, "apiVersion": "v1", "metadata": {**metadata, "namespace": request.namespace}}
 
 
-def _metadata(found: KubeObject, *fields: str) -> KubeObject:
-    metadata = found.get("metadata") or {}
+def _metadata(given: KubeObject, *fields: str) -> KubeObject:
+    metadata = given.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise ProfilingFailed(
             "GenerationFailed",
-            f"{FINAL_CONFIG} of the profiling job has a {found.get('kind')} whose metadata is no object",
+            f"{FINAL_CONFIG} of the profiling job has a {given.get('kind')} whose metadata is not an object",
         )
     return {key: metadata[key] for key in fields if key in metadata}
 

@@ -1,6 +1,6 @@
 """One engine: continuous batching of prompts and tokens, iteration by iteration, as events of a simulation.
 
-Iterations in which nothing changes (no prompt, nobody joins or ends) are run through at once as one leg; that is what makes
+Iterations in which nothing changes (no prompt, no sequence joins or ends) are run through at once as one leg; that is what makes
 half an hour of traffic a matter of seconds.
 """
 
@@ -220,7 +220,7 @@ class Engine:
 
     def _room(self, job: Job, ahead: int) -> bool:
         need = job.request.isl + job.request.osl
-        # A sequence larger than the cache is let in alone, or it would wait for ever.
+        # A sequence larger than the cache is let in alone, or it would wait without end.
         fits = self._reserved + need <= self._max_kv_tokens or not self._reserved
         return fits and len(self._active) + ahead < self._max_num_seqs
 

@@ -60,7 +60,7 @@ class Graph:
         )
 
     def capabilities(self) -> dict[Pool, EngineCapabilities]:
-        """As model cards tell them."""
+        """As model cards state them."""
         return {
             pool: EngineCapabilities(
                 num_gpu=gpus,

@@ -34,7 +34,7 @@ class History:
             self._ended.add(now, job.request.osl, job.itl)
 
     def window(self, now: float, seconds: float) -> Traffic:
-        """The traffic of the last seconds, as its histograms tell it."""
+        """The traffic of the last seconds, as its histograms show it."""
         since = now - seconds
         requests, (isl, _) = self._came.between(since, now)
         ended, (osl, itl) = self._ended.between(since, now)

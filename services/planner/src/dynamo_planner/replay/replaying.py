@@ -8,7 +8,7 @@ from itertools import product
 
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
-from dynamo_planner.core.deciding import Effects, Policy, Tick
+from dynamo_planner.core.decision import Effects, Policy, Tick
 from dynamo_planner.core.observing import Missing, Observation, Pool
 from dynamo_planner.core.policies import PolicyName, make_policy
 from dynamo_planner.core.profile import Profile
@@ -64,7 +64,7 @@ def split_name(replicas: dict[Pool, int]) -> str:
 
 class AsReferenceSees:
     """Traffic as Dynamo's planner gets it: an interval in which no request ended has no averages (0/0), so it is dropped
-    whole (planner.md, sections a.3 and d); the service of this project tells of no demand as a number instead.
+    whole (planner.md, sections a.3 and d); the service of this project reports no demand as a number instead.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -75,7 +75,7 @@ class AsReferenceSees:
         return self._policy.first_tick(now)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """What the policy answers to what it would be told."""
+        """What the policy answers to what it would observe."""
         traffic = observation.traffic
         if traffic is not None and (not traffic.requests or traffic.ttft is None or traffic.itl is None):
             observation = replace(observation, traffic=None, missing={"traffic": Missing.NOT_A_NUMBER})

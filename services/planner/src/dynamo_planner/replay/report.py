@@ -18,7 +18,7 @@ table{border-collapse:collapse;margin:1em 0}td,th{padding:.25em .8em;border-bott
 td:first-child,th:first-child{text-align:left}details{margin:.5em 0}.why td{text-align:left}"""
 
 
-def report(outcomes: Sequence[Outcome], title: str, notes: Sequence[str] = ()) -> str:
+def report(outcomes: Sequence[Outcome], title: str, remarks: Sequence[str] = ()) -> str:
     """The whole page; plotly's script is within it."""
     from plotly.graph_objects import Figure, Scatter  # noqa: PLC0415 - slow, and only reports need it
     from plotly.subplots import make_subplots  # noqa: PLC0415
@@ -58,7 +58,7 @@ def report(outcomes: Sequence[Outcome], title: str, notes: Sequence[str] = ()) -
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><style>{STYLE}</style>",
         f"<h1>{escape(title)}</h1>",
-        *(f"<p>{escape(note)}</p>" for note in notes),
+        *(f"<p>{escape(note)}</p>" for note in remarks),
         _table([HEADER, *(row(outcome) for outcome in outcomes)]),
         plot,
         *(_decisions(outcome) for outcome in outcomes if outcome.actions),

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
-from dynamo_planner.core.deciding import Policy, Tick
+from dynamo_planner.core.decision import Policy, Tick
 from dynamo_planner.core.observing import ForwardPass, Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.replay.engine import Engine, Job
@@ -21,7 +21,7 @@ from dynamo_planner.replay.traces import Request
 from dynamo_planner.replay.truth import MeasuredEngine
 
 SAMPLE_SECONDS = 5.0
-PATIENCE = 600.0
+LONGEST_DRAIN = 600.0
 """Seconds after the trace in which requests may still end; what has not ended then counts as missed."""
 
 
@@ -110,7 +110,7 @@ class _Run:
             self._schedule(self._requests[0].at, lambda: self._arrive(0))
         while self._events:
             at, _, event = heappop(self._events)
-            if at > self._end + PATIENCE or (at > self._end and not self._open):
+            if at > self._end + LONGEST_DRAIN or (at > self._end and not self._open):
                 break
             self._now = at
             event()
@@ -201,17 +201,17 @@ class _Run:
         )
         if effects.decision is not None:
             unstable = any(c.ready != c.expected for c in counts.values())
-            wanted = {p: n for p, n in effects.decision.replicas.items() if p in self._pools}
+            desired = {p: n for p, n in effects.decision.replicas.items() if p in self._pools}
             if self._connector_waits and unstable:
-                self._dropped += any(n != self._pools[p].target for p, n in wanted.items())
+                self._dropped += any(n != self._pools[p].target for p, n in desired.items())
             else:
-                self._scale(wanted, effects.decision.reason, effects.explanation.message)
+                self._scale(desired, effects.decision.reason, effects.explanation.message)
         self._ask_at(effects.next_tick)
 
-    def _scale(self, wanted: dict[Pool, int], reason: str, message: str) -> None:
+    def _scale(self, desired: dict[Pool, int], reason: str, message: str) -> None:
         before = {pool: replicas.target for pool, replicas in self._pools.items()}
         # What goes first makes room for what comes.
-        for pool, count in sorted(wanted.items(), key=lambda item: item[1] - before[item[0]]):
+        for pool, count in sorted(desired.items(), key=lambda item: item[1] - before[item[0]]):
             if self._pools[pool].scale(max(0, count), self._now):
                 self._actions.append(Action(self._now, pool, before[pool], count, reason, message))
         for replicas in self._pools.values():

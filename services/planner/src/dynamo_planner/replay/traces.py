@@ -67,7 +67,7 @@ def _request(record: object) -> Request:
 def _number(record: dict[str, object], key: str, least: float) -> float:
     value = record.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < inf:
-        raise ValueError(f"{key} is {value!r}; a number from {least:g} is wanted, as in {EXAMPLE}")
+        raise ValueError(f"{key} is {value!r}; it must be a number from {least:g}, as in {EXAMPLE}")
     return float(value)
 
 

@@ -1,6 +1,6 @@
 """What engines of the simulation really take: straight lines between the measured points, nothing of the estimator.
 
-Whoever plans is judged against this; an estimator that is wrong must lose here.
+Policies are judged against this; an estimator that is wrong must lose here.
 """
 
 from __future__ import annotations

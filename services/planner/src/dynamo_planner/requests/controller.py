@@ -35,7 +35,7 @@ from dynamo_planner.requests.work import Profilings
 
 
 class Concern(StrEnum):
-    """What is looked at."""
+    """What is reconciled."""
 
     REQUEST = "dynamographdeploymentrequests"
 
@@ -61,7 +61,7 @@ class Requests(Controller[Task]):
         saw: Callable[[KubeObject], None] = lambda _: None,
         candidates: Candidates = no_candidates_asked,
     ) -> None:
-        """`saw` is told of every graph that comes or changes; `candidates` looks for what a thorough request can measure."""
+        """`saw` is called with every graph that is created or changed; `candidates` searches what a request can measure."""
         settings, planner = context.settings, context.settings.platform.planner
         nodes = (NODES,) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
@@ -105,7 +105,7 @@ class Requests(Controller[Task]):
     def tasks_for(
         self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None
     ) -> Iterable[Task]:
-        """A request looks again when it changes, or when something that was made for it does."""
+        """A request is reconciled when it changes, or when something that was made for it does."""
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS:
             yield Task(key)
         elif resource != NODES:
@@ -122,7 +122,7 @@ class Requests(Controller[Task]):
         if resource == DYNAMO_GRAPH_DEPLOYMENT_REQUESTS and new is None and old is not None:
             self._profilings.stop(old["metadata"]["uid"])
             self._statuses.forget(resource, old)
-            # Every replica reports it: the owner may be stopped, and nothing tells of the request later. The stream keeps
+            # Every replica reports it: the owner may be stopped, and nothing reports the request later. The stream keeps
             # one message of an id.
             self._reporter.gone(old)
 

@@ -30,11 +30,11 @@ from dynamo_planner.requests.hardware import GpuNode
 SELECTORS = ("app=nvidia-dcgm-exporter", "app=dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
 TEMPLATE_VARIABLE = env.DCGM_METRICS_ENDPOINT_TEMPLATE
 DEFAULT_TEMPLATE = f"http://{{POD_IP}}:{ports.DCGM_EXPORTER.number}/metrics"
-#: How long what was found is believed. Seconds.
+#: How long an answer is believed. Seconds.
 FRESH = 60.0
 #: For one exporter. Seconds.
 REQUEST_TIMEOUT, CONNECT_TIMEOUT = 5.0, 3.0
-#: For all exporters together: nobody waits longer for a cluster whose exporters hang. Seconds.
+#: For all exporters together: no request waits longer for a cluster whose exporters hang. Seconds.
 ALL_WITHIN = 20.0
 #: Bytes of one answer, and exporters asked at once. A node with 16 GPUs has half of it.
 MAX_ANSWER, AT_ONCE = 1 << 20, 16
@@ -62,27 +62,27 @@ class DcgmExporters:
         self._clock = clock
         self._template = template or os.environ.get(TEMPLATE_VARIABLE) or DEFAULT_TEMPLATE
         self._lock = asyncio.Lock()
-        self._found: list[GpuNode] = []
+        self._known: list[GpuNode] = []
         self._asked: float | None = None
 
     async def nodes(self) -> list[GpuNode]:
         """GPUs by node; nodes whose exporter does not answer are left out. KubeError where pods cannot be listed."""
         async with self._lock:
             if self._asked is None or self._clock() - self._asked >= FRESH:
-                self._found = await self._ask()
+                self._known = await self._ask()
                 self._asked = self._clock()
-            return self._found
+            return self._known
 
     async def _ask(self) -> list[GpuNode]:
-        found: list[KubeObject] = []
+        pods: list[KubeObject] = []
         try:
             for namespace in self._settings.namespaces:
                 for selector in SELECTORS:
-                    found += (await self._kube.list(PODS, namespace, label_selector=selector)).items
+                    pods += (await self._kube.list(PODS, namespace, label_selector=selector)).items
         except Forbidden as error:
             log.info("exporters of GPU metrics cannot be looked for", error=str(error))
             return []
-        running = exporters(found, frozenset(self._settings.service_accounts))
+        running = exporters(pods, frozenset(self._settings.service_accounts))
         slots = asyncio.Semaphore(AT_ONCE)
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
@@ -150,8 +150,8 @@ def parse(text: str, node: str) -> GpuNode | None:
 
 def _samples(text: str) -> Iterable[Any]:
     """Samples of the metrics that are read here, of the lines of an answer that have one."""
-    wanted = (_TEMPERATURE, *_MEMORY)
-    lines = (line for line in text.splitlines() if line.startswith(wanted) and len(line) <= MAX_LINE)
+    prefixes = (_TEMPERATURE, *_MEMORY)
+    lines = (line for line in text.splitlines() if line.startswith(prefixes) and len(line) <= MAX_LINE)
     read = "\n".join(islice(lines, MAX_LINES))
     return (sample for family in text_string_to_metric_families(f"{read}\n") for sample in family.samples)
 

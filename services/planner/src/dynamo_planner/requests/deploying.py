@@ -1,4 +1,4 @@
-"""From the graph that profiling found to one that serves: it is created once, never taken over, and followed."""
+"""From the graph that profiling selected to one that serves: it is created once, never taken over, and followed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TAKEN = (
 )
 #: Answers that will be the same next time.
 _REFUSALS = frozenset({400, 403, 422})
-#: Reasons of a graph that tell of images which cannot be had.
+#: Reasons of a graph that say that images cannot be pulled.
 _IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
 
 
@@ -64,7 +64,7 @@ class Deploying:
                 self._reject(obj, draft, _TAKEN.format(name=name))
                 return None
             await self._hand_over(obj, graph)
-            self._look(obj, draft, graph)
+            self._report_graph(obj, draft, graph)
             return None
         made = draft.condition(DEPLOYMENT_READY)
         if made is not None and made["reason"] != "DeploymentCreationFailed":
@@ -73,24 +73,24 @@ class Deploying:
         return await self._create(obj, draft, name)
 
     def follow(self, obj: KubeObject, draft: Draft) -> None:
-        """A look at a request that is deployed."""
+        """Report the graph of a request that is deployed."""
         key = ObjectKey(obj["metadata"]["namespace"], draft.status.get("dgdName", ""))
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph is None or not is_made_for(graph, obj):
             self._lost(obj, draft)
         else:
-            self._look(obj, draft, graph)
+            self._report_graph(obj, draft, graph)
 
     async def _create(self, obj: KubeObject, draft: Draft, name: str) -> float | None:
         graph = marked(obj, draft.status["profilingResults"]["selectedConfig"], owner=None)
         try:
             written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
         except AlreadyExists:
-            found = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
-            if not is_made_for(found, obj):
+            existing = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
+            if not is_made_for(existing, obj):
                 self._reject(obj, draft, _TAKEN.format(name=name))
                 return None
-            written = found
+            written = existing
         except KubeError as error:
             if error.status in _REFUSALS:
                 self._reject(obj, draft, str(error))
@@ -111,11 +111,11 @@ class Deploying:
 
     def _lost(self, obj: KubeObject, draft: Draft) -> None:
         name = draft.status.get("dgdName", "")
-        message = f"DynamoGraphDeployment {name} was deleted; it is not made again: create the request anew"
+        message = f"DynamoGraphDeployment {name} was deleted and is not recreated: create the request again"
         self.reporter.warning(obj, "DeploymentDeleted", message)
         draft.put(dgdName=None, deploymentInfo=None).fail(DEPLOYMENT_READY, "DeploymentDeleted", message)
 
-    def _look(self, obj: KubeObject, draft: Draft, graph: KubeObject) -> None:
+    def _report_graph(self, obj: KubeObject, draft: Draft, graph: KubeObject) -> None:
         name, status = graph["metadata"]["name"], graph.get("status") or {}
         components = (status.get("components") or {}).values()
         draft.put(

@@ -1,4 +1,4 @@
-"""Finding out which hardware there is: labels of nodes first, which cost nothing; DCGM exporters where there are none."""
+"""Discovering the hardware of the cluster: labels of nodes first, which cost nothing; else DCGM exporters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynamo_planner.requests.hardware import (
     DCGM,
     NODE_LABELS,
     SPEC,
-    Found,
+    HardwarePlan,
     complete,
     held_against,
     is_complete,
@@ -25,14 +25,14 @@ from dynamo_planner.requests.hardware import (
 
 @dataclass(frozen=True, slots=True)
 class HardwareFinder:
-    """Completes what requests say of hardware. Where nodes may not be looked at, what they say must be complete."""
+    """Completes what requests say of hardware. Where nodes may not be read, what they say must be complete."""
 
     cache: ObjectCache
     exporters: DcgmExporters
     cap: int
     enabled: bool
 
-    async def find(self, asked: Hardware | None, *, discover: bool = True) -> Found:
+    async def find(self, asked: Hardware | None, *, discover: bool = True) -> HardwarePlan:
         """Hardware to plan for. HardwareUnknown where neither the request nor the cluster says it; KubeError at times.
 
         `discover` is what the request says: without it, it is complete by itself, and its GPUs are those of one node
@@ -42,9 +42,9 @@ class HardwareFinder:
             return stated(asked)
         if not self.enabled:
             return complete(asked, (), cap=self.cap, source=SPEC)
-        found = kinds(nodes_with_labels(self.cache.list(NODES)))
-        if found or is_complete(asked):
-            return complete(asked, found, cap=self.cap, source=NODE_LABELS)
+        observed = kinds(nodes_with_labels(self.cache.list(NODES)))
+        if observed or is_complete(asked):
+            return complete(asked, observed, cap=self.cap, source=NODE_LABELS)
         return complete(
             asked, kinds(held_against(await self.exporters.nodes(), self.cache.list(NODES))), cap=self.cap, source=DCGM
         )

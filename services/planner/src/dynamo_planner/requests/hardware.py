@@ -1,6 +1,6 @@
 """Which GPUs a request is planned for: what its spec says, completed by what the cluster has.
 
-Facts are those of operator behaviour, sections 7.4 and 7.8. Pure: what nodes or exporters told goes in.
+Facts are those of operator behaviour, sections 7.4 and 7.8. Pure: what nodes or exporters report goes in.
 """
 
 from __future__ import annotations
@@ -74,20 +74,20 @@ class GpuNode:
 
     @property
     def kind(self) -> str:
-        """Its kind as in `spec.hardware.gpuSku`; the product's own name where it is none of them."""
+        """Its kind as in `spec.hardware.gpuSku`; the product's own name where it has no such kind."""
         return infer_sku(self.product) or self.product
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Hardware that a request is planned for, and what is told of it in status."""
+class HardwarePlan:
+    """Hardware that a request is planned for, and what its status reports of it."""
 
     planned: Hardware
     status: HardwareStatus
 
 
 def infer_sku(product: str) -> str:
-    """Kind of GPU of a product name such as `NVIDIA-H100-80GB-HBM3`; empty where it is none that is known."""
+    """Kind of GPU of a product name such as `NVIDIA-H100-80GB-HBM3`; empty where the kind is unknown."""
     name = product.upper()
     words = name.replace("-", " ").replace("_", " ").split()
     joined = "".join(words)
@@ -101,20 +101,20 @@ def infer_sku(product: str) -> str:
 
 
 def _is_sxm_memory(words: Sequence[str]) -> bool:
-    """H100s on SXM boards are told apart by their memory alone: `NVIDIA-H100-80GB-HBM3`; the PCIe ones say PCIe or NVL."""
+    """H100s on SXM boards differ from others by their memory alone: `NVIDIA-H100-80GB-HBM3`; the PCIe ones say PCIe or NVL."""
     return "HBM3" in words and not {"PCIE", "NVL"} & set(words)
 
 
 def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
-    """GPUs that the GPU operator's labels tell of; nodes on which nothing is scheduled do not count."""
-    found = []
+    """GPUs that the GPU operator's labels report; nodes on which nothing is scheduled do not count."""
+    observed = []
     for node in nodes:
-        marks, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
-        product = marks.get(labels.GPU_PRODUCT, "")
-        gpus, vram = _number(marks.get(labels.GPU_COUNT)), _number(marks.get(labels.GPU_MEMORY))
+        node_labels, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
+        product = node_labels.get(labels.GPU_PRODUCT, "")
+        gpus, vram = _number(node_labels.get(labels.GPU_COUNT)), _number(node_labels.get(labels.GPU_MEMORY))
         if product and gpus > 0 and vram > 0 and not node.get("spec", {}).get("unschedulable"):
-            found.append(GpuNode(name, product, gpus, vram))
-    return found
+            observed.append(GpuNode(name, product, gpus, vram))
+    return observed
 
 
 def held_against(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> list[GpuNode]:
@@ -138,7 +138,7 @@ def kinds(nodes: Iterable[GpuNode]) -> list[GpuNodes]:
     groups: dict[tuple[str, int], list[GpuNode]] = defaultdict(list)
     for node in nodes:
         groups[node.kind, node.gpus].append(node)
-    found = [
+    observed = [
         GpuNodes(
             product=members[0].product,
             gpu_sku=kind,
@@ -149,7 +149,7 @@ def kinds(nodes: Iterable[GpuNode]) -> list[GpuNodes]:
         )
         for (kind, gpus), members in groups.items()
     ]
-    return sorted(found, key=_rank, reverse=True)
+    return sorted(observed, key=_rank, reverse=True)
 
 
 def _rank(each: GpuNodes) -> tuple[float, float, float, str]:
@@ -157,18 +157,18 @@ def _rank(each: GpuNodes) -> tuple[float, float, float, str]:
 
 
 def is_complete(hardware: Hardware | None) -> bool:
-    """Whether nothing has to be found out."""
+    """Whether nothing has to be discovered."""
     needed = (hardware and hardware.gpu_sku, hardware and hardware.total_gpus, hardware and hardware.num_gpus_per_node)
     return all(needed)
 
 
-def complete(hardware: Hardware | None, found: Sequence[GpuNodes], *, cap: int, source: str) -> Found:
-    """What the spec leaves out, from what was found; `cap` bounds GPUs that nobody asked for by number.
+def complete(hardware: Hardware | None, observed: Sequence[GpuNodes], *, cap: int, source: str) -> HardwarePlan:
+    """What the spec leaves out, from what was observed; `cap` bounds GPUs whose number the request leaves out.
 
     HardwareUnknown where a value is in neither.
     """
     asked = hardware or Hardware()
-    matching = [each for each in found if asked.gpu_sku in (None, "", each.gpu_sku)]
+    matching = [each for each in observed if asked.gpu_sku in (None, "", each.gpu_sku)]
     best = matching[0] if matching else None
     sku = asked.gpu_sku or (best and best.gpu_sku) or ""
     per_node = asked.num_gpus_per_node or (best and best.num_gpus_per_node)
@@ -177,17 +177,19 @@ def complete(hardware: Hardware | None, found: Sequence[GpuNodes], *, cap: int, 
         name for name, value in (("gpuSku", sku), ("numGpusPerNode", per_node), ("totalGpus", total)) if not value
     ]
     if missing:
-        raise HardwareUnknown(_unknown(asked, found, missing))
+        raise HardwareUnknown(_unknown(asked, observed, missing))
     vram = asked.vram_mb or (best and best.vram_mb) or VRAM_MIB.get(sku)
     planned = asked.model_copy(
         update={"gpu_sku": sku, "num_gpus_per_node": per_node, "total_gpus": total, "vram_mb": vram}
     )
-    others = [each for each in found if each not in matching]
-    told = source if best is not None else SPEC
-    return Found(planned, HardwareStatus(planned=planned, found=[*matching, *others] or None, source=told))
+    others = [each for each in observed if each not in matching]
+    reported_by = source if best is not None else SPEC
+    return HardwarePlan(
+        planned, HardwareStatus(planned=planned, observed=[*matching, *others] or None, source=reported_by)
+    )
 
 
-def stated(hardware: Hardware | None) -> Found:
+def stated(hardware: Hardware | None) -> HardwarePlan:
     """Hardware of a request that switches discovery off. HardwareUnknown where it does not say what it needs to."""
     asked = hardware or Hardware()
     if not asked.gpu_sku or not asked.num_gpus_per_node:
@@ -201,13 +203,13 @@ def stated(hardware: Hardware | None) -> Found:
             "vram_mb": asked.vram_mb or VRAM_MIB.get(asked.gpu_sku),
         }
     )
-    return Found(planned, HardwareStatus(planned=planned, source=SPEC))
+    return HardwarePlan(planned, HardwareStatus(planned=planned, source=SPEC))
 
 
 def planned_product(status: KubeObject) -> str | None:
-    """Label of the nodes that a request is planned for, of its `status.hardware`; None where no single one tells them apart.
+    """Label of the nodes that a request is planned for, of its `status.hardware`; None where no single label selects them.
 
-    Exporters tell of products, too, but the nodes then have no such label.
+    Exporters report products, too, but the nodes then have no such label.
     """
     kind = (status.get("planned") or {}).get("gpuSku")
     if status.get("source") != NODE_LABELS:
@@ -216,14 +218,14 @@ def planned_product(status: KubeObject) -> str | None:
     return products.pop() if len(products) == 1 else None
 
 
-def _unknown(asked: Hardware, found: Sequence[GpuNodes], missing: Sequence[str]) -> str:
+def _unknown(asked: Hardware, observed: Sequence[GpuNodes], missing: Sequence[str]) -> str:
     names = ", ".join(f"spec.hardware.{name}" for name in missing)
-    if not found:
+    if not observed:
         return (
-            f"{names} not given, and no node tells of its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
-            f"GPU operator, whose labels ({labels.GPU_PRODUCT}, {labels.GPU_COUNT}, {labels.GPU_MEMORY}) tell of them"
+            f"{names} not given, and no node reports its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
+            f"GPU operator, whose labels ({labels.GPU_PRODUCT}, {labels.GPU_COUNT}, {labels.GPU_MEMORY}) report them"
         )
-    there = ", ".join(f"{each.gpu_sku} ({each.nodes} nodes of {each.num_gpus_per_node})" for each in found)
+    there = ", ".join(f"{each.gpu_sku} ({each.nodes} nodes of {each.num_gpus_per_node})" for each in observed)
     return f"{names} not given, and no node has {asked.gpu_sku}: the cluster has {there}; set what is missing, or another gpuSku"
 
 

@@ -1,4 +1,4 @@
-"""Writing what belongs to requests: created where it is missing, corrected where it is ours, and never taken over."""
+"""Writing what belongs to requests: created where it is missing, corrected where it is managed, and never taken over."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class NameTaken(Exception):
 
 def is_managed(observed: KubeObject, request: str = "") -> bool:
     """Whether this platform created an object; where `request` is given, for a request of that name."""
-    marks = observed["metadata"].get("labels") or {}
-    return marks.get(labels.MANAGED_BY) == OPERATOR and request in ("", marks.get(labels.REQUEST_NAME))
+    own_labels = observed["metadata"].get("labels") or {}
+    return own_labels.get(labels.MANAGED_BY) == OPERATOR and request in ("", own_labels.get(labels.REQUEST_NAME))
 
 
 async def write(kube: KubeClient, desired: KubeObject, is_own: Callable[[KubeObject], bool]) -> KubeObject:

@@ -1,6 +1,6 @@
 """DynamoGraphDeploymentRequest -> a profiled, and where it asks for that deployed graph (operator behaviour, section 7.2).
 
-Each look takes a request one step further, from what its status says and from what is there: a stop at any moment repeats
+Each reconcile takes a request one step further, from what its status says and from what exists: a stop at any moment repeats
 at most the step that was under way.
 """
 
@@ -46,7 +46,7 @@ from dynamo_planner.requests.work import Profilings
 
 #: Dropped where another operator has put it: there is nothing to do before a request may go.
 FINALIZER = "nvidia.com/finalizer"
-#: How often the pod of a profiling Job is looked at. Seconds.
+#: How often the pod of a profiling Job is checked. Seconds.
 POD_INTERVAL = 10.0
 _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
 _CHANGED = (
@@ -56,7 +56,7 @@ _CHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class RequestReconciler:
-    """Takes one request a step further, and tells of it."""
+    """Takes one request a step further, and reports it."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -70,7 +70,7 @@ class RequestReconciler:
     now: Callable[[], datetime]
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """One look. Raises KubeError where the API server is away: the queue comes back to it."""
+        """One reconcile. Raises KubeError where the API server is away: the queue comes back to it."""
         obj = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
         if obj is None:
             return Result()
@@ -92,10 +92,13 @@ class RequestReconciler:
         return await step(obj, draft) if step else Result()
 
     def _was_changed(self, obj: KubeObject, draft: Draft) -> bool:
-        """Whether the spec is another one than was observed, and that was not told yet."""
+        """Whether the spec is another one than was observed, and that was not reported yet."""
         generation = obj["metadata"].get("generation", 0)
-        told = draft.condition(VALIDATION) or {}
-        return generation not in (draft.status.get("observedGeneration", generation), told.get("observedGeneration"))
+        reported = draft.condition(VALIDATION) or {}
+        return generation not in (
+            draft.status.get("observedGeneration", generation),
+            reported.get("observedGeneration"),
+        )
 
     async def _let_go(self, obj: KubeObject) -> Result:
         finalizers = obj["metadata"].get("finalizers", [])
@@ -116,9 +119,9 @@ class RequestReconciler:
 
     async def _validate(self, obj: KubeObject, draft: Draft) -> Result:
         draft.observe()
-        found = problems(obj, self.facts())
-        if found:
-            return await self._refuse(obj, draft, "; ".join(map(str, found)))
+        errors = problems(obj, self.facts())
+        if errors:
+            return await self._refuse(obj, draft, "; ".join(map(str, errors)))
         spec, namespace = spec_of(obj), obj["metadata"]["namespace"]
         if (claim := spec.model_cache and spec.model_cache.pvc_name) and not await self._has_claim(namespace, claim):
             message = f"spec.modelCache.pvcName: there is no PersistentVolumeClaim {claim} in namespace {namespace}"
@@ -163,7 +166,7 @@ class RequestReconciler:
         uid = obj["metadata"]["uid"]
         request = self._profiling_request(obj, spec, draft)
         if spec.search_strategy == "thorough":
-            step, outcome = await self.thorough.look(obj, request)
+            step, outcome = await self.thorough.follow(obj, request)
         else:
             self.profilings.ensure(uid, request)
             step, outcome = self.profilings.step(uid), self.profilings.outcome(uid)
@@ -171,16 +174,16 @@ class RequestReconciler:
             if step is not None:
                 draft.at(*step)
             result = await self._write(obj, draft, urgent=False)
-            # What holds a pod up is told by the pod alone, and nobody tells of that.
-            look_again = spec.search_strategy == "thorough" and result.requeue_after is None
-            return Result(POD_INTERVAL) if look_again else result
+            # What holds a pod up only the pod says, and no event reports it.
+            is_polled = spec.search_strategy == "thorough" and result.requeue_after is None
+            return Result(POD_INTERVAL) if is_polled else result
         if isinstance(outcome, ProfilingFailed):
             if step is not None:
                 draft.put(profilingPhase=step[0].value)
             self.reporter.warning(obj, "ProfilingCheckFailed", str(outcome))
             result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
         else:
-            result = await self._found(obj, spec, draft, outcome)
+            result = await self._selected(obj, spec, draft, outcome)
         self.profilings.stop(uid)
         return result
 
@@ -198,7 +201,7 @@ class RequestReconciler:
             workers_image=parts_of(obj).workers_image,
         )
 
-    async def _found(
+    async def _selected(
         self, obj: KubeObject, spec: DynamoGraphDeploymentRequestSpec, draft: Draft, result: ProfilingResult
     ) -> Result:
         name = result.selected.dgd["metadata"]["name"]
@@ -213,9 +216,9 @@ class RequestReconciler:
         draft.at(ProfilingPhase.DONE, message).say(PROFILING, True, "ProfilingCompleted", message)
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
         draft.put(dgdName=name, profilingResults=results_status(result))
-        for note in result.notes:
-            self.reporter.warning(obj, note.reason, note.message)
-            draft.say(note.reason, True, note.reason, note.message)
+        for remark in result.remarks:
+            self.reporter.warning(obj, remark.reason, remark.message)
+            draft.say(remark.reason, True, remark.reason, remark.message)
         draft.say(OBJECTIVE_MET, *_objective(result, message))
         self.reporter.normal(obj, "SpecGenerated", message)
         if spec.auto_apply:
@@ -247,14 +250,14 @@ class RequestReconciler:
         return Result(wait)
 
 
-def is_told(obj: KubeObject, type_: str) -> bool:
+def has_condition(obj: KubeObject, type_: str) -> bool:
     """Whether a status has a condition of a type."""
     return find((obj.get("status") or {}).get("conditions", []), type_) is not None
 
 
 def _objective(result: ProfilingResult, message: str) -> tuple[bool | None, str, str]:
     """Whether the times are kept: status, reason and message of the condition."""
-    why = "; ".join(note.message for note in result.notes) or message
+    why = "; ".join(remark.message for remark in result.remarks) or message
     if result.selected.meets_sla is None:
         return None, "NotEstimated", why
     return (True, "ObjectiveMet", message) if result.selected.meets_sla else (False, "ObjectiveNotMet", why)

@@ -1,4 +1,4 @@
-"""What profiling gave, as a request's status tells it."""
+"""The result of profiling, as a request's status reports it."""
 
 from __future__ import annotations
 

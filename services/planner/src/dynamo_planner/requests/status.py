@@ -12,7 +12,7 @@ from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
 
 VALIDATION, PROFILING, SPEC_GENERATED = "Validation", "Profiling", "SpecGenerated"
 DEPLOYMENT_READY, SUCCEEDED = "DeploymentReady", "Succeeded"
-#: Tells what the user has to know of a result, such as an objective that nothing meets.
+#: Reports what the user has to know of a result, such as an objective that nothing meets.
 OBJECTIVE_MET = "ObjectiveMet"
 
 _IN_ORDER = (VALIDATION, PROFILING, SPEC_GENERATED, OBJECTIVE_MET, DEPLOYMENT_READY, SUCCEEDED)

@@ -16,7 +16,7 @@ _POSITIVE = (
     ("sla", ("ttft", "itl", "e2eLatency")),
     ("workload", ("isl", "osl", "concurrency", "requestRate")),
 )
-#: Zero is as good as not given here: then it is found out.
+#: Zero is as good as not given here: then it is discovered.
 _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 _JOB = "spec.overrides.profilingJob"
 #: Numbers of a Job, and the least of each.
@@ -31,9 +31,9 @@ _WHOLE = {
 
 def problems(obj: KubeObject, facts: Facts) -> list[FieldError]:
     """What must change in a request before it can be profiled, with paths; empty where nothing must."""
-    found = [*schema_errors(obj), *validate(obj, None, facts).errors]
+    errors = [*schema_errors(obj), *validate(obj, None, facts).errors]
     # A schema that does not hold says more than numbers of the wrong type would.
-    return found or [*_name(obj), *_values(obj.get("spec") or {}), *_job(obj.get("spec") or {})]
+    return errors or [*_name(obj), *_values(obj.get("spec") or {}), *_job(obj.get("spec") or {})]
 
 
 def _name(obj: KubeObject) -> Iterator[FieldError]:
@@ -62,10 +62,10 @@ def _values(spec: KubeObject) -> Iterator[FieldError]:
     cache = spec.get("modelCache") or {}
     mount = cache.get("pvcMountPath")
     if mount is not None and (not mount.startswith("/") or ":" in mount):
-        yield FieldError("spec.modelCache.pvcMountPath", f"{mount!r} is no absolute path without colons")
+        yield FieldError("spec.modelCache.pvcMountPath", f"{mount!r} is not an absolute path without colons")
     if cache.get("pvcModelPath") and not cache.get("pvcName"):
         yield FieldError(
-            "spec.modelCache.pvcName", "is missing beside pvcModelPath: name the volume that has the model"
+            "spec.modelCache.pvcName", "is missing next to pvcModelPath: name the volume that has the model"
         )
     if not str(spec.get("model", "")).strip():
         yield FieldError("spec.model", "is blank; name a model, or the path of one")
@@ -77,11 +77,11 @@ def _job(spec: KubeObject) -> Iterator[FieldError]:
     for name, least in _WHOLE.items():
         value = job.get(name)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            yield FieldError(f"{_JOB}.{name}", f"{value!r} is no whole number from {least} on")
+            yield FieldError(f"{_JOB}.{name}", f"{value!r} is not a whole number from {least} on")
     template = job.get("template") or {}
     pod = template.get("spec") or {} if isinstance(template, dict) else None
     if not isinstance(pod, dict):
-        yield FieldError(f"{_JOB}.template", "is no template of a pod")
+        yield FieldError(f"{_JOB}.template", "is not a template of a pod")
         return
     yield from _shapes(template.get("metadata"), f"{_JOB}.template.metadata", (), ("labels", "annotations"))
     at = f"{_JOB}.template.spec"
@@ -99,10 +99,10 @@ def _shapes(value: object, at: str, lists: Sequence[str], objects: Sequence[str]
         return
     given = value or {}
     for name in lists:
-        found = given.get(name)
-        if found is not None and not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
+        part = given.get(name)
+        if part is not None and not (isinstance(part, list) and all(isinstance(each, dict) for each in part)):
             yield FieldError(f"{at}.{name}", "must be a list of objects")
     for name in objects:
-        found = given.get(name)
-        if found is not None and not isinstance(found, dict):
+        part = given.get(name)
+        if part is not None and not isinstance(part, dict):
             yield FieldError(f"{at}.{name}", "must be an object")

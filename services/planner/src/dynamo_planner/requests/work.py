@@ -29,7 +29,7 @@ class _Work:
 
 
 class Profilings:
-    """Starts, follows and stops profiling. `moved` is told the key of a request that is a step further, or through."""
+    """Starts, follows and stops profiling. `moved` is called with the key of a request that is a step further, or through."""
 
     def __init__(self, profiler: Profiler, moved: Callable[[ObjectKey], None]) -> None:
         self._profiler = profiler

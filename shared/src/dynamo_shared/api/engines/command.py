@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EngineSpec:
     """An engine to run."""
 
     role: Role

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.engines.command import Command, Role, Wanted
+from dynamo_shared.api.engines.command import Command, EngineSpec, Role
 
 BLOCK = 64
 """Tokens of a KV block."""
 _BOOTSTRAP_PORT = "12345"
 
 
-def command(wanted: Wanted, *, profile_folder: str | None, kv_tokens: int | None) -> Command:
+def command(wanted: EngineSpec, *, profile_folder: str | None, kv_tokens: int | None) -> Command:
     """`profile_folder` holds the curves of the engines where there are any; otherwise times are the simulation's own."""
     engine, role = wanted.engine, wanted.role
     args = [

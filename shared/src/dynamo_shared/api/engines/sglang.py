@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.engines.command import Command, Role, Wanted, rounded_up
+from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 #: Port at which prefill workers agree on transfers with decode workers.
 _BOOTSTRAP_PORT = "12345"
@@ -10,7 +10,7 @@ _ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  # of the pod: decode workers are other
 _PAGE, _LATENT_PAGE = 16, 64
 
 
-def command(wanted: Wanted) -> Command:
+def command(wanted: EngineSpec) -> Command:
     """Its tensor parallel size counts all GPUs of an engine; data parallel ranks are attention's share of them."""
     engine, role = wanted.engine, wanted.role
     args = ["--model-path", wanted.path, "--served-model-name", wanted.model]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dynamo_shared.api.engines.command import Command, Role, Wanted, rounded_up
+from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 _BLOCK = 32
 #: Share of free memory that its KV cache takes; the runtime's default.
@@ -14,7 +14,7 @@ _CACHE_SHARE = 0.9
 _BESIDE = 512
 
 
-def command(wanted: Wanted) -> Command:
+def command(wanted: EngineSpec) -> Command:
     """Its tensor parallel size counts all GPUs of a stage; attention is data parallel over all of them, or not at all."""
     engine, role = wanted.engine, wanted.role
     args = ["--model-path", wanted.path, "--served-model-name", wanted.model]
@@ -37,11 +37,11 @@ def command(wanted: Wanted) -> Command:
     return Command(command=("python3", "-m", "dynamo.trtllm"), args=tuple(args), working_dir="/workspace")
 
 
-def _prompts(wanted: Wanted) -> int:
+def _prompts(wanted: EngineSpec) -> int:
     return (wanted.engine.batch_size or 1) if wanted.role is Role.PREFILL else 1
 
 
-def _settings(wanted: Wanted) -> dict[str, Any]:
+def _settings(wanted: EngineSpec) -> dict[str, Any]:
     """What has no flag: prompts in parts, the KV cache's format and transfer, a scheduler that prefill engines cannot overlap."""
     settings: dict[str, Any] = {}
     if wanted.role is not Role.DECODE and wanted.engine.batch_size and not wanted.latent:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dynamo_shared.api.engines.command import Command, Role, Wanted, rounded_up
+from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 _TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 #: Tokens of a KV block: vLLM's default, and what kernels of latent attention (FlashMLA) are made for.
 _BLOCK, _LATENT_BLOCK = 16, 64
 
 
-def command(wanted: Wanted) -> Command:
+def command(wanted: EngineSpec) -> Command:
     """Its flags are written apart from their values: multi-node graphs are recognised by them."""
     engine, role = wanted.engine, wanted.role
     args = ["--model", wanted.path, "--served-model-name", wanted.model]

@@ -222,14 +222,14 @@ class GpuNodes(ApiModel):
 
 
 class HardwareStatus(ApiModel):
-    """Hardware that is planned for, and what was found on the cluster."""
+    """Hardware that is planned for, and what was observed on the cluster."""
 
     planned: Hardware | None = None
-    """What is planned for: spec.hardware, completed by what was found."""
-    found: list[GpuNodes] | None = None
+    """What is planned for: spec.hardware, completed by what was observed."""
+    observed: list[GpuNodes] | None = Field(None, alias="found")
     """Kinds of GPUs on the cluster, the one planned for first."""
     source: str | None = None
-    """spec, dcgm or nodeLabels: what told of it."""
+    """spec, dcgm or nodeLabels: where it was read."""
 
 
 class DeploymentInfo(ApiModel):

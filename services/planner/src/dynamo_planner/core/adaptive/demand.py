@@ -1,4 +1,4 @@
-"""What traffic was seen: the rate by time, and the lengths that requests have of late."""
+"""The observed traffic: the rate by time, and the lengths that requests have of late."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RateSample:
 
 
 class Demand:
-    """Samples in order of time, and means of lengths; tells nothing before the first request."""
+    """Samples in order of time, and means of lengths; no figures before the first request."""
 
     def __init__(self) -> None:
         self.samples: deque[RateSample] = deque(maxlen=KEPT)
@@ -54,7 +54,7 @@ class Demand:
             share = min(1.0, traffic.duration / LENGTHS_OVER) if self.known else 1.0
             self.isl += share * (traffic.isl - self.isl)
             if traffic.osl > 0:
-                # The first requests may have none that ended beside them.
+                # The first requests may have no ended request in their sample.
                 self.osl += (share if self.osl else 1.0) * (traffic.osl - self.osl)
             if traffic.kv_hit_rate is not None and isfinite(traffic.kv_hit_rate):
                 self.hits = (
@@ -83,7 +83,7 @@ class Demand:
         return run[::-1]
 
     def jump(self) -> float:
-        """Requests a second by which the newest sample lies above the one before, where that is no chance.
+        """Requests a second by which the newest sample lies above the one before, where that is not chance.
 
         The burst began somewhere within that sample, so as much again may come; the next sample is all of it.
         """

@@ -1,4 +1,4 @@
-"""A decision in words and figures: what was seen, what is foretold, what else could be done and what that would bring."""
+"""A decision in words and figures: what was observed, what is predicted, what else could be done and what that would bring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import unreachable
-from dynamo_planner.core.deciding import Explanation
+from dynamo_planner.core.decision import Explanation
 from dynamo_planner.core.observing import Observation, Pool
 
 WARM_FROM = 60.0
@@ -21,7 +21,7 @@ WARM_FROM = 60.0
 
 def explain(
     reason: Reason,
-    seen: Observation,
+    observation: Observation,
     *,
     demand: Demand,
     forecast: Forecast,
@@ -34,9 +34,9 @@ def explain(
 ) -> Explanation:
     """The explanation of a tick that had all that it needs."""
     inputs: dict[str, Any] = {
-        "workers": {pool.value: asdict(counts) for pool, counts in seen.workers.items()},
-        "forward_passes": len(seen.forward_passes),
-        "startup_seconds": {pool.value: round(seconds, 1) for pool, seconds in seen.startup_seconds.items()},
+        "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
+        "forward_passes": len(observation.forward_passes),
+        "startup_seconds": {pool.value: round(seconds, 1) for pool, seconds in observation.startup_seconds.items()},
         "forecast": {
             "way": forecast.way,
             "rate_now": round(forecast.now, 3),
@@ -45,10 +45,10 @@ def explain(
             "period_seconds": round(forecast.wave.period, 1) if forecast.way == "wave" and forecast.wave else None,
             "losses": {way: round(loss, 3) for way, loss in losses.items()},
         },
-        "missing": {name: why.value for name, why in seen.missing.items()},
+        "missing": {name: why.value for name, why in observation.missing.items()},
     }
-    if seen.traffic is not None:
-        inputs["traffic"] = {name: value for name, value in asdict(seen.traffic).items() if value is not None}
+    if observation.traffic is not None:
+        inputs["traffic"] = {name: value for name, value in asdict(observation.traffic).items() if value is not None}
     predictions = {
         "requests_per_second": forecast.at(horizon),
         "isl": demand.isl,

@@ -1,7 +1,7 @@
-"""The rate to come: several ways to foretell it, and the one that has done best at this distance.
+"""The rate to come: several ways to predict it, and the one that has done best at this distance.
 
 Each way says at each tick what it expects after the time that a new replica needs. When that time has come, it is held against
-what came. So nobody has to be told whether traffic is steady, climbs or swings, and the margin is what forecasts were short by.
+what came. So no setting says whether traffic is steady, climbs or swings, and the margin is what forecasts were short by.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONG = 300.0
 MEMORY = 720
 """Newest forecasts by which a way is judged: half an hour of them, so that what comes seldom is not forgotten at once."""
 ALIKE = 0.5
-"""Share of forecasts, those made at rates nearest to this one, that tell how far off this one may be."""
+"""Share of forecasts, those made at rates nearest to this one, that show how far off this one may be."""
 BELL = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
 """Eight standard deviations that are as likely as each other."""
 FEWEST = 6
@@ -35,21 +35,21 @@ TREND_OVER = (300.0, 180.0, 90.0)
 STRAIGHT = 1.6
 """Samples may lie so many times further (squared) from a straight line than chance puts them."""
 TREND_LASTS = 60.0
-"""Seconds after which a trend has lost most of its force: nothing climbs for ever."""
+"""Seconds after which a trend has lost most of its force: nothing climbs without end."""
 CLEAR = 2.0
 """Standard deviations that a slope must differ from none."""
 WAVE_EVERY = 60.0
 """Seconds between two searches for a wave."""
 BURSTS = {"short-bursts": 30.0, "long-bursts": 120.0}
-"""Seconds after which a burst has lost most of its force, where bursts are what was seen."""
-SEEN = 0.8
-"""That bursts end is believed where it foretells so much better."""
+"""Seconds after which a burst has lost most of its force, where bursts are what was observed."""
+BURSTS_END = 0.8
+"""That bursts end is believed where it predicts so much better."""
 WAYS = ("level", "trend", "wave", *BURSTS)
 USUAL_OVER = 7200.0
 UNSEEN = 8.0
 """Start-up times without a burst after which none is expected: what comes in fewer than one of them is not worth a replica."""
 UNSEEN_GROWTH = 1.0
-"""Share of the rate that a burst brings where none was seen yet: it doubles."""
+"""Share of the rate that a burst brings where none was observed yet: it doubles."""
 LONG_START = 120.0
 """Seconds of a start-up from which the whole burst is reckoned with; shorter ones let replicas follow it."""
 BURST_ROWS = 1 / 8
@@ -60,12 +60,12 @@ BETTER = 0.95
 
 @dataclass(slots=True)
 class Record:
-    """What a way foretold, and how it came out."""
+    """What a way predicted, and how it came out."""
 
     waiting: deque[tuple[float, float, float]] = field(default_factory=deque)
-    """(when, rate, rate when it was foretold)"""
+    """(when, rate, rate when it was predicted)"""
     errors: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=MEMORY))
-    """(rate when it was foretold, what came less what was foretold)"""
+    """(rate when it was predicted, what came less what was predicted)"""
 
     def alike(self, rate: float) -> tuple[float, ...]:
         """Errors of forecasts made at rates like this one; none before there are enough."""
@@ -101,7 +101,7 @@ class Forecast:
     errors: tuple[float, ...] = ()
     """of forecasts at the horizon, as they came out of late"""
     burst: float = 0.0
-    """requests a second on top of this rate that may come within a start-up time, though none were seen yet"""
+    """requests a second on top of this rate that may come within a start-up time, though none were observed yet"""
 
     def at(self, lead: float) -> float:
         """The rate after so many seconds, without margin."""
@@ -130,7 +130,7 @@ class Forecast:
         return float(self.spread(np.array([lead]), rows).max())
 
     def _with_burst(self, rates: Array, leads: Array) -> Array:
-        """The highest of the rates may be a burst that was not seen yet."""
+        """The highest of the rates may be a burst that was not observed yet."""
         if self.burst <= 0:
             return rates
         count = max(1, round(len(rates) * BURST_ROWS))
@@ -153,7 +153,7 @@ class Forecast:
 
 
 class Forecaster:
-    """Foretells the rate of one graph."""
+    """Predicts the rate of one graph."""
 
     def __init__(self) -> None:
         self._records = {way: Record() for way in WAYS}
@@ -176,8 +176,8 @@ class Forecaster:
             self._wave = find_wave(times, np.array([sample.rate for sample in demand.samples]))
         for record in self._records.values():
             while record.waiting and record.waiting[0][0] <= now:
-                _, foretold, then = record.waiting.popleft()
-                record.errors.append((then, start - foretold))
+                _, predicted, then = record.waiting.popleft()
+                record.errors.append((then, start - predicted))
         ways = [way for way in self._records if way != "wave" or self._wave is not None]
         usual, trough, peak = _usual(demand, now)
         made = {way: Forecast(way, start, slope, horizon, self._wave, now, usual) for way in ways}
@@ -185,7 +185,7 @@ class Forecaster:
             self._records[way].waiting.append((now + horizon, forecast.at(horizon), start))
         self._choose(ways)
         if self._way == "wave" and self._wave is not None:
-            # It is found anew each minute: what earlier ones were off by says nothing of this one.
+            # It is fitted again each minute: what earlier ones were off by says nothing of this one.
             errors = tuple(self._wave.off * each for each in BELL)
         else:
             errors = self._records[self._way].alike(start)
@@ -193,7 +193,7 @@ class Forecaster:
         return Forecast(self._way, start, slope, horizon, self._wave, now, usual, trough, peak, errors, burst)
 
     def _burst(self, demand: Demand, now: float, rate: float, horizon: float) -> float:
-        """What may come on top though it was not seen yet: more where starts take long, nothing after enough time without one."""
+        """What may come on top though never observed: more where starts take long, nothing after enough time without a burst."""
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
         unseen = max(0.0, 1 - watched / (UNSEEN * horizon))
         jump = demand.jump()
@@ -203,10 +203,10 @@ class Forecaster:
         if self._way not in ways:
             self._way = "trend"
         losses = {way: loss for way, loss in self.losses().items() if way in ways}
-        # Bursts end: that has to be seen, it is no way to begin with.
+        # That bursts end has to be observed first.
         for way in BURSTS:
             if way in losses:
-                losses[way] /= SEEN
+                losses[way] /= BURSTS_END
         own = losses.get(self._way)
         best = min(losses, key=lambda way: losses[way], default=self._way)
         if best != self._way and (own is None or losses[best] < BETTER * own):

@@ -1,4 +1,4 @@
-"""Load that comes in waves: the period that explains what was seen, and the wave that goes on."""
+"""Load that comes in waves: the period that explains the observed rates, and the wave that goes on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PERIODS = 48
 """Periods that are tried, evenly by their logarithm."""
 SHORTEST = 12
 """Samples of the shortest period: less is noise."""
-LEAST_SEEN = 0.75
-"""Of a period that must have been seen before it is believed in at all; how well it foretells decides then."""
+LEAST_OBSERVED = 0.75
+"""Share of a period that must have been observed before it is considered; how well it predicts decides then."""
 FEWEST = 24
 EXPLAINED = 0.6
 """Share of the variance that a wave has to explain."""
@@ -40,13 +40,13 @@ class Wave:
 
 
 def find_wave(times: Array, rates: Array) -> Wave | None:
-    """The wave that explains the samples best; None where none does, or too little was seen."""
+    """The wave that explains the samples best; None where no wave does, or too little was observed."""
     times, rates = times[-LIMIT:], rates[-LIMIT:]
     if times.size < FEWEST:
         return None
     span = float(times[-1] - times[0])
     step = span / (times.size - 1)
-    shortest, longest = SHORTEST * step, span / LEAST_SEEN
+    shortest, longest = SHORTEST * step, span / LEAST_OBSERVED
     spread = float(((rates - rates.mean()) ** 2).sum())
     if longest <= shortest or spread <= 0:
         return None
@@ -66,10 +66,10 @@ def _better(best: Wave | None, other: Wave) -> Wave:
 
 
 def _fit(times: Array, rates: Array, period: float, spread: float) -> Wave:
-    # Overtones of a wave that was not seen whole could be anything.
+    # Overtones of a wave that was not observed whole could be anything.
     harmonics = HARMONICS if times[-1] - times[0] >= 1.25 * period else 1
     columns = _columns(times, period, harmonics)
-    # A little pull to the mean keeps waves that were seen in part from swinging far.
+    # A little pull to the mean keeps waves that were observed in part from swinging far.
     pull = 0.02 * times.size * np.diag([0.0] + [1.0] * (columns.shape[1] - 1))
     weights = np.linalg.solve(columns.T @ columns + pull, columns.T @ rates)
     left = float(((rates - columns @ weights) ** 2).sum())

@@ -1,4 +1,4 @@
-"""The policy `adaptive`: one look at the traffic each sample, one decision where a pool should change."""
+"""The policy `adaptive`: the traffic is read each sample, and a decision follows where a pool should change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import Sizer
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
-from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
+from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.observing import EngineCapabilities, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.core.profile import Profile
@@ -25,16 +25,16 @@ from dynamo_planner.core.reference.limits import Limits
 from dynamo_planner.core.warmup import Interval
 
 LONGER = 2.0
-"""A source that has nothing to tell of a short window is asked for one so many times longer: it is scraped too seldom."""
+"""A source without samples for a short window is asked for one so many times longer: it is scraped too seldom."""
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
-"""Lead times that are looked at: seconds between them at least, and their number at most."""
+"""Lead times that are weighed: seconds between them at least, and their number at most."""
 NEARLY_ALL = 0.99
 """Share of requests in time beyond which more replicas are not even considered."""
 
 
 class AdaptivePolicy:
-    """Plans pools for the load that is foretold for when new replicas would be there, and keeps them steady."""
+    """Plans pools for the load that is predicted for when new replicas would be there, and keeps them steady."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class AdaptivePolicy:
         return self._tick(now + self._sample)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """Look, learn, foretell, decide."""
+        """Observe, learn, predict, decide."""
         next_tick = self._tick(max(tick.at + self._sample, observation.now))
         self._engine.observe(observation.forward_passes)
         held = self._unknown(observation)
@@ -72,20 +72,20 @@ class AdaptivePolicy:
         now, traffic = observation.now, observation.traffic
         self._window = self._sample
         if not self._demand.observe(now, traffic):
-            return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_MISSING, "the traffic told is no number"))
+            return Effects(
+                next_tick=next_tick, explanation=_held(Reason.HOLD_MISSING, "the reported traffic is not a number")
+            )
         if not self._demand.known:
-            return self._nobody_yet(next_tick, observation)
+            return self._before_traffic(next_tick, observation)
         self._learn(traffic, observation)
         forecast = self._forecaster.forecast(self._demand, now, self._horizon(observation))
         if self._demand.quiet >= self._config.throughput_adjustment_interval_seconds:
             return self._idle(next_tick, observation)
         lacking = [pool for pool in self._limits.pools if not self._sizing.ready(pool)]
         if lacking:
-            message = (
-                f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations seen"
-            )
+            message = f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations measured"
             return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message))
-        self._look_back(observation, traffic)
+        self._review(observation, traffic)
         plans = self._plan(observation, forecast)
         return self._decide(next_tick, observation, forecast, plans)
 
@@ -94,54 +94,57 @@ class AdaptivePolicy:
     def _tick(self, at: float) -> Tick:
         return Tick(at=at, run_load=True, run_throughput=True, traffic_window=self._window, need_forward_passes=True)
 
-    def _unknown(self, seen: Observation) -> Explanation | None:
+    def _unknown(self, observation: Observation) -> Explanation | None:
         """Why nothing can be decided; None where it can."""
-        unknown = [pool for pool in self._limits.pools if pool not in seen.workers]
-        if "workers" in seen.missing or unknown:
-            why = seen.missing.get("workers")
+        unknown = [pool for pool in self._limits.pools if pool not in observation.workers]
+        if "workers" in observation.missing or unknown:
+            why = observation.missing.get("workers")
             return _held(
                 Reason.HOLD_MISSING, f"worker counts are not known{f' ({why.value})' if why else ''}: replicas hold"
             )
-        if seen.traffic is None or "traffic" in seen.missing:
-            why = seen.missing.get("traffic")
+        if observation.traffic is None or "traffic" in observation.missing:
+            why = observation.missing.get("traffic")
             longest = float(self._config.throughput_adjustment_interval_seconds)
             self._window = min(max(longest, self._sample), self._window * LONGER)
             return _held(
                 Reason.HOLD_MISSING, f"the traffic is not known{f' ({why.value})' if why else ''}: replicas hold"
             )
-        before, self._queued = self._queued, sum(forward.queued.sum_prefill_tokens for forward in seen.forward_passes)
-        if seen.traffic.requests == 0 and self._queued and self._queued >= before:
+        before, self._queued = (
+            self._queued,
+            sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes),
+        )
+        if observation.traffic.requests == 0 and self._queued and self._queued >= before:
             return _held(
-                Reason.HOLD_CONTRADICTION, "no request is told of, and engines have prompts to compute: replicas hold"
+                Reason.HOLD_CONTRADICTION, "no request is reported, and engines have prompts to compute: replicas hold"
             )
         return None
 
-    def _learn(self, traffic: Traffic, seen: Observation) -> None:
+    def _learn(self, traffic: Traffic, observation: Observation) -> None:
         load = self._demand.load(traffic.requests / traffic.duration)
         pools = self._limits.pools
-        ready = {pool: seen.workers[pool].ready for pool in pools}
+        ready = {pool: observation.workers[pool].ready for pool in pools}
         if Pool.PREFILL in pools and traffic.ttft and self._sizing.ready(Pool.PREFILL) and traffic.requests > 0:
-            self._sizing.learn_after(traffic.ttft, load, self._able(seen, Pool.PREFILL), ready[Pool.PREFILL])
-        told = any(f.pool is Pool.DECODE and f.wall_time > 0 for f in seen.forward_passes)
-        if traffic.itl and not told and Pool.DECODE in pools and self._config.mode is not Mode.AGG:
+            self._sizing.learn_after(traffic.ttft, load, self._able(observation, Pool.PREFILL), ready[Pool.PREFILL])
+        reported = any(f.pool is Pool.DECODE and f.wall_time > 0 for f in observation.forward_passes)
+        if traffic.itl and not reported and Pool.DECODE in pools and self._config.mode is not Mode.AGG:
             # Without forward passes: sequences by Little's law, at the pace that was measured.
             batch = load.rate * load.osl * traffic.itl / 1000 / max(ready[Pool.DECODE], 1)
             if batch >= 1:
                 self._engine.decode.observe((batch, batch * load.context), traffic.itl)
 
-    def _look_back(self, seen: Observation, traffic: Traffic) -> None:
+    def _review(self, observation: Observation, traffic: Traffic) -> None:
         """Estimate which share of the traffic was kept, with the replicas that served it."""
         load = self._demand.load(traffic.requests / traffic.duration)
         share = 1.0
         for pool in self._limits.pools:
-            sizer = self._sizing.sizer(pool, load, self._able(seen, pool))
-            share *= sizer.share(seen.workers[pool].ready)
+            sizer = self._sizing.sizer(pool, load, self._able(observation, pool))
+            share *= sizer.share(observation.workers[pool].ready)
         late = any(
             mean is not None and mean > target
             for mean, target in ((traffic.ttft, self._config.ttft_ms), (traffic.itl, self._config.itl_ms))
         )
         requests = load.rate * min(traffic.duration, self._sample)
-        self._promise.observe(seen.now, requests, 0.0 if late else share)
+        self._promise.observe(observation.now, requests, 0.0 if late else share)
 
     def _warm(self, warmup: Sequence[Interval]) -> None:
         seconds = float(self._config.throughput_adjustment_interval_seconds)
@@ -153,23 +156,23 @@ class AdaptivePolicy:
 
     # Planning.
 
-    def _startup(self, pool: Pool, seen: Observation) -> float:
-        return max(0.0, seen.startup_seconds.get(pool, self._settings.unknown_startup))
+    def _startup(self, pool: Pool, observation: Observation) -> float:
+        return max(0.0, observation.startup_seconds.get(pool, self._settings.unknown_startup))
 
-    def _horizon(self, seen: Observation) -> float:
-        return max(self._startup(pool, seen) for pool in self._limits.pools) + self._sample
+    def _horizon(self, observation: Observation) -> float:
+        return max(self._startup(pool, observation) for pool in self._limits.pools) + self._sample
 
-    def _able(self, seen: Observation, pool: Pool) -> EngineCapabilities:
-        return seen.capabilities.get(pool, EngineCapabilities())
+    def _able(self, observation: Observation, pool: Pool) -> EngineCapabilities:
+        return observation.capabilities.get(pool, EngineCapabilities())
 
-    def _plan(self, seen: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
+    def _plan(self, observation: Observation, forecast: Forecast) -> dict[Pool, PoolPlan]:
         """What each pool shall have: more if it brings enough in time, fewer if they have not been worth it for a while."""
         settings, pools = self._settings, self._limits.pools
-        startup = max(self._startup(pool, seen) for pool in pools)
+        startup = max(self._startup(pool, observation) for pool in pools)
         needed = max(settings.together, startup)
         ahead = startup + needed
-        weighing = self._weighing(seen, forecast, startup, ahead)
-        asked = {pool: max(_asked(seen.workers[pool]), self._least_of(pool)) for pool in pools}
+        weighing = self._weighing(observation, forecast, startup, ahead)
+        asked = {pool: max(_asked(observation.workers[pool]), self._least_of(pool)) for pool in pools}
         size = self._by_share if self._config.gpu_price is None else self._by_price
         up, keep = size(weighing, startup, needed, asked)
         expected = weighing.expecting(forecast.at)
@@ -177,11 +180,11 @@ class AdaptivePolicy:
         calm = expected.cheapest(startup, startup + settings.together, self._promise.aim, least, weighing.most)
         final, reasons = {}, {}
         for pool in pools:
-            enough = self._steady[pool].enough(seen.now, keep[pool], settings.regret * startup)
-            final[pool], reasons[pool] = self._one(seen, pool, up[pool], enough, keep[pool])
+            enough = self._steady[pool].enough(observation.now, keep[pool], settings.regret * startup)
+            final[pool], reasons[pool] = self._one(observation, pool, up[pool], enough, keep[pool])
         return {
             pool: PoolPlan(
-                current=_asked(seen.workers[pool]),
+                current=_asked(observation.workers[pool]),
                 replicas=final[pool],
                 reason=reasons[pool],
                 sizer=weighing.pools[pool].sizer,
@@ -220,9 +223,9 @@ class AdaptivePolicy:
         """What is to be started counts as there, room or no room: a pool that is too small does not empty another."""
         return {pool: up[pool] if up[pool] > asked[pool] else self._least_of(pool) for pool in up}
 
-    def _one(self, seen: Observation, pool: Pool, up: int, enough: int, keep: int) -> tuple[int, Reason]:
+    def _one(self, observation: Observation, pool: Pool, up: int, enough: int, keep: int) -> tuple[int, Reason]:
         """What one pool is given now, and why: `up` is what is worth starting, `enough` what was worth keeping all the while."""
-        counts = seen.workers[pool]
+        counts = observation.workers[pool]
         asked, step = _asked(counts), self._config.max_throughput_scaling_replicas
         if asked < self._least_of(pool) or (up > asked and not counts.pending):
             return min(max(up, self._least_of(pool)), asked + step), Reason.SCALE_UP
@@ -232,44 +235,46 @@ class AdaptivePolicy:
             return max(enough, asked - step), Reason.SCALE_DOWN
         return asked, Reason.HOLD_STABILIZING if keep < asked else Reason.NO_CHANGE
 
-    def _weighing(self, seen: Observation, forecast: Forecast, startup: float, ahead: float) -> Weighing:
+    def _weighing(self, observation: Observation, forecast: Forecast, startup: float, ahead: float) -> Weighing:
         leads = np.arange(0.0, ahead, max(SHORTEST_STEP, ahead / MOST_STEPS))
         rates = forecast.spread(leads, self._settings.rows)
         expected = self._demand.load(forecast.at(startup + self._sample))
-        sizers = {pool: self._sizing.sizer(pool, expected, self._able(seen, pool)) for pool in self._limits.pools}
-        states = {pool: self._state(pool, seen, sizer, float(rates.max())) for pool, sizer in sizers.items()}
+        sizers = {
+            pool: self._sizing.sizer(pool, expected, self._able(observation, pool)) for pool in self._limits.pools
+        }
+        states = {pool: self._state(pool, observation, sizer, float(rates.max())) for pool, sizer in sizers.items()}
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
         return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
 
     def _least_of(self, pool: Pool) -> int:
         return max(self._limits.least(pool), 1)
 
-    def _state(self, pool: Pool, seen: Observation, sizer: Sizer, highest: float) -> PoolState:
-        counts, able = seen.workers[pool], self._able(seen, pool)
+    def _state(self, pool: Pool, observation: Observation, sizer: Sizer, highest: float) -> PoolState:
+        counts, able = observation.workers[pool], self._able(observation, pool)
         asked, least = _asked(counts), self._least_of(pool)
-        told = self._config.prefill_engine_num_gpu if pool is Pool.PREFILL else self._config.decode_engine_num_gpu
+        given = self._config.prefill_engine_num_gpu if pool is Pool.PREFILL else self._config.decode_engine_num_gpu
         prompts = pool is Pool.PREFILL or Pool.PREFILL not in self._limits.pools
-        tokens = sum(forward.queued.sum_prefill_tokens for forward in seen.forward_passes) if prompts else 0
+        tokens = sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes) if prompts else 0
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
         # Prompts that wait come on top of what arrives, until new replicas have worked them off.
-        highest += backlog / max(self._settings.together, self._startup(pool, seen))
+        highest += backlog / max(self._settings.together, self._startup(pool, observation))
         enough = self._sizing.sizer(pool, self._demand.load(highest), able).fit(NEARLY_ALL).replicas
         return PoolState(
             sizer=sizer,
             ready=counts.ready,
             asked=asked,
-            startup=self._startup(pool, seen),
-            gpus=(told if told is not None else able.num_gpu) or 1,
+            startup=self._startup(pool, observation),
+            gpus=(given if given is not None else able.num_gpu) or 1,
             least=least,
             most=max(least, asked, enough),
             backlog=backlog,
         )
 
     def _decide(
-        self, next_tick: Tick, seen: Observation, forecast: Forecast, plans: Mapping[Pool, PoolPlan]
+        self, next_tick: Tick, observation: Observation, forecast: Forecast, plans: Mapping[Pool, PoolPlan]
     ) -> Effects:
-        wanted = {pool: plan.replicas for pool, plan in plans.items()}
-        final = self._limits.bounded(wanted, seen.capabilities)
+        desired = {pool: plan.replicas for pool, plan in plans.items()}
+        final = self._limits.bounded(desired, observation.capabilities)
         current = {pool: plan.current for pool, plan in plans.items()}
         up = [pool for pool in final if final[pool] > current[pool]]
         down = [pool for pool in final if final[pool] < current[pool]]
@@ -277,7 +282,7 @@ class AdaptivePolicy:
             reason = Reason.REBALANCE
         elif up or down:
             reason = Reason.SCALE_UP if up else Reason.SCALE_DOWN
-        elif final != wanted:
+        elif final != desired:
             reason = Reason.HOLD_BUDGET
         else:
             held = {plan.reason for plan in plans.values()}
@@ -287,41 +292,51 @@ class AdaptivePolicy:
         promise = self._promise if self._config.gpu_price is None else None
         at_risk = ""
         if promise is not None:
-            startup = max(self._startup(pool, seen) for pool in plans)
-            at_risk = risk(promise, plans, final, seen.workers, budget=self._config.max_gpu_budget, startup=startup)
-        told = explain(
+            startup = max(self._startup(pool, observation) for pool in plans)
+            at_risk = risk(
+                promise, plans, final, observation.workers, budget=self._config.max_gpu_budget, startup=startup
+            )
+        explanation = explain(
             reason,
-            seen,
+            observation,
             demand=self._demand,
             forecast=forecast,
             plans=plans,
             final=final,
             losses=self._forecaster.losses(),
-            horizon=self._horizon(seen),
+            horizon=self._horizon(observation),
             promise=promise,
             at_risk=at_risk,
         )
-        return Effects(next_tick=next_tick, decision=decision, explanation=told)
+        return Effects(next_tick=next_tick, decision=decision, explanation=explanation)
 
-    def _idle(self, next_tick: Tick, seen: Observation) -> Effects:
-        """Nobody came for a whole interval: the least, at once; what was wanted before no longer counts."""
+    def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
+        """No request for a whole interval: the minimum, at once; what was desired before no longer counts."""
         for steady in self._steady.values():
             steady.forget()
         return self._least(
-            next_tick, seen, Reason.IDLE, f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum"
+            next_tick,
+            observation,
+            Reason.IDLE,
+            f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum",
         )
 
-    def _nobody_yet(self, next_tick: Tick, seen: Observation) -> Effects:
+    def _before_traffic(self, next_tick: Tick, observation: Observation) -> Effects:
         interval = self._config.throughput_adjustment_interval_seconds
         if self._demand.quiet < interval:
             return Effects(next_tick=next_tick, explanation=_held(Reason.NO_TRAFFIC_YET, "no request has come yet"))
         return self._least(
-            next_tick, seen, Reason.IDLE, f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum"
+            next_tick,
+            observation,
+            Reason.IDLE,
+            f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum",
         )
 
-    def _least(self, next_tick: Tick, seen: Observation, reason: Reason, message: str) -> Effects:
-        final = self._limits.bounded({pool: self._limits.least(pool) for pool in self._limits.pools}, seen.capabilities)
-        changed = any(final[pool] != _asked(seen.workers[pool]) for pool in final)
+    def _least(self, next_tick: Tick, observation: Observation, reason: Reason, message: str) -> Effects:
+        final = self._limits.bounded(
+            {pool: self._limits.least(pool) for pool in self._limits.pools}, observation.capabilities
+        )
+        changed = any(final[pool] != _asked(observation.workers[pool]) for pool in final)
         return Effects(
             next_tick=next_tick,
             decision=Decision(replicas=final, reason=reason.value) if changed else None,

@@ -1,4 +1,4 @@
-"""What one pool needs for a load, and what of that is asked for: wanted replicas, held steady."""
+"""What one pool needs for a load, and what of that is asked for: desired replicas, held steady."""
 
 from __future__ import annotations
 
@@ -48,29 +48,29 @@ class Sizing:
         if busy > 0.5:
             return
         # Mean waiting time of M/D/1 for the little that is waited.
-        seen = ttft - sizer.service * (1 + busy / (2 * (1 - busy)))
-        if seen > MOST_OVERHEAD * self._config.ttft_ms:
+        overhead = ttft - sizer.service * (1 + busy / (2 * (1 - busy)))
+        if overhead > MOST_OVERHEAD * self._config.ttft_ms:
             return  # an old queue that is worked off, not what every request waits for
-        seen = max(seen, 0.0)
-        self.after = seen if self.after is None else self.after + OVERHEAD_SHARE * (seen - self.after)
+        overhead = max(overhead, 0.0)
+        self.after = overhead if self.after is None else self.after + OVERHEAD_SHARE * (overhead - self.after)
 
 
 @dataclass(slots=True)
 class Steady:
-    """Remembers what was wanted, so that a pool shrinks only to what was enough all the while."""
+    """Remembers what was desired, so that a pool shrinks only to what was enough all the while."""
 
-    wanted: deque[tuple[float, int]] = field(default_factory=deque)
+    desired: deque[tuple[float, int]] = field(default_factory=deque)
 
     def enough(self, now: float, replicas: int, seconds: float) -> int:
-        """The most that was wanted within the last seconds, this time included."""
-        self.wanted.append((now, replicas))
-        while self.wanted and self.wanted[0][0] < now - seconds:
-            self.wanted.popleft()
-        return max(count for _, count in self.wanted)
+        """The most that was desired within the last seconds, this time included."""
+        self.desired.append((now, replicas))
+        while self.desired and self.desired[0][0] < now - seconds:
+            self.desired.popleft()
+        return max(count for _, count in self.desired)
 
     def forget(self) -> None:
-        """What was wanted no longer counts: nobody comes any more."""
-        self.wanted.clear()
+        """What was desired no longer counts: requests have ceased."""
+        self.desired.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ class Reason(StrEnum):
     HOLD_MISSING = "hold_missing"
     """an input is not there; nothing is decided on what is not known"""
     HOLD_CONTRADICTION = "hold_contradiction"
-    """no request is told of, and engines work"""
+    """no request is reported, and engines work"""
     HOLD_NOT_READY = "hold_not_ready"
     """too little is known of the engines"""
     NO_TRAFFIC_YET = "no_traffic_yet"

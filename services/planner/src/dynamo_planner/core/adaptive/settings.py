@@ -20,13 +20,13 @@ class Settings:
     surely: float = 0.6
     """the rest misses at most so much of what may miss, before a replica goes: else chance brings it back at once"""
     rows: int = 8
-    """rates that may come, for each lead time: enough to tell one case in eight"""
+    """rates that may come, for each lead time: enough to distinguish one case in eight"""
     shortest_sample: float = 10.0
     longest_sample: float = 30.0
-    """of traffic: shorter windows are mostly chance, longer ones tell too late"""
+    """of traffic: shorter windows are mostly chance, longer ones show a change too late"""
 
     def sample(self, config: PlannerConfig) -> float:
-        """Seconds between two looks at the traffic: a sixth of the throughput interval, within bounds."""
+        """Seconds between two samples of the traffic: a sixth of the throughput interval, within bounds."""
         sixth = config.throughput_adjustment_interval_seconds / 6
         return max(
             min(max(sixth, self.shortest_sample), self.longest_sample), float(config.load_adjustment_interval_seconds)

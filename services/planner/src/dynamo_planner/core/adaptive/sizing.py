@@ -99,7 +99,7 @@ class PrefillSizer:
         return 1000 / self.each
 
     @property
-    def patience(self) -> float:
+    def longest_wait(self) -> float:
         """Seconds that a prompt may wait."""
         return max(self._budget, 0.0) / 1000
 
@@ -137,13 +137,13 @@ class PrefillSizer:
         """Replicas that bear the load at all."""
         return max(1, int(self._rate * self.each / 1000 / BORNE) + 1) if self._rate > 0 else 0
 
-    def fit(self, wanted: float) -> Fit:
-        """The fewest replicas that serve the wanted share in time; as many as bear the load where none do."""
+    def fit(self, desired: float) -> Fit:
+        """The fewest replicas that serve the desired share in time; as many as bear the load where no number does."""
         if self._rate <= 0:
             return Fit(0, 1.0, self.service, 1000 / self.each)
         if self._budget <= 0:
             return Fit(self.least(), 0.0, self.service, 1000 / self.each, reachable=False)
-        return _fewest(self.share, wanted, self.service, 1000 / self.each)
+        return _fewest(self.share, desired, self.service, 1000 / self.each)
 
 
 class DecodeSizer:
@@ -184,8 +184,8 @@ class DecodeSizer:
         self._sequences = load.rate * load.osl * self.one.latency / 1000
         self._each = load.osl * self.one.latency / 1000
         self.queues = ttft is not None
-        """Whether it computes prompts, too: sequences alone slow each other down and nobody waits."""
-        self.patience = (ttft or 0.0) / 1000
+        """Whether it computes prompts, too: sequences alone slow each other down and do not queue."""
+        self.longest_wait = (ttft or 0.0) / 1000
         """seconds that a prompt may wait"""
 
     @property
@@ -224,28 +224,28 @@ class DecodeSizer:
             return 0.0
         return 1.0 - 0.5 * erfc((room - self._sequences) / sqrt(2 * FELT * self._sequences))
 
-    def fit(self, wanted: float) -> Fit:
-        """The fewest replicas that serve the wanted share fast enough; as many as bear the load where none do."""
+    def fit(self, desired: float) -> Fit:
+        """The fewest replicas that serve the desired share fast enough; as many as bear the load where no number does."""
         one: Capacity = self.one
         if self._rate <= 0:
             return Fit(0, 1.0, one.latency, one.rps)
         if not one.meets:
             return Fit(max(1, int(self._rate / one.rps / BORNE) + 1), 0.0, one.latency, one.rps, reachable=False)
-        return _fewest(self.share, wanted, one.latency, one.rps)
+        return _fewest(self.share, desired, one.latency, one.rps)
 
 
 Sizer = PrefillSizer | DecodeSizer
 
 
-def _fewest(share: Callable[[int], float], wanted: float, latency: float, capacity: float) -> Fit:
+def _fewest(share: Callable[[int], float], desired: float, latency: float, capacity: float) -> Fit:
     low, high = 1, 1
-    while share(high) < wanted and high < MOST:
+    while share(high) < desired and high < MOST:
         low, high = high + 1, high * 2
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if share(middle) >= wanted else (middle + 1, high)
+        low, high = (low, middle) if share(middle) >= desired else (middle + 1, high)
     reached = share(low)
-    return Fit(low, reached if isfinite(reached) else 0.0, latency, capacity, reachable=reached >= wanted)
+    return Fit(low, reached if isfinite(reached) else 0.0, latency, capacity, reachable=reached >= desired)
 
 
 def waiting(servers: int, offered: float) -> float:

@@ -1,7 +1,7 @@
 """What replicas bring and what they cost: requests in time against GPU time, over the rates that may come.
 
-Each number of replicas is run through the rates that are foretold, as a flow: what is asked for comes after its start-up time, a
-backlog grows where more comes than prompts can be computed, and whoever waits in it misses the target. What a number brings
+Each number of replicas is run through the predicted rates, as a flow: what is asked for comes after its start-up time, a
+backlog grows where more comes than prompts can be computed, and a request that waits in it is late. What a number brings
 is the requests in time; what it costs is its GPU time, start-up included. Both pools are weighed together, since a request that
 misses one target is of no use to anybody.
 """
@@ -23,7 +23,7 @@ NEARLY = 0.995
 """Where no number of replicas keeps the share, those that keep so much of the most are as good."""
 BEHIND = 2.0
 """Requests that come too late for each one that still waits in the end: at 70 % load, more than two come while one is worked off
-beside them."""
+in the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class Weighing:
         return {int(n): float(line[i]) for i, n in enumerate(self._counts[pool]) if n in near}
 
     def _shares(self, pool: Pool) -> Array:
-        """Share of requests within the pool's target where nobody waits, by count, row and lead time."""
+        """Share of requests within the pool's target where no request waits, by count, row and lead time."""
         counts = self._counts[pool]
         return self.pools[pool].sizer.shares(self._rates.rates, int(counts[-1]))[counts]
 
@@ -160,7 +160,7 @@ class Weighing:
             serving = counts if lead >= state.startup else np.minimum(counts, there)
             capacity = (serving * state.sizer.capacity)[:, None]
             # Who waits longer than the target leaves room for is late; those before him have the less room.
-            late[:, :, index] = np.clip(backlog / np.maximum(capacity * state.sizer.patience, 1e-6), 0.0, 1.0)
+            late[:, :, index] = np.clip(backlog / np.maximum(capacity * state.sizer.longest_wait, 1e-6), 0.0, 1.0)
             backlog = np.maximum(0.0, backlog + (rates[None, :, index] - capacity) * self._rates.step)
             waits[:, index] = backlog.mean(axis=1)
         return late, waits

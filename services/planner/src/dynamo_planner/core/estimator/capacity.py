@@ -70,9 +70,9 @@ def decode_capacity(
     """Of an engine that only makes tokens: sequences of mean length `context`, `osl` tokens each, `target` ms a token."""
     context, osl = max(1.0, context), max(1.0, osl)
     bounds = [(LARGEST_BATCH, "measured")]
-    seen = engine.decode.surface.axes
-    bounds.append((int(max(1.0, BEYOND * seen[0].knots[-1])), "measured"))
-    bounds.append((int(max(1.0, BEYOND * seen[1].knots[-1] / context)), "measured"))
+    axes = engine.decode.surface.axes
+    bounds.append((int(max(1.0, BEYOND * axes[0].knots[-1])), "measured"))
+    bounds.append((int(max(1.0, BEYOND * axes[1].knots[-1] / context)), "measured"))
     kv = max_kv_tokens or engine.max_kv_tokens
     if kv:
         bounds.append((max(1, int(kv / context)), "kv_cache"))

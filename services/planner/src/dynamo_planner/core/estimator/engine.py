@@ -1,4 +1,4 @@
-"""What one engine takes for its iterations: prompts, tokens beside each other, or both at once.
+"""What one engine takes for its iterations: prompts, tokens next to each other, or both at once.
 
 Prefill depends on the tokens of an iteration. Decode depends on sequences (each costs its share of the matrices) and on tokens
 in the KV cache (each is read for every token that is made); context length is the second by the first.
@@ -21,7 +21,7 @@ HIGHEST_HIT_RATE = 0.95
 
 
 def hit_rate(rate: float | None) -> float:
-    """A KV hit rate that can be reckoned with: unknown is none, and never all."""
+    """A KV hit rate to compute with: 0 where it is unknown, and below 1."""
     if rate is None or not isfinite(rate):
         return 0.0
     return min(max(rate, 0.0), HIGHEST_HIT_RATE)

@@ -1,4 +1,4 @@
-"""One latency model: the profile gives its shape, what engines do gives its level, and its shape where it was seen."""
+"""One latency model: the profile gives its shape, what engines do gives its level, and its shape where it was observed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ REFIT_LONGEST = 2000
 SCALE_LIMIT = 8.0
 """An engine more than so many times off its profile is another engine; the level follows no further."""
 TRUST = 2.0
-"""Weight of a cell of samples beside a point of the profile."""
-TELLING_ERROR = 0.03
+"""Weight of a cell of samples against a point of the profile."""
+USABLE_ERROR = 0.03
 """Samples that lie within this of the model leave it as it is."""
 
 
@@ -43,13 +43,13 @@ class LatencyModel:
         self._store = SampleStore()
         self._fitted_at = 0
         self.scale = 1.0
-        """level of what was seen against the profile"""
+        """level of what was observed against the profile"""
         self._profile = self._fit(points, ()) if points else None
         self._surface = self._profile
 
     @property
     def ready(self) -> bool:
-        """Whether it has anything to tell."""
+        """Whether it can estimate at all."""
         self._refresh()
         return self._surface is not None
 
@@ -81,11 +81,11 @@ class LatencyModel:
             self._store.add(axes, milliseconds)
 
     def _refresh(self) -> None:
-        seen = self._store.count
+        count = self._store.count
         due = min(self._fitted_at * (1 + REFIT_EVERY), self._fitted_at + REFIT_LONGEST)
-        if seen < self._least or seen < due or seen == self._fitted_at:
+        if count < self._least or count < due or count == self._fitted_at:
             return
-        self._fitted_at = seen
+        self._fitted_at = count
         cells = list(self._store.cells.values())
         if self._profile is None:
             self._surface = self._fit((), cells)
@@ -96,7 +96,7 @@ class LatencyModel:
         level = min(max(level, -log(SCALE_LIMIT)), log(SCALE_LIMIT))
         self.scale = exp(level)
         worst = max(abs(ratio) for ratio, _ in off)
-        self._surface = profile if worst < TELLING_ERROR else self._fit(self._points, cells)
+        self._surface = profile if worst < USABLE_ERROR else self._fit(self._points, cells)
 
     def _fit(self, points: Sequence[tuple[tuple[float, ...], float]], cells: Sequence[Cell]) -> Surface:
         samples = [(cell.values(), cell.milliseconds()) for cell in cells if cell.count > 1 or not points]

@@ -18,7 +18,7 @@ from dynamo_planner.core.estimator.ramps import Array, Mix, Problem, knots_of, r
 from dynamo_planner.core.estimator.stacking import chosen
 
 SHARE_OF_LOWEST = 0.1
-"""Weights are read for one token, too: with nothing better known, work of no size takes this share of the least seen."""
+"""Weights are read for one token, too: with nothing better known, work of no size takes this share of the least measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def fit(
 ) -> Surface:
     """The surface through points: a column for each axis, at most that many knots an axis.
 
-    `floor` is the least that work of no size takes (ms). `mix` as found before; None: found by leaving points out.
+    `floor` is the least that work of no size takes (ms). `mix` as chosen before; None: choose it by leaving points out.
     ValueError without points.
     """
     if not latency.size:
@@ -99,13 +99,13 @@ def fit(
         mix, error, kept = chosen(problem, columns)
     else:
         error, kept = float("nan"), np.ones(latency.size, dtype=np.bool_)
-    found = problem.mixed(mix, kept)
+    solution = problem.mixed(mix, kept)
     axes, start = [], 1
     for column, place in zip(columns, places, strict=True):
-        slopes = found[start : start + len(place) - 1]
+        slopes = solution[start : start + len(place) - 1]
         start += len(place) - 1
         heights = np.concatenate([[0.0], np.cumsum(slopes * np.diff(place))])
         # A curve that happens to end flat says nothing of what comes beyond: there it rises as it did on the whole.
         whole = float(heights[-1] / place[-1])
         axes.append(Axis(place.tolist(), heights.tolist(), max(float(slopes[-1]), whole), float(column.min())))
-    return Surface(float(found[0]) + lowest, tuple(axes), mix, error, int(latency.size), int((~kept).sum()))
+    return Surface(float(solution[0]) + lowest, tuple(axes), mix, error, int(latency.size), int((~kept).sum()))

@@ -1,4 +1,4 @@
-"""What engines were seen to do, in cells of alike work: bounded, and newer counts more."""
+"""What engines were observed to do, in cells of alike work: bounded, and newer counts more."""
 
 from __future__ import annotations
 

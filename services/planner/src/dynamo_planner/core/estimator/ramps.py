@@ -42,16 +42,16 @@ class Problem:
             return np.asarray(columns @ lines)
         penalty = self._penalty(strength)
         rows = np.vstack([self.matrix[kept] * scale[:, None], penalty])
-        found: Array = nnls(rows, np.concatenate([target, np.zeros(len(penalty))]), maxiter=50 * rows.shape[1])[0]
-        return found
+        solution: Array = nnls(rows, np.concatenate([target, np.zeros(len(penalty))]), maxiter=50 * rows.shape[1])[0]
+        return solution
 
     def mixed(self, mix: Mix, kept: Kept) -> Array:
         """Base and slopes of fits together, each with its weight."""
         return np.asarray(sum(weight * self.solve(strength, kept) for strength, weight in mix))
 
-    def at(self, found: Array, places: Kept) -> Array:
+    def at(self, solution: Array, places: Kept) -> Array:
         """Latencies at points."""
-        return np.asarray(self.matrix[places] @ found + self.lowest)
+        return np.asarray(self.matrix[places] @ solution + self.lowest)
 
     def _plane(self) -> Array:
         """Columns of a base and of one slope for each axis."""

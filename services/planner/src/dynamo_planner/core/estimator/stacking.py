@@ -12,14 +12,14 @@ from dynamo_planner.core.estimator.ramps import PLANE, SMOOTHNESS, Array, Kept, 
 
 FOLDS = 8
 FEW = 6
-"""With fewer points than this, leaving some out tells nothing."""
+"""With fewer points than this, leaving some out shows nothing."""
 SMOOTH_IF_FEW = 0.3
 LEAST_SHARE = 0.02
 """Fits of a smaller weight are not worth their time."""
 SUM = 10.0
 """Weight of the condition that shares add up to one, next to a point's relative error."""
 BAD_ONE_IN = 9
-"""So many points may have one that is wrong: more are no outliers, but what engines do."""
+"""So many points may have one that is wrong: more are not outliers, but what engines do."""
 SUSPECTS = 8
 """Points that are tried: the ones that a fit to all is furthest from."""
 OUTSIDE = 4.0

@@ -1,4 +1,4 @@
-"""Foretelling load: a number an interval goes in, the next ones come out (planner.md, section a.7)."""
+"""Predicting load: a number an interval goes in, the next ones come out (planner.md, section a.7)."""
 
 from dynamo_planner.core.predictors.base import LoadPredictor
 from dynamo_planner.core.predictors.create import make_predictor

@@ -1,4 +1,4 @@
-"""ARIMA whose order is found by itself (pmdarima)."""
+"""ARIMA that chooses its order by itself (pmdarima)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dynamo_planner.core.predictors.base import LoadPredictor
 from dynamo_planner.core.predictors.fitting import alone
 
 LEAST_POINTS = 5
-"""Fewer values have no order to find; the last one is foretold."""
+"""With fewer values there is no order to choose; the prediction is the last one."""
 REFIT_AFTER = 480
-"""Values after which the model is found anew: a day of intervals of three minutes. Updating one model for ever lets it
+"""Values after which the model is fitted again: a day of intervals of three minutes. Updating one model without end lets it
 grow, and keeps an order that was right for the first five values."""
 
 
 class ArimaPredictor(LoadPredictor):
-    """Fitted once, then updated with what is new. Never foretells less than zero.
+    """Fitted once, then updated with what is new. Never predicts less than zero.
 
     Where the order comes out as p = q = 0, so that nothing of the past would count, it is fitted to log(1 + x) instead.
     """
@@ -44,9 +44,11 @@ class ArimaPredictor(LoadPredictor):
         if len(self._kept) < steps:
             try:
                 self._bring_up_to_date()
-                self._kept = [max(0.0, self._told(float(v))) for v in np.asarray(self._model.predict(n_periods=steps))]
+                self._kept = [
+                    max(0.0, self._predicted(float(v))) for v in np.asarray(self._model.predict(n_periods=steps))
+                ]
             except Exception:
-                # A model that could not take a value has not seen all of them; the next question finds a new one.
+                # A model that could not take a value does not have all of them; the next prediction fits a new one.
                 self._model = None
                 raise
         return self._kept[:steps]
@@ -71,7 +73,7 @@ class ArimaPredictor(LoadPredictor):
             self._model = _auto_arima([log1p(max(value, 0.0)) for value in values])
         self._learnt = 0
 
-    def _told(self, value: float) -> float:
+    def _predicted(self, value: float) -> float:
         return expm1(value) if self._fitted_log1p else self._outward(value)
 
 

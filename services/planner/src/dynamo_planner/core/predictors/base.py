@@ -14,10 +14,10 @@ HISTORY = 1024
 
 
 class LoadPredictor(ABC):
-    """Foretells the next values of one series, such as requests an interval.
+    """Predicts the next values of one series, such as requests an interval.
 
-    A value that is no number counts as 0. Zeros before the first other value are passed over: a graph that nobody
-    uses yet has no load to learn from. Nothing seen foretells 0. Synchronous, and it may compute for seconds: never
+    A value that is not a number counts as 0. Zeros before the first other value are passed over: a graph without
+    requests has no load to learn from. Without values it predicts 0. Synchronous, and it may compute for seconds: never
     to be called on an event loop.
     """
 
@@ -63,10 +63,10 @@ class LoadPredictor(ABC):
         if not self._values:
             return [0.0] * steps
         try:
-            foretold = self._forecast(steps)
-            if len(foretold) == steps and all(isfinite(value) for value in foretold):
-                return foretold
-            self.fallback = f"{type(self).__name__} foretold {foretold}, which are no numbers"
+            predicted = self._forecast(steps)
+            if len(predicted) == steps and all(isfinite(value) for value in predicted):
+                return predicted
+            self.fallback = f"{type(self).__name__} predicted {predicted}, which are not numbers"
         except Exception as error:
             # Whatever numerical libraries raise: a plan made of the last value is better than none.
             logger.debug("forecast failed", exc_info=True)

@@ -6,7 +6,7 @@ from dynamo_planner.core.predictors.base import LoadPredictor
 
 
 class ConstantPredictor(LoadPredictor):
-    """Foretells the last value."""
+    """Predicts the last value."""
 
     def _forecast(self, steps: int) -> list[float]:
         return [self._values[-1]] * steps

@@ -9,7 +9,7 @@ import numpy as np
 from dynamo_planner.core.predictors.base import LoadPredictor
 
 FIRST_UNCERTAINTY = 1000.0
-"""Variance of what is believed before anything is seen: large, so that the first values count fully."""
+"""Variance of the estimate before the first value: large, so that the first values count fully."""
 
 
 class KalmanPredictor(LoadPredictor):

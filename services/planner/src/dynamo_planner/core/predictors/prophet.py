@@ -1,4 +1,4 @@
-"""Prophet, fitted anew to the last values each time."""
+"""Prophet, fitted again to the last values each time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START = datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 
 class ProphetPredictor(LoadPredictor):
-    """Trend and seasons of a window of values. Never foretells less than zero. `step` is the interval, seconds."""
+    """Trend and seasons of a window of values. Never predicts less than zero. `step` is the interval, seconds."""
 
     def __init__(self, *, step: float, window: int = 50, use_log1p: bool = False) -> None:
         super().__init__(use_log1p=use_log1p, history=window)
@@ -43,9 +43,9 @@ class ProphetPredictor(LoadPredictor):
 
         first = self.steps - len(self._values)
         times = [START + (first + index) * self._step for index in range(len(self._values))]
-        # Intervals of uncertainty are what Prophet spends most of its time on, and nobody asks for them.
+        # Intervals of uncertainty are what Prophet spends most of its time on, and nothing reads them.
         model = Prophet(uncertainty_samples=0)
-        # They say of each fit that it began and ended; a logger that is only found later would be set to say so again.
+        # They log of each fit that it began and ended; a logger that is only created later would be set to log so again.
         for logger in (get_logger(), logging.getLogger("prophet")):
             logger.setLevel(logging.WARNING)
         coming = [self.next_timestamp + index * self._step for index in range(steps)]

@@ -25,19 +25,19 @@ class AggregatedEngine:
         """Whether it may be asked for estimates."""
         return self.model.ready
 
-    def learn(self, seen: ForwardPass) -> None:
+    def learn(self, forward: ForwardPass) -> None:
         """Learn an iteration; of an idle engine only what it averages."""
-        work = seen.scheduled
+        work = forward.scheduled
         if work.num_prefill_requests > 0:
             self._isl.add(work.sum_prefill_tokens / work.num_prefill_requests)
         if work.num_decode_requests > 0:
             self._length.add(work.sum_decode_kv_tokens / work.num_decode_requests)
         self._prefill_tokens.add(work.sum_prefill_tokens)
-        if seen.wall_time > 0 and work.sum_prefill_tokens + work.sum_decode_kv_tokens > 0:
-            self.model.learn((float(work.sum_prefill_tokens), float(work.sum_decode_kv_tokens)), seen.wall_time)
+        if forward.wall_time > 0 and work.sum_prefill_tokens + work.sum_decode_kv_tokens > 0:
+            self.model.learn((float(work.sum_prefill_tokens), float(work.sum_decode_kv_tokens)), forward.wall_time)
 
     def ttft(self, queued_tokens: float, decode_kv: float, *, batched_tokens: int, share: float) -> float:
-        """Seconds until one more average prompt has its first token, beside `decode_kv` tokens in decoding."""
+        """Seconds until one more average prompt has its first token, while `decode_kv` tokens are in decoding."""
         return self._ttft((queued_tokens + self._isl.value) * share, decode_kv, batched_tokens)
 
     def itl(self, kv_tokens: float) -> float:
@@ -50,7 +50,7 @@ class AggregatedEngine:
         """The largest batch that keeps both targets (seconds), a single sequence where none does.
 
         In balance, an engine that decodes `bs` sequences of `osl` tokens begins `bs / osl` prompts an iteration.
-        None where the engine's card does not tell how many tokens an iteration may have.
+        None where the engine's card does not say how many tokens an iteration may have.
         """
         if able.max_num_batched_tokens is None:
             return None

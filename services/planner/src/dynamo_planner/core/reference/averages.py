@@ -10,7 +10,7 @@ HIGHEST_HIT_RATE = 0.95
 
 
 class MovingAverage:
-    """Mean of the last values; zeros before the first other value are passed over. 0 where there is none."""
+    """Mean of the last values; zeros before the first other value are passed over. 0 without values."""
 
     def __init__(self, window: int) -> None:
         self._values: deque[float] = deque(maxlen=window)
@@ -27,7 +27,7 @@ class MovingAverage:
 
 
 def prefill_share(hit_rate: float | None) -> float:
-    """The share of prefill work that a KV-cache hit rate leaves, 0.05 to 1. An unknown rate is no hit."""
+    """The share of prefill work that a KV-cache hit rate leaves, 0.05 to 1. An unknown rate counts as 0."""
     if hit_rate is None or not isfinite(hit_rate):
         return 1.0
     return 1.0 - min(max(hit_rate, 0.0), HIGHEST_HIT_RATE)

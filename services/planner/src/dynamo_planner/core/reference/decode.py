@@ -31,17 +31,17 @@ class DecodeEngine:
         """Mean KV tokens of a sequence."""
         return self._length.value
 
-    def learn(self, seen: ForwardPass) -> None:
+    def learn(self, forward: ForwardPass) -> None:
         """Learn an iteration; of an idle engine only what it averages."""
-        work = seen.scheduled
+        work = forward.scheduled
         self._requests.add(work.num_decode_requests)
         if work.num_decode_requests > 0:
             self._length.add(work.sum_decode_kv_tokens / work.num_decode_requests)
-        if seen.wall_time > 0 and work.num_decode_requests > 0:
-            self.model.learn((float(work.num_decode_requests), float(work.sum_decode_kv_tokens)), seen.wall_time)
+        if forward.wall_time > 0 and work.num_decode_requests > 0:
+            self.model.learn((float(work.num_decode_requests), float(work.sum_decode_kv_tokens)), forward.wall_time)
 
     def itl(self, kv_tokens: float) -> float:
-        """Seconds of an iteration with one more average sequence beside `kv_tokens` in the cache."""
+        """Seconds of an iteration with one more average sequence next to `kv_tokens` in the cache."""
         return self.model.wall(self._requests.value + 1, kv_tokens + self.average_length)
 
     def capacity(
@@ -61,6 +61,6 @@ class DecodeEngine:
         return Capacity(requests_per_second=low / (osl * wall), itl=wall, batch=low)
 
     def _largest(self, context: float, most_kv: int | None, most_seqs: int | None) -> int:
-        seen = max((sample.features[1] for sample in self.model.samples), default=0.0)
-        fits = int((most_kv or seen) / context) if (most_kv or seen) else UNKNOWN_CACHE_BATCH
+        measured = max((sample.features[1] for sample in self.model.samples), default=0.0)
+        fits = int((most_kv or measured) / context) if (most_kv or measured) else UNKNOWN_CACHE_BATCH
         return max(1, min(fits, most_seqs) if most_seqs else fits)

@@ -38,7 +38,7 @@ def prefill_verdict(
     config: PlannerConfig, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities
 ) -> Verdict:
     """One pool that computes prompts."""
-    queued = [float(seen.queued.sum_prefill_tokens) for seen in passes]
+    queued = [float(forward.queued.sum_prefill_tokens) for forward in passes]
     if config.optimization_target is Target.LOAD:
         thresholds = _given(config.prefill_scale_up_queue_tokens, config.prefill_scale_down_queue_tokens)
         return _verdict(queued, thresholds, replicas)
@@ -61,10 +61,10 @@ def decode_verdict(
     if not able.max_kv_tokens:
         return hold(replicas, LoadReason.INSUFFICIENT_DATA, "the model card of the engines has no total_kv_blocks")
     tokens = [
-        seen.scheduled.sum_decode_kv_tokens
-        + seen.queued.sum_decode_kv_tokens
-        + (seen.queued.sum_prefill_tokens if prompts else 0)
-        for seen in passes
+        forward.scheduled.sum_decode_kv_tokens
+        + forward.queued.sum_decode_kv_tokens
+        + (forward.queued.sum_prefill_tokens if prompts else 0)
+        for forward in passes
     ]
     used = [count / able.max_kv_tokens for count in tokens]
     if config.optimization_target is Target.LOAD:

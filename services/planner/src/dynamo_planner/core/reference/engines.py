@@ -30,9 +30,9 @@ class Engines:
         if profile is not None:
             self.learn(forward_passes(profile))
 
-    def learn(self, seen: Iterable[ForwardPass]) -> None:
+    def learn(self, passes: Iterable[ForwardPass]) -> None:
         """Learn iterations."""
-        for each in seen:
+        for each in passes:
             if self._mode is Mode.AGG:
                 self.aggregated.learn(each)
             elif each.pool is Pool.PREFILL:

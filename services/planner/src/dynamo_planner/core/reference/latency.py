@@ -1,6 +1,6 @@
 """Target `sla`: a replica more when every engine misses the target, one less when those left would keep it (a.6).
 
-Going down is tried on paper first: the backlog of each engine is scaled by N / (N - 1) and its latency foretold anew.
+Going down is tried on paper first: the backlog of each engine is scaled by N / (N - 1) and its latency predicted again.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def prefill_verdict(
     def ttft(queued: float) -> float:
         return engine.ttft(queued, batched_tokens=batched, share=aim.share)
 
-    estimates = [ttft(seen.queued.sum_prefill_tokens) for seen in passes]
-    told = max(estimates) * 1000
+    estimates = [ttft(forward.queued.sum_prefill_tokens) for forward in passes]
+    estimated = max(estimates) * 1000
     if all(estimate > aim.ttft for estimate in estimates):
-        return up(replicas, ttft_ms=told)
+        return up(replicas, ttft_ms=estimated)
     if replicas <= 1:
-        return hold(replicas, LoadReason.NO_CHANGE, ttft_ms=told)
+        return hold(replicas, LoadReason.NO_CHANGE, ttft_ms=estimated)
     own = ttft(0)
-    after = [ttft(_grown(seen.queued.sum_prefill_tokens, replicas)) - own for seen in passes]
+    after = [ttft(_grown(forward.queued.sum_prefill_tokens, replicas)) - own for forward in passes]
     if _fits_budget(after, own, aim):
-        return down(replicas, ttft_ms=told, consolidated_ttft_ms=(max(after) + own) * 1000)
-    return hold(replicas, REFUSED, ttft_ms=told, consolidated_ttft_ms=(max(after) + own) * 1000)
+        return down(replicas, ttft_ms=estimated, consolidated_ttft_ms=(max(after) + own) * 1000)
+    return hold(replicas, REFUSED, ttft_ms=estimated, consolidated_ttft_ms=(max(after) + own) * 1000)
 
 
 def decode_verdict(
@@ -70,7 +70,9 @@ def decode_verdict(
     """A pool that makes tokens, by its inter-token latency."""
     if not engine.ready:
         return hold(replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the decode engines are measured yet")
-    return _by_itl(engine, [_kv(seen) for seen in passes], [_kv(seen) for seen in passes], replicas, able=able, aim=aim)
+    return _by_itl(
+        engine, [_kv(forward) for forward in passes], [_kv(forward) for forward in passes], replicas, able=able, aim=aim
+    )
 
 
 def aggregated_verdict(
@@ -80,18 +82,18 @@ def aggregated_verdict(
     if not engine.ready:
         return hold(replicas, LoadReason.INSUFFICIENT_DATA, "too few iterations of the engines are measured yet")
     # The prompts that wait will be decoded on the engines that are left.
-    later = [_kv(seen) + seen.queued.sum_prefill_tokens for seen in passes]
-    tokens = _by_itl(engine, [_kv(seen) for seen in passes], later, replicas, able=able, aim=aim)
+    later = [_kv(forward) + forward.queued.sum_prefill_tokens for forward in passes]
+    tokens = _by_itl(engine, [_kv(forward) for forward in passes], later, replicas, able=able, aim=aim)
     if not able.max_num_batched_tokens:
         return tokens
     prompts = _aggregated_prompts(engine, passes, replicas, able.max_num_batched_tokens, aim)
     figures = {**tokens.figures, **prompts.figures}
-    wanted = {tokens.reason, prompts.reason}
-    if LoadReason.SCALE_UP in wanted:
+    reasons = {tokens.reason, prompts.reason}
+    if LoadReason.SCALE_UP in reasons:
         return up(replicas, **figures)
-    if wanted == {LoadReason.SCALE_DOWN}:
+    if reasons == {LoadReason.SCALE_DOWN}:
         return down(replicas, **figures)
-    return hold(replicas, REFUSED if REFUSED in wanted else LoadReason.NO_CHANGE, **figures)
+    return hold(replicas, REFUSED if REFUSED in reasons else LoadReason.NO_CHANGE, **figures)
 
 
 def _aggregated_prompts(
@@ -100,19 +102,19 @@ def _aggregated_prompts(
     def ttft(queued: float, decode_kv: float) -> float:
         return engine.ttft(queued, decode_kv, batched_tokens=batched, share=aim.share)
 
-    estimates = [ttft(seen.queued.sum_prefill_tokens, seen.scheduled.sum_decode_kv_tokens) for seen in passes]
-    told = max(estimates) * 1000
+    estimates = [ttft(forward.queued.sum_prefill_tokens, forward.scheduled.sum_decode_kv_tokens) for forward in passes]
+    estimated = max(estimates) * 1000
     if all(estimate > aim.ttft for estimate in estimates):
-        return up(replicas, ttft_ms=told)
+        return up(replicas, ttft_ms=estimated)
     if replicas <= 1:
-        return hold(replicas, LoadReason.NO_CHANGE, ttft_ms=told)
-    for seen in passes:
-        decode_kv = _grown(_kv(seen), replicas)
+        return hold(replicas, LoadReason.NO_CHANGE, ttft_ms=estimated)
+    for forward in passes:
+        decode_kv = _grown(_kv(forward), replicas)
         own = ttft(0, decode_kv)
-        after = ttft(_grown(seen.queued.sum_prefill_tokens, replicas), decode_kv) - own
+        after = ttft(_grown(forward.queued.sum_prefill_tokens, replicas), decode_kv) - own
         if not _fits_budget([after], own, aim):
-            return hold(replicas, REFUSED, ttft_ms=told, consolidated_ttft_ms=(after + own) * 1000)
-    return down(replicas, ttft_ms=told)
+            return hold(replicas, REFUSED, ttft_ms=estimated, consolidated_ttft_ms=(after + own) * 1000)
+    return down(replicas, ttft_ms=estimated)
 
 
 def _by_itl(
@@ -126,22 +128,22 @@ def _by_itl(
 ) -> Verdict:
     """`now` and `later`: KV tokens of each engine as they are, and as they are shared out when a replica goes."""
     estimates = [engine.itl(kv) for kv in now]
-    told = max(estimates) * 1000
+    estimated = max(estimates) * 1000
     if all(estimate > aim.itl for estimate in estimates):
-        return up(replicas, itl_ms=told)
+        return up(replicas, itl_ms=estimated)
     if replicas <= 1:
-        return hold(replicas, LoadReason.NO_CHANGE, itl_ms=told)
+        return hold(replicas, LoadReason.NO_CHANGE, itl_ms=estimated)
     after = [_grown(kv, replicas) for kv in later]
     consolidated = max(engine.itl(kv) for kv in after)
-    figures = {"itl_ms": told, "consolidated_itl_ms": consolidated * 1000}
+    figures = {"itl_ms": estimated, "consolidated_itl_ms": consolidated * 1000}
     overflows = able.max_kv_tokens is not None and any(kv >= able.max_kv_tokens for kv in after)
     if overflows or consolidated >= aim.itl * aim.sensitivity:
         return hold(replicas, REFUSED, **figures)
     return down(replicas, **figures)
 
 
-def _kv(seen: ForwardPass) -> int:
-    return seen.scheduled.sum_decode_kv_tokens + seen.queued.sum_decode_kv_tokens
+def _kv(forward: ForwardPass) -> int:
+    return forward.scheduled.sum_decode_kv_tokens + forward.queued.sum_decode_kv_tokens
 
 
 def _grown(backlog: int, replicas: int) -> int:

@@ -35,22 +35,22 @@ class Limits:
         own = self._config.prefill_min_endpoint if pool is Pool.PREFILL else self._config.decode_min_endpoint
         return self._config.min_endpoint if own is None else own
 
-    def step(self, wanted: Replicas, current: Replicas) -> dict[Pool, int]:
+    def step(self, desired: Replicas, current: Replicas) -> dict[Pool, int]:
         """Not further from what there is than `max_throughput_scaling_replicas`, where the configuration says so itself:
         the release that is followed has no such limit, and the default is that of newer ones.
         """
         if "max_throughput_scaling_replicas" not in self._config.model_fields_set:
-            return dict(wanted)
+            return dict(desired)
         far = self._config.max_throughput_scaling_replicas
         return {
             pool: min(max(count, current[pool] - far), current[pool] + far) if pool in current else count
-            for pool, count in wanted.items()
+            for pool, count in desired.items()
         }
 
-    def bounded(self, wanted: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
+    def bounded(self, desired: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
         """At least what each pool keeps, and within the budget; the budget is last, since there are no more GPUs."""
         config = self._config
-        kept = {pool: max(count, self.least(pool)) for pool, count in wanted.items()}
+        kept = {pool: max(count, self.least(pool)) for pool, count in desired.items()}
         gpus = {pool: self._gpus(pool, able) for pool in self.pools}
         if config.mode is Mode.DISAGG:
             pair = clamp_pair(
@@ -77,5 +77,5 @@ class Limits:
 
     def _gpus(self, pool: Pool, able: Mapping[Pool, EngineCapabilities]) -> int | None:
         config = self._config
-        told = config.prefill_engine_num_gpu if pool is Pool.PREFILL else config.decode_engine_num_gpu
-        return told or (able[pool].num_gpu if pool in able else None)
+        given = config.prefill_engine_num_gpu if pool is Pool.PREFILL else config.decode_engine_num_gpu
+        return given or (able[pool].num_gpu if pool in able else None)

@@ -33,10 +33,12 @@ class LoadScaler:
     def __init__(self, config: PlannerConfig, engines: Engines, limits: Limits) -> None:
         self._config, self._engines, self._limits = config, engines, limits
 
-    def plan(self, seen: Observation, *, kv_hit_rate: float | None, floors: Mapping[Pool, int]) -> LoadPlan:
-        """`floors` are replicas that predictive scaling foretold to be needed."""
-        passes = {pool: [each for each in seen.forward_passes if each.pool is pool] for pool in self._limits.pools}
-        blocked = {pool: _blocked(passes[pool], seen.workers.get(pool)) for pool in self._limits.pools}
+    def plan(self, observation: Observation, *, kv_hit_rate: float | None, floors: Mapping[Pool, int]) -> LoadPlan:
+        """`floors` are replicas that predictive scaling needs."""
+        passes = {
+            pool: [each for each in observation.forward_passes if each.pool is pool] for pool in self._limits.pools
+        }
+        blocked = {pool: _blocked(passes[pool], observation.workers.get(pool)) for pool in self._limits.pools}
         stops = {pool: verdict for pool, verdict in blocked.items() if verdict is not None}
         if any(not verdict.known for verdict in stops.values()):
             first = next(verdict for verdict in stops.values() if not verdict.known)
@@ -46,13 +48,13 @@ class LoadScaler:
             or self._verdict(
                 pool,
                 passes[pool],
-                seen.workers[pool].ready,
-                seen.capabilities.get(pool, EngineCapabilities()),
+                observation.workers[pool].ready,
+                observation.capabilities.get(pool, EngineCapabilities()),
                 kv_hit_rate,
             )
             for pool in self._limits.pools
         }
-        return self._limited(verdicts, seen, floors)
+        return self._limited(verdicts, observation, floors)
 
     def _verdict(
         self, pool: Pool, passes: Sequence[ForwardPass], ready: int, able: EngineCapabilities, hit_rate: float | None
@@ -75,29 +77,31 @@ class LoadScaler:
             return latency.prefill_verdict(engines.prefill, passes, ready, able, aim)
         return latency.decode_verdict(engines.decode, passes, ready, able, aim)
 
-    def _limited(self, verdicts: Mapping[Pool, Verdict], seen: Observation, floors: Mapping[Pool, int]) -> LoadPlan:
-        current = {pool: seen.workers[pool].ready for pool in verdicts}
+    def _limited(
+        self, verdicts: Mapping[Pool, Verdict], observation: Observation, floors: Mapping[Pool, int]
+    ) -> LoadPlan:
+        current = {pool: observation.workers[pool].ready for pool in verdicts}
         reasons = {verdict.reason for verdict in verdicts.values()}
         messages = "; ".join(filter(None, (verdict.message for verdict in verdicts.values())))
         if not any(verdict.known for verdict in verdicts.values()):
             return LoadPlan(reason=next(iter(verdicts.values())).reason, verdicts=verdicts, message=messages)
-        wanted = {pool: verdict.replicas for pool, verdict in verdicts.items()}
-        floored = {pool: max(count, floors.get(pool, 0)) for pool, count in wanted.items()}
-        final = self._limits.bounded(floored, seen.capabilities)
+        desired = {pool: verdict.replicas for pool, verdict in verdicts.items()}
+        floored = {pool: max(count, floors.get(pool, 0)) for pool, count in desired.items()}
+        final = self._limits.bounded(floored, observation.capabilities)
         if final != current:
             grown = any(final[pool] > current[pool] for pool in final)
             reason = LoadReason.SCALE_UP if grown else LoadReason.SCALE_DOWN
             return LoadPlan(reason=reason, replicas=final, verdicts=verdicts, message=messages)
-        if any(wanted[pool] < current[pool] <= floored[pool] for pool in wanted):
+        if any(desired[pool] < current[pool] <= floored[pool] for pool in desired):
             reason = LoadReason.SCALE_DOWN_CAPPED_BY_THROUGHPUT
         elif LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION in reasons:
             reason = LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION
         else:
             unknown = [verdict.reason for verdict in verdicts.values() if not verdict.known]
             reason = unknown[0] if unknown else LoadReason.NO_CHANGE
-        if wanted != current and reason is LoadReason.NO_CHANGE:
+        if desired != current and reason is LoadReason.NO_CHANGE:
             messages = "; ".join(
-                filter(None, (messages, "what was wanted is outside of min_endpoint or the GPU budget"))
+                filter(None, (messages, "the desired replicas are outside of min_endpoint or the GPU budget"))
             )
         return LoadPlan(reason=reason, verdicts=verdicts, message=messages)
 
@@ -118,9 +122,9 @@ def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdic
         )
     if not passes:
         if counts.ready == 0 == counts.expected:
-            # Scaled to zero: nobody can tell anything, and a floor may still bring replicas.
+            # Scaled to zero: there is no engine that could report, and a floor may still bring replicas.
             return hold(0, LoadReason.NO_CHANGE)
-        return hold(counts.ready, LoadReason.NO_FPM_DATA, "no engine told what it does")
+        return hold(counts.ready, LoadReason.NO_FPM_DATA, "no engine reported what it does")
     ranks: defaultdict[str, set[int]] = defaultdict(set)
     for each in passes:
         ranks[each.worker_id].add(each.dp_rank)
@@ -128,6 +132,6 @@ def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdic
         return hold(
             counts.ready,
             LoadReason.WORKER_COUNT_MISMATCH,
-            f"{counts.ready} workers are ready and {len(ranks)} tell what they do, or not all of their ranks",
+            f"{counts.ready} workers are ready and {len(ranks)} report what they do, or not all of their ranks",
         )
     return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
-from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
+from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference.engines import Engines
@@ -42,7 +42,7 @@ class ReferencePolicy:
 
     @property
     def floors(self) -> Mapping[Pool, int]:
-        """Replicas below which reactive scaling does not go, as last foretold."""
+        """Replicas below which reactive scaling does not go, as last predicted."""
         return dict(self._floors)
 
     def first_tick(self, now: float) -> Tick:
@@ -55,9 +55,9 @@ class ReferencePolicy:
             self._hit_rate = observation.traffic.kv_hit_rate if observation.traffic else None
         if tick.need_forward_passes and self._config.optimization_target is Target.SLA:
             self._engines.learn(observation.forward_passes)
-        plan, foretold = self._foretell(tick, observation)
+        plan, predicted = self._predict(tick, observation)
         load = self._react(tick, observation)
-        decision = foretold
+        decision = predicted
         if load.replicas is not None:
             decision = Decision(replicas=load.replicas, reason=load.reason.value)
         return Effects(
@@ -66,48 +66,50 @@ class ReferencePolicy:
             explanation=self._explain(observation, plan, load),
         )
 
-    def _foretell(self, tick: Tick, seen: Observation) -> tuple[Plan, Decision | None]:
+    def _predict(self, tick: Tick, observation: Observation) -> tuple[Plan, Decision | None]:
         if not self._config.throughput_scaling:
             return Plan(reason=ThroughputReason.DISABLED), None
         if not tick.run_throughput:
             return Plan(reason=ThroughputReason.UNSET), None
-        plan = self._throughput.plan(seen.traffic, seen.capabilities)
+        plan = self._throughput.plan(observation.traffic, observation.capabilities)
         if plan.replicas is None:
             return plan, None
-        current = {pool: counts.ready for pool, counts in seen.workers.items()}
-        wanted = self._limits.step(plan.replicas, current)
+        current = {pool: counts.ready for pool, counts in observation.workers.items()}
+        desired = self._limits.step(plan.replicas, current)
         if not self._config.load_scaling:
-            final = self._limits.bounded(wanted, seen.capabilities)
+            final = self._limits.bounded(desired, observation.capabilities)
             return plan, Decision(replicas=final, reason=plan.reason.value)
-        self._floors = {pool: max(count, self._limits.least(pool)) for pool, count in wanted.items()}
+        self._floors = {pool: max(count, self._limits.least(pool)) for pool, count in desired.items()}
         bound = ThroughputReason.SET_LOWER_BOUND
         return (
             Plan(
                 reason=bound,
-                replicas=wanted,
-                pool_reasons=dict.fromkeys(wanted, bound),
+                replicas=desired,
+                pool_reasons=dict.fromkeys(desired, bound),
                 predictions=plan.predictions,
                 message=plan.message,
             ),
             None,
         )
 
-    def _react(self, tick: Tick, seen: Observation) -> LoadPlan:
+    def _react(self, tick: Tick, observation: Observation) -> LoadPlan:
         if not self._config.load_scaling:
             return LoadPlan(reason=LoadReason.DISABLED)
         if not tick.run_load:
             return LoadPlan(reason=LoadReason.UNSET)
-        return self._load.plan(seen, kv_hit_rate=self._hit_rate, floors=self._floors)
+        return self._load.plan(observation, kv_hit_rate=self._hit_rate, floors=self._floors)
 
-    def _explain(self, seen: Observation, plan: Plan, load: LoadPlan) -> Explanation:
+    def _explain(self, observation: Observation, plan: Plan, load: LoadPlan) -> Explanation:
         inputs: dict[str, Any] = {
-            "workers": {pool.value: asdict(counts) for pool, counts in seen.workers.items()},
-            "forward_passes": len(seen.forward_passes),
-            "missing": {name: why.value for name, why in seen.missing.items()},
+            "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
+            "forward_passes": len(observation.forward_passes),
+            "missing": {name: why.value for name, why in observation.missing.items()},
             "advisory": self._config.advisory,
         }
-        if seen.traffic is not None:
-            inputs["traffic"] = {name: value for name, value in asdict(seen.traffic).items() if value is not None}
+        if observation.traffic is not None:
+            inputs["traffic"] = {
+                name: value for name, value in asdict(observation.traffic).items() if value is not None
+            }
         if self._floors:
             inputs["lower_bounds"] = {pool.value: count for pool, count in self._floors.items()}
         if plan.pool_reasons:

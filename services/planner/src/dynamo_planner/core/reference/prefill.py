@@ -40,13 +40,13 @@ class PrefillEngine:
         """Mean tokens of a prompt."""
         return self._isl.value
 
-    def learn(self, seen: ForwardPass) -> None:
+    def learn(self, forward: ForwardPass) -> None:
         """Learn an iteration; of an idle engine only what it averages."""
-        work = seen.scheduled
+        work = forward.scheduled
         if work.num_prefill_requests > 0:
             self._isl.add(work.sum_prefill_tokens / work.num_prefill_requests)
-        if seen.wall_time > 0 and work.sum_prefill_tokens > 0:
-            self.model.learn((float(work.sum_prefill_tokens),), seen.wall_time)
+        if forward.wall_time > 0 and work.sum_prefill_tokens > 0:
+            self.model.learn((float(work.sum_prefill_tokens),), forward.wall_time)
 
     def ttft(self, queued_tokens: float, *, batched_tokens: int, share: float) -> float:
         """Seconds until one more average prompt behind `queued_tokens` has its first token.
@@ -57,7 +57,7 @@ class PrefillEngine:
         return chunked(work, batched_tokens, self.model.wall)
 
     def capacity(self, isl: float, *, batched_tokens: int | None, share: float) -> Capacity:
-        """One prompt of `isl` tokens after the other; told as it is, also where it misses any target."""
+        """One prompt of `isl` tokens after the other; reported as it is, also where it misses any target."""
         work = isl * share
         whole = work if batched_tokens is None or work <= batched_tokens else float(batched_tokens)
         pieces = ceil(work / whole) if whole > 0 else 1

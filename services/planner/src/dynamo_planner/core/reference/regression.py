@@ -7,7 +7,7 @@ import numpy as np
 from dynamo_planner.core.reference.samples import Sample, SampleStore
 
 SHORTEST = 1e-6
-"""Seconds; no iteration takes less, whatever a line foretells at small loads."""
+"""Seconds; no iteration takes less, whatever a line predicts at small loads."""
 ROUNDING = 1e-12
 """Seconds a token or request: what least squares leaves of an exact zero."""
 CLIPPED = -1e-6
@@ -71,5 +71,5 @@ class IterationModel:
                 return None
             else:
                 kept.append(max(0.0, slope))
-        # The intercept stays that of the fit, also beside a clipped slope, as it does in Dynamo's planner.
+        # The intercept stays that of the fit, also with a clipped slope, as it does in Dynamo's planner.
         return tuple(kept), float(walls.mean() - means @ slopes)

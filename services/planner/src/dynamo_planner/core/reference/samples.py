@@ -1,4 +1,4 @@
-"""Measured iterations, few but spread over all that was seen (planner.md, section a.4)."""
+"""Measured iterations, few but spread over the whole observed range (planner.md, section a.4)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SampleStore:
             self._samples.pop(next(index for index, bucket in enumerate(buckets) if counts[bucket] == fullest))
 
     def _buckets(self) -> list[tuple[int, ...]]:
-        # Cut anew each time: what is smallest and largest changes as samples come and go.
+        # Cut again each time: what is smallest and largest changes as samples come and go.
         axes = list(zip(*(sample.features for sample in self._samples), strict=True))
         lowest, highest = [min(axis) for axis in axes], [max(axis) for axis in axes]
         return [

@@ -22,7 +22,7 @@ Able = Mapping[Pool, EngineCapabilities]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Replicas that the foretold load needs, before any limit; None where that cannot be said."""
+    """Replicas that the predicted load needs, before any limit; None where that cannot be said."""
 
     reason: ThroughputReason
     replicas: Mapping[Pool, int] | None = None
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the next interval is foretold to bring."""
+    """What the next interval is predicted to bring."""
 
     rate: float
     """requests a second"""
@@ -43,8 +43,8 @@ class Load:
 
     def figures(self) -> dict[str, float]:
         """By the names of explanations."""
-        told = {"requests_per_second": self.rate, "isl": self.isl, "osl": self.osl}
-        return told if self.kv_hit_rate is None else {**told, "kv_hit_rate": self.kv_hit_rate}
+        values = {"requests_per_second": self.rate, "isl": self.isl, "osl": self.osl}
+        return values if self.kv_hit_rate is None else {**values, "kv_hit_rate": self.kv_hit_rate}
 
 
 class Throughput:
@@ -96,7 +96,7 @@ class Throughput:
 
     def _learn(self, requests: float, isl: float, osl: float) -> None:
         self._requests.observe(requests)
-        # An interval that brought nothing has no lengths; those given beside it, if any, are those last seen.
+        # An interval without requests has no lengths; those that come with it, if any, are the last known ones.
         if isl > 0 and osl > 0:
             self._isl.observe(isl)
             self._osl.observe(osl)
@@ -114,7 +114,7 @@ class Throughput:
             return Plan(
                 reason=ThroughputReason.PREDICT_FAILED,
                 predictions=load.figures(),
-                message=f"foretold lengths of {load.isl:g} and {load.osl:g} tokens make no sense",
+                message=f"predicted lengths of {load.isl:g} and {load.osl:g} tokens make no sense",
             )
         capacities = {pool: self._capacity(pool, load, able.get(pool, EngineCapabilities())) for pool in pools}
         predictions = {**load.figures(), **_figures(capacities)}

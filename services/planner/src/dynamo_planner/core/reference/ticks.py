@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
-from dynamo_planner.core.deciding import Tick
+from dynamo_planner.core.decision import Tick
 
 MERGE_WITHIN = 0.5
 """Seconds; two deadlines that are closer are one tick."""
@@ -42,7 +42,7 @@ class Schedule:
         throughput = self._throughput_due is not None and self._throughput_due - due <= MERGE_WITHIN
         window = self._throughput_interval if throughput else None
         if self._throughput_interval is None and self._estimates:
-            # Nothing is foretold, but how often the KV cache hits counts for what reactive scaling estimates.
+            # Nothing is predicted, but how often the KV cache hits counts for what reactive scaling estimates.
             window = self._load_interval
         return Tick(at=due, run_load=load, run_throughput=throughput, traffic_window=window, need_forward_passes=load)
 

@@ -31,7 +31,7 @@ class Verdict:
 
     @property
     def known(self) -> bool:
-        """Whether it is made of what was seen; else nothing is to be done."""
+        """Whether it follows from observations; else nothing is to be done."""
         return self.reason not in UNKNOWN
 
 

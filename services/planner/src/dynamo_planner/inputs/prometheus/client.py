@@ -28,7 +28,7 @@ _KINDS_OF_ERRORS = frozenset(
 
 class PrometheusError(Exception):
     """No answer that can be used. `why` is its name; the message holds no secret and nothing that the server sent
-    beside its own word for the error.
+    except its own word for the error.
     """
 
     def __init__(self, message: str, why: Missing = Missing.UNREACHABLE) -> None:
@@ -124,7 +124,7 @@ class PrometheusClient:
         except TimeoutError as error:
             raise PrometheusError(f"{self.url} did not answer within {self._options.timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            # Certificates may have been renewed meanwhile: the next query reads the authorities anew.
+            # Certificates may have been renewed meanwhile: the next query reads the authorities again.
             self._tls = None
             raise PrometheusError(f"{self.url} cannot be asked: {_plain(error)}") from error
         return _series(body, kind, self.url)
@@ -200,7 +200,7 @@ def _sample(series: _Series, url: str) -> Sample:
     try:
         return Sample(series.metric, at, float(value))
     except ValueError as error:
-        raise PrometheusError(f"{url} sends a value that is no number", Missing.NOT_A_NUMBER) from error
+        raise PrometheusError(f"{url} sends a value that is not a number", Missing.NOT_A_NUMBER) from error
 
 
 def _reason(body: bytes) -> str:

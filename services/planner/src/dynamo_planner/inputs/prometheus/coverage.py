@@ -1,8 +1,8 @@
 """How much of a window was scraped, and so what its `increase` is the increase of. Pure.
 
 `increase` knows only samples within the window, and extrapolates them to its ends by at most one scrape. Of a Prometheus that
-was away, or began anew, it therefore tells of a part of the window as if it were all of it: falling demand that nobody
-has seen. The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in its source).
+was away, or restarted, it therefore reports a part of the window as if it were all of it: falling demand that never
+happened. The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in its source).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EXTRAPOLATED_WITHIN = 1.1
 
 
 def covered(tracks: Iterable[Sequence[float]], at: float, window: float) -> float:
-    """Seconds of the window that ends at `at` which the longest of the series tells of; 0 where none was scraped twice."""
+    """Seconds of the window that ends at `at` which the longest of the series covers; 0 where no series was scraped twice."""
     return max((_of_one(times, at, window) for times in tracks), default=0.0)
 
 

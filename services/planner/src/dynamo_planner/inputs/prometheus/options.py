@@ -1,6 +1,6 @@
 """Which Prometheus to ask for a graph, and who to be there.
 
-A PlannerConfig belongs to whoever owns the graph, the settings to whoever runs the platform. So the platform's token goes
+The graph's owner writes the PlannerConfig, the platform's operator the settings. So the platform's token goes
 to the platform's Prometheus only, and a PlannerConfig cannot make the planner read files of its own host: those that
 it names must be in a folder that the settings name.
 """
@@ -52,14 +52,14 @@ def prometheus_options(
 
     `forbidden`: hosts of the platform itself, which a PlannerConfig may not name.
     """
-    ours = (settings.endpoint or infrastructure_endpoint).rstrip("/")
+    platform_url = (settings.endpoint or infrastructure_endpoint).rstrip("/")
     named = (config.metric_pulling_prometheus_endpoint or "").rstrip("/")
-    own = bool(named) and named != ours
+    own = bool(named) and named != platform_url
     if own and not settings.own_endpoints:
         raise InputError(
             f"metric_pulling_prometheus_endpoint is {named}; platform.planner.prometheus.ownEndpoints is off, leave it out"
         )
-    url = named or ours
+    url = named or platform_url
     if not url:
         raise InputError(
             "no Prometheus is known; set metric_pulling_prometheus_endpoint, or platform.planner.prometheus.endpoint"
@@ -80,7 +80,7 @@ def prometheus_options(
         url=_checked(url, forbidden) if own else _well_formed(url),
         token=token,
         token_file=token_file,
-        # A certificate that nobody checks lets anybody in between read the token, so unset means checked.
+        # Without a check of the certificate, a machine in between could read the token, so unset means checked.
         verify=verify is not False,
         ca_file=ca_file,
         extra_params=extra,
@@ -123,7 +123,9 @@ def _well_formed(url: str) -> str:
     except ValueError:
         right = False
     if not right or parts.query or parts.fragment:
-        raise InputError(f"{url.rsplit('@', maxsplit=1)[-1]} is no address of a Prometheus; write http://host:9090")
+        raise InputError(
+            f"{url.rsplit('@', maxsplit=1)[-1]} is not a valid address of a Prometheus; write http://host:9090"
+        )
     if "@" in parts.netloc:
         raise InputError("the address of Prometheus holds a user name or password; use metric_pulling_prometheus_token")
     return url

@@ -1,7 +1,7 @@
-"""The PromQL of Dynamo's planner (planner.md, section a.3), and what tells whether its answers can be believed.
+"""The PromQL of Dynamo's planner (planner.md, section a.3), and what shows whether its answers can be believed.
 
 Prometheus is asked for one Dynamo namespace only: where many graphs share it, answers stay small. Which model a series
-is of is looked at here, since its case may differ.
+is of is checked by the caller, since its case may differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Queries:
         return f"increase({self._of(counter)}[{self._span}])"
 
     def scraped(self, counter: str) -> str:
-        """The samples themselves: when they were scraped tells what `increase` made of them."""
+        """The samples themselves: when they were scraped explains what `increase` made of them."""
         return f"{self._of(counter)}[{self._span}]"
 
     def there(self, counter: str) -> str:
@@ -66,7 +66,7 @@ class Queries:
 
     @property
     def kv_hit_rate(self) -> str | None:
-        """The mean KV-cache hit rate; only the router tells it."""
+        """The mean KV-cache hit rate; only the router reports it."""
         return self._over_all("dynamo_component_router_kv_hit_rate") if self.source is MetricsSource.ROUTER else None
 
     def _over_all(self, histogram: str) -> str:
@@ -78,7 +78,7 @@ class Queries:
         return sums, counts
 
     def _of(self, metric: str) -> str:
-        return f"{metric}{{{NAMESPACE}={_quoted(self.told_namespace)},{self._wall}}}"
+        return f"{metric}{{{NAMESPACE}={_quoted(self.label_namespace)},{self._wall}}}"
 
     @property
     def _wall(self) -> str:
@@ -87,7 +87,7 @@ class Queries:
         return f"namespace=~{_quoted('|' + literal)}"
 
     @property
-    def told_namespace(self) -> str:
+    def label_namespace(self) -> str:
         """The namespace as the source writes it."""
         # The runtime makes metric-safe names of what it labels itself; the frontend's label comes from a pod's.
         return self.namespace.replace("-", "_") if self.source is MetricsSource.ROUTER else self.namespace

@@ -1,7 +1,7 @@
 """The traffic of one graph: a number where Prometheus knows it, else why it does not.
 
-No requests is a number: their counter is there and did not grow. Everything else that looks like none is told by its
-name: an outage, a scrape that is missing, a label that is missing, values that stopped, values that are no numbers.
+No requests is a number: their counter is there and did not grow. Everything else that resembles it is reported by its
+name: an outage, a scrape that is missing, a label that is missing, values that stopped, values that are not numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dynamo_planner.inputs.prometheus.coverage import covered
 from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
 
 STALE_AFTER = 90.0
-"""Seconds since the newest scrape of any series; scrapes are a minute apart at most where somebody plans by them."""
+"""Seconds since the newest scrape of any series; where a graph is planned, scrapes are a minute apart at most."""
 LEAST_COVERED = 0.5
 """Share of the window that must have been scraped; less says too little of the rest."""
 LEAST_WINDOW = 20.0
-"""Seconds: four scrapes of the chart's PodMonitors. Of a shorter time most scrape configs know one sample, which is none."""
+"""Seconds: four scrapes of the chart's PodMonitors. In a shorter time most scrape configs have one sample, which is too few."""
 
 
 Labelled = TypeVar("Labelled", Sample, Track)
@@ -67,12 +67,12 @@ class TrafficReader:
 
     async def read(self, window: float) -> Traffic | Unavailable:
         """The traffic of the last `window` seconds, or why it is not known. A window that is too short for scraping is
-        widened; `Traffic.duration` tells.
+        widened; `Traffic.duration` says to what.
         """
         queries = Queries(self._source, self._namespace, self._kubernetes_namespace, max(window, self._least_window))
         try:
             for counter in queries.counters:
-                if counts := self._ours(await self._client.query(queries.requests(counter))):
+                if counts := self._of_model(await self._client.query(queries.requests(counter))):
                     return await self._traffic(queries, counter, counts)
             return await self._nothing(queries)
         except PrometheusError as error:
@@ -86,30 +86,30 @@ class TrafficReader:
             return Unavailable(
                 why=Missing.NOT_A_NUMBER, message=f"{counter} grew by {requests} within {queries.window:g} s"
             )
-        tracks = self._ours(await self._client.scrapes(queries.scraped(counter), at=at))
+        tracks = self._of_model(await self._client.scrapes(queries.scraped(counter), at=at))
         if trouble := self._not_believed(queries, counter, tracks, at):
             return trouble
         asked = {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
         if queries.kv_hit_rate is not None:
             asked["hits"] = queries.kv_hit_rate
-        told = await self._all(asked, at)
-        means = {signal: _mean(told[signal]) for signal in (*LENGTHS, *TIMES)}
+        reported = await self._all(asked, at)
+        means = {signal: _mean(reported[signal]) for signal in (*LENGTHS, *TIMES)}
         for signal in LENGTHS:
             if (mean := means[signal]) is not None:
                 self._lengths[signal] = mean
         lacking = [signal for signal in LENGTHS if signal not in self._lengths]
         if requests > 0 and lacking:
             return Unavailable(
-                why=Missing.NOT_A_NUMBER if any(told[signal] for signal in lacking) else Missing.NO_SERIES,
+                why=Missing.NOT_A_NUMBER if any(reported[signal] for signal in lacking) else Missing.NO_SERIES,
                 message=f"{requests:g} requests came and {' and '.join(lacking)} of none of them is known yet",
             )
-        seen = covered((each.times for each in tracks), at, queries.window)
+        known_for = covered((each.times for each in tracks), at, queries.window)
         return Traffic(
             duration=queries.window,
-            requests=requests * queries.window / seen,
+            requests=requests * queries.window / known_for,
             isl=self._lengths.get("isl", 0.0),
             osl=self._lengths.get("osl", 0.0),
-            kv_hit_rate=_mean(told.get("hits", ())),
+            kv_hit_rate=_mean(reported.get("hits", ())),
             ttft=_milliseconds(means["ttft"]),
             itl=_milliseconds(means["itl"]),
         )
@@ -119,14 +119,14 @@ class TrafficReader:
         if age > self._stale_after:
             return Unavailable(
                 why=Missing.STALE,
-                message=f"{counter} of {queries.told_namespace} is not scraped any more since {age:.0f} s; is the pod of its "
+                message=f"{counter} of {queries.label_namespace} is not scraped any more since {age:.0f} s; is the pod of its "
                 f"{self._source.value} up, and a target of {self._client.url}?",
             )
-        seen = covered((each.times for each in tracks), at, queries.window)
-        if seen < LEAST_COVERED * queries.window:
+        known_for = covered((each.times for each in tracks), at, queries.window)
+        if known_for < LEAST_COVERED * queries.window:
             return Unavailable(
                 why=Missing.TOO_YOUNG,
-                message=f"{counter} of {queries.told_namespace} is known for {seen:.0f} s of {queries.window:g} s only",
+                message=f"{counter} of {queries.label_namespace} is known for {known_for:.0f} s of {queries.window:g} s only",
             )
         return None
 
@@ -134,10 +134,10 @@ class TrafficReader:
         """Why no series says how many requests came."""
         where = f"{self._client.url} has no {queries.counters[0]}"
         there = [each for name in queries.counters for each in await self._client.query(queries.there(name))]
-        if self._ours(there):
+        if self._of_model(there):
             return Unavailable(
                 why=Missing.TOO_YOUNG,
-                message=f"{queries.counters[0]} of {queries.told_namespace} was scraped once within {queries.window:g} s, "
+                message=f"{queries.counters[0]} of {queries.label_namespace} was scraped once within {queries.window:g} s, "
                 "twice are needed",
             )
         if there:
@@ -154,22 +154,22 @@ class TrafficReader:
             )
         return Unavailable(
             why=Missing.NO_SERIES,
-            message=f"{where} of {NAMESPACE} {queries.told_namespace}; no request has come yet, or it is not scraped",
+            message=f"{where} of {NAMESPACE} {queries.label_namespace}; no request has come yet, or it is not scraped",
         )
 
     async def _all(self, asked: dict[str, str], at: float) -> dict[str, list[Sample]]:
         """All answers; the first error is raised when every query has ended."""
         queries = (self._client.query(promql, at=at) for promql in asked.values())
         answers = await asyncio.gather(*queries, return_exceptions=True)
-        told: dict[str, list[Sample]] = {}
+        reported: dict[str, list[Sample]] = {}
         for name, answer in zip(asked, answers, strict=True):
             if isinstance(answer, BaseException):
                 raise answer
-            told[name] = self._ours(answer)
-        return told
+            reported[name] = self._of_model(answer)
+        return reported
 
-    def _ours(self, samples: Iterable[Labelled]) -> list[Labelled]:
-        # Sums and the router's series have no model; what has one must be of ours.
+    def _of_model(self, samples: Iterable[Labelled]) -> list[Labelled]:
+        # Sums and the router's series have no model; a series that has one must be of the planned model.
         return [
             each
             for each in samples

@@ -13,13 +13,13 @@ from dynamo_planner.profiling.generation.planning import config_maps_of, endpoin
 from dynamo_planner.profiling.generation.pull_secrets import share_pull_secrets
 from dynamo_planner.profiling.picking import Choice
 from dynamo_planner.profiling.points import Layout
-from dynamo_planner.profiling.results import Candidate, Note
+from dynamo_planner.profiling.results import Candidate, Remark
 
 
-def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Note, ...]]:
+def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Remark, ...]]:
     """A candidate of a point with its figures, and what to know of it. ProfilingFailed where it would be refused."""
     point = choice.point
-    graph, maps, notes = _made(point, parts)
+    graph, maps, remarks = _made(point, parts)
     rate = point.requests_per_second
     tokens = None if rate is None else rate * parts.objective.osl
     candidate = Candidate(
@@ -39,12 +39,12 @@ def candidate_of(choice: Choice, parts: Parts) -> tuple[Candidate, tuple[Note, .
         tokens_per_second_per_gpu=point.tokens_per_second_per_gpu,
         tokens_per_second_per_user=point.tokens_per_second_per_user,
     )
-    return candidate, notes
+    return candidate, remarks
 
 
-def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...]]:
+def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Remark, ...]]:
     """A candidate that nothing is expected of: no figures, and no word on whether the times are kept."""
-    graph, maps, notes = _made(layout, parts)
+    graph, maps, remarks = _made(layout, parts)
     candidate = Candidate(
         backend=layout.backend,
         serving=layout.serving,
@@ -53,13 +53,13 @@ def unmeasured(layout: Layout, parts: Parts) -> tuple[Candidate, tuple[Note, ...
         dgd=graph,
         config_maps=maps,
     )
-    return candidate, notes
+    return candidate, remarks
 
 
-def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Note, ...]]:
+def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
     made = graph_of(layout, parts)
     override = parts.spec.overrides.dgd if parts.spec.overrides else None
-    graph, notes = overridden(made, override)
+    graph, remarks = overridden(made, override)
     graph = share_pull_secrets(graph, override)
     lint(graph, changed=bool(override))
     keeps_containers(made, graph)
@@ -69,20 +69,20 @@ def _made(layout: Layout, parts: Parts) -> tuple[KubeObject, tuple[KubeObject, .
             f"spec.overrides.dgd makes a graph that takes {taken} GPUs, and {parts.objective.total_gpus} are planned for; "
             f"what is expected of it is that of {layout.gpus} GPUs without the override"
         )
-        notes = (*notes, Note(reason="OverrideChangesGpus", message=text))
+        remarks = (*remarks, Remark(reason="OverrideChangesGpus", message=text))
     planner = parts.objective.planner
     if planner is not None and planner.min_endpoint > (kept := endpoints_kept(layout)):
         text = (
             f"{parts.objective.total_gpus} GPUs hold {layout.words}, and spec.features.planner.min_endpoint wants "
             f"{planner.min_endpoint} of each; the planner keeps {kept}"
         )
-        notes = (*notes, Note(reason="EndpointsLowered", message=text))
+        remarks = (*remarks, Remark(reason="EndpointsLowered", message=text))
     across = {role: nodes_of(engine, parts) for role, engine in layout.engines.items()}
     if any(nodes > 1 for nodes in across.values()) and not parts.mocked:
         words = ", ".join(f"{role} {nodes} nodes" for role, nodes in across.items() if nodes > 1)
         text = f"one engine spans several nodes ({words}): the cluster needs Grove or LeaderWorkerSet"
-        notes = (*notes, Note(reason="Multinode", message=text))
-    return graph, config_maps_of(layout, str(graph["metadata"]["name"]), parts), notes
+        remarks = (*remarks, Remark(reason="Multinode", message=text))
+    return graph, config_maps_of(layout, str(graph["metadata"]["name"]), parts), remarks
 
 
 def _parallelism(layout: Layout) -> dict[str, dict[str, int]]:

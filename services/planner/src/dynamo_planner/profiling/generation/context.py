@@ -7,7 +7,7 @@ from dynamo_planner.profiling.points import Engine
 
 _USABLE = 0.9
 """Share of a GPU's memory that vLLM takes: its own default."""
-_BESIDE = 3 * 1024**3
+_OTHER_USE = 3 * 1024**3
 """Bytes of a GPU for activations, graphs and communication, about."""
 _MARGIN = 0.9
 """Of what the estimate gives: a length that is a little short serves, one that is too long does not start."""
@@ -22,7 +22,7 @@ def longest(engine: Engine, parts: Parts) -> int | None:
         return None
     made_for, weights, cache = model.max_context or 0, model.weights_bytes or 0, model.cache_bytes or 0
     of_a_gpu = cache / engine.pp / min(engine.tp, model.cache_heads) / (2 if engine.eight_bit_cache else 1)
-    free = _USABLE * vram * _MIB - weights / engine.gpus - _BESIDE
+    free = _USABLE * vram * _MIB - weights / engine.gpus - _OTHER_USE
     held = int(_MARGIN * free / of_a_gpu) // _STEP * _STEP
     if held >= made_for:
         return None

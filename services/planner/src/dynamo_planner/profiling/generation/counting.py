@@ -1,4 +1,4 @@
-"""GPUs that a graph takes, whoever wrote it."""
+"""GPUs that a graph takes, by any author."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynamo_planner.profiling.generation.graph import GPU
 
 
 def gpus_of(graph: KubeObject) -> int:
-    """Of all replicas and all their nodes; amounts that are no whole numbers do not count."""
+    """Of all replicas and all their nodes; amounts that are not whole numbers do not count."""
     return sum(_of_replica(each) * _whole(each.get("replicas"), 1) for each in graph["spec"]["components"])
 
 

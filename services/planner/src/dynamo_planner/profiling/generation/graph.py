@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
-from dynamo_shared.api.engines.command import Wanted
+from dynamo_shared.api.engines.command import EngineSpec
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.storage import model_path, mount_model
 from dynamo_shared.api.objects import KubeObject
@@ -25,7 +25,7 @@ _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
 def graph_of(layout: Layout, parts: Parts) -> KubeObject:
     """The graph, before the request's overrides."""
     spans = [(COMPONENTS[role][0], nodes_of(engine, parts) > 1) for role, engine in layout.engines.items()]
-    name = graph_name(parts.name, wanted_name(parts), [(FRONTEND, False), *spans])
+    name = graph_name(parts.name, desired_name(parts), [(FRONTEND, False), *spans])
     metadata: KubeObject = {"name": name, "namespace": parts.namespace}
     if parts.objective.planner is not None:
         metadata["annotations"] = {PLANNER_CONFIG: planner_config_name(name)}
@@ -41,7 +41,7 @@ def graph_of(layout: Layout, parts: Parts) -> KubeObject:
     }
 
 
-def wanted_name(parts: Parts) -> str | None:
+def desired_name(parts: Parts) -> str | None:
     """The name that `overrides.dgd` gives the graph."""
     overrides = parts.spec.overrides
     metadata = overrides.dgd.get("metadata") if overrides and overrides.dgd else None
@@ -68,7 +68,7 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> 
     name, kind = COMPONENTS[role]
     nodes = nodes_of(engine, parts)
     pod, container = _pod(image, parts)
-    wanted = Wanted(
+    desired = EngineSpec(
         role=Role(role),
         engine=engine,
         model=parts.spec.model,
@@ -77,13 +77,13 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> 
         latent=parts.model is not None and parts.model.latent,
         longest=longest(engine, parts),
     )
-    command = _mocked(wanted, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend](wanted)
+    command = _mocked(desired, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend](desired)
     container["command"], container["args"] = list(command.command), list(command.args)
     if command.working_dir:
         container["workingDir"] = command.working_dir
     component: KubeObject = {"name": name, "type": kind, "replicas": layout.replicas[role]}
     if parts.objective.planner is not None:
-        # From here on the planner owns the replicas: applying the graph anew must not set them back.
+        # From here on the planner owns the replicas: applying the graph again must not set them back.
         component["scalingAdapter"] = {}
     if not parts.mocked:
         container["resources"] = {"limits": {GPU: str(engine.gpus // nodes)}}
@@ -95,15 +95,15 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Parts) -> 
     return {**component, "podTemplate": {"spec": pod}}
 
 
-def _mocked(wanted: Wanted, graph: str, pod: KubeObject, container: KubeObject, parts: Parts) -> Command:
+def _mocked(desired: EngineSpec, graph: str, pod: KubeObject, container: KubeObject, parts: Parts) -> Command:
     if parts.curves is None:
-        return mocker.command(wanted, profile_folder=None, kv_tokens=parts.kv_tokens)
+        return mocker.command(desired, profile_folder=None, kv_tokens=parts.kv_tokens)
     config_map = profile_data_name(planner_config_name(graph))
     pod.setdefault("volumes", []).append({"name": _PROFILE_VOLUME, "configMap": {"name": config_map}})
     container.setdefault("volumeMounts", []).append(
         {"name": _PROFILE_VOLUME, "mountPath": _PROFILE_FOLDER, "readOnly": True}
     )
-    return mocker.command(wanted, profile_folder=_PROFILE_FOLDER, kv_tokens=parts.kv_tokens)
+    return mocker.command(desired, profile_folder=_PROFILE_FOLDER, kv_tokens=parts.kv_tokens)
 
 
 def _pod(image: str, parts: Parts) -> tuple[KubeObject, KubeObject]:
@@ -124,5 +124,5 @@ def _of_job(parts: Parts, field: str) -> list[KubeObject]:
     overrides = parts.spec.overrides
     template = overrides.profiling_job.get("template") if overrides and overrides.profiling_job else None
     spec = template.get("spec") if isinstance(template, dict) else None
-    found = spec.get(field) if isinstance(spec, dict) else None
-    return [dict(each) for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    items = spec.get(field) if isinstance(spec, dict) else None
+    return [dict(each) for each in items if isinstance(each, dict)] if isinstance(items, list) else []

@@ -1,4 +1,4 @@
-"""Generated graphs are looked at as any other before they are offered: by their schema and by all rules of admission."""
+"""Generated graphs are checked as any other before they are offered: by their schema and by all rules of admission."""
 
 from __future__ import annotations
 

@@ -17,21 +17,21 @@ PLANNER_CONFIG_PREFIX = "planner-config-"
 PROFILE_DATA_PREFIX = "planner-profile-data-"
 
 
-def graph_name(request: str, wanted: str | None, components: Iterable[tuple[str, bool]]) -> str:
-    """`<request>-dgd`, shortened with a hash where it must be; `wanted` instead, which is never shortened.
+def graph_name(request: str, desired: str | None, components: Iterable[tuple[str, bool]]) -> str:
+    """`<request>-dgd`, shortened with a hash where it must be; `desired` instead, which is never shortened.
 
-    `components` are names, each with whether it spans nodes. ProfilingFailed where `wanted` is too long.
+    `components` are names, each with whether it spans nodes. ProfilingFailed where `desired` is too long.
     """
     longest = max(len(name) + (len(name) + len(_LEADER) if spans else 0) for name, spans in components)
     room = MAX_TOGETHER - longest
-    if wanted:
-        if len(wanted) > room:
+    if desired:
+        if len(desired) > room:
             raise ProfilingFailed(
                 "NameTooLong",
-                f"spec.overrides.dgd.metadata.name: {wanted!r} has {len(wanted)} characters; with its components' names it "
+                f"spec.overrides.dgd.metadata.name: {desired!r} has {len(desired)} characters; with its components' names it "
                 f"may have {room}: shorten it",
             )
-        return wanted
+        return desired
     # Services are named after the graph, and begin with a letter.
     full = ("" if request[:1].isalpha() else _LETTER) + request.replace(".", "-") + _SUFFIX
     if len(full) <= room:

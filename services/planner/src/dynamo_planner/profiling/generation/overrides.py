@@ -13,14 +13,14 @@ from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_planner.profiling.generation.linting import refuse
-from dynamo_planner.profiling.results import Note, ProfilingFailed
+from dynamo_planner.profiling.results import ProfilingFailed, Remark
 
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 UNKNOWN = "OverrideIgnored"
 _IDENTITY = frozenset({"apiVersion", "kind", "status"})
-#: Lists of v1beta1 whose entries have a name that tells them apart: an entry is merged with its namesake.
+#: Lists of v1beta1 whose entries have a name that identifies them: an entry is merged with its namesake.
 _NAMED = frozenset({"components", "containers", "initContainers", "volumes", "env", "volumeMounts"})
-#: Names that base graphs of the reference's profiler give workers, by ours.
+#: Names that base graphs of the reference's profiler give workers, by this project's names.
 _ALIASES = {
     "prefill": ("prefillworker",),
     "decode": ("decodeworker",),
@@ -29,8 +29,8 @@ _ALIASES = {
 }
 
 
-def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObject, tuple[Note, ...]]:
-    """The graph with the override over it, and what of that was ignored. ProfilingFailed where it is no part of a graph."""
+def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObject, tuple[Remark, ...]]:
+    """The graph with the override over it, and what of that was ignored. ProfilingFailed where it is not a part of a graph."""
     if not override:
         return graph, ()
     spec = override.get("spec")
@@ -48,13 +48,13 @@ def _version(override: KubeObject) -> str:
     return ALPHA if alpha or not spec else BETA
 
 
-def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Note, ...]]:
+def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Remark, ...]]:
     base = _copied(convert(graph, ALPHA))
     services = base["spec"].get("services") or {}
     given = dict(override.get("spec") or {})
-    wanted, notes = _known(given.pop("services", None) or {}, services)
+    given_changes, remarks = _known(given.pop("services", None) or {}, services)
     merged = _merged(base, {**_without_identity(override), "spec": given})
-    for name, change in wanted.items():
+    for name, change in given_changes.items():
         args = _main_args(services[name])
         service = _merged(merged["spec"]["services"][name], change)
         extra = _main_args(change)
@@ -64,7 +64,7 @@ def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[N
         merged["spec"]["services"][name] = service
     # What is of no use to the conversion it leaves out without a word.
     refuse(schema_errors(merged), changed=True)
-    return dict(convert(merged, BETA)), notes
+    return dict(convert(merged, BETA)), remarks
 
 
 def _write_amounts(service: KubeObject) -> None:
@@ -76,7 +76,7 @@ def _write_amounts(service: KubeObject) -> None:
                 amounts[name] = str(amount)
 
 
-def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Note, ...]]:
+def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Remark, ...]]:
     components = {each["name"]: each for each in graph["spec"]["components"]}
     given = dict(override.get("spec") or {})
     changes = given.pop("components", None) or []
@@ -84,11 +84,11 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[No
         raise ProfilingFailed(
             "InvalidOverride", "spec.overrides.dgd.spec.components: a list of objects is needed, each with a name"
         )
-    wanted, notes = _known({each["name"]: each for each in changes}, components)
+    given_changes, remarks = _known({each["name"]: each for each in changes}, components)
     merged = _merged(_copied(graph), {**_without_identity(override), "spec": given}, named=True)
     made = []
     for component in merged["spec"]["components"]:
-        change = wanted.get(component["name"])
+        change = given_changes.get(component["name"])
         if change is None:
             made.append(component)
             continue
@@ -99,7 +99,7 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[No
             _main(changed)["args"] = [*args, *extra]
         made.append(changed)
     merged["spec"]["components"] = made
-    return merged, notes
+    return merged, remarks
 
 
 def keeps_containers(before: KubeObject, after: KubeObject) -> None:
@@ -114,23 +114,23 @@ def keeps_containers(before: KubeObject, after: KubeObject) -> None:
             )
 
 
-def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], tuple[Note, ...]]:
-    """Changes by the graph's own names; those of services that it does not have are left out, and told of."""
+def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], tuple[Remark, ...]]:
+    """Changes by the graph's own names; those of services that it does not have are left out, and reported."""
     if not isinstance(changes, dict):
         raise ProfilingFailed("InvalidOverride", "spec.overrides.dgd.spec.services: an object by name is needed")
-    found: dict[str, Any] = {}
+    applied: dict[str, Any] = {}
     unknown = []
     for name, change in changes.items():
         own = _own_name(name, known)
         if own is None or not isinstance(change, dict):
             unknown.append(name)
         else:
-            found[own] = change
+            applied[own] = change
     if not unknown:
-        return found, ()
+        return applied, ()
     have = ", ".join(sorted(known))
     text = f"spec.overrides.dgd: the graph has no {', '.join(map(repr, unknown))}, it has {have}; left out"
-    return found, (Note(reason=UNKNOWN, message=text),)
+    return applied, (Remark(reason=UNKNOWN, message=text),)
 
 
 def _own_name(name: str, known: dict[str, Any]) -> str | None:
@@ -186,14 +186,14 @@ def _main_args(service: Any) -> list[Any]:
 
 
 def _main(component: KubeObject) -> KubeObject:
-    """The main container; nothing where there is none."""
+    """The main container; empty where the component has none."""
     template = component.get("podTemplate")
     spec = template.get("spec") if isinstance(template, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     for each in containers if isinstance(containers, list) else ():
         if isinstance(each, dict) and each.get("name") == "main":
-            found: KubeObject = each
-            return found
+            main: KubeObject = each
+            return main
     return {}
 
 

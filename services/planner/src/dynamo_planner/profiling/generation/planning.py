@@ -1,4 +1,4 @@
-"""The PlannerConfig of a generated graph and the profile of its engines, as ConfigMaps beside it."""
+"""The PlannerConfig of a generated graph and the profile of its engines, as ConfigMaps next to it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def _config(asked: PlannerConfig, layout: Layout, parts: Parts) -> KubeObject:
     objective = parts.objective
     engines = layout.engines
     decode = engines.get(DECODE) or engines[WORKER]
-    found: KubeObject = {
+    computed: KubeObject = {
         "backend": "mocker" if parts.mocked else layout.backend,
         "mode": AGG if layout.serving == AGG else given.get("mode", "disagg"),
         "decode_engine_num_gpu": decode.gpus,
     }
     if asked.min_endpoint > (kept := endpoints_kept(layout)):
-        found["min_endpoint"] = kept
+        computed["min_endpoint"] = kept
     if PREFILL in engines:
-        found["prefill_engine_num_gpu"] = engines[PREFILL].gpus
+        computed["prefill_engine_num_gpu"] = engines[PREFILL].gpus
     defaults: KubeObject = {"model_name": parts.spec.model, "max_gpu_budget": objective.total_gpus}
     if asked.optimization_target is Target.SLA and objective.latency_ms is None and objective.tune_for is None:
         defaults |= {"ttft_ms": objective.ttft_ms, "itl_ms": objective.itl_ms}
@@ -53,7 +53,7 @@ def _config(asked: PlannerConfig, layout: Layout, parts: Parts) -> KubeObject:
             "prefill_pick": _sizes(engines.get(PREFILL) or decode),
             "decode_pick": _sizes(decode),
         }
-    return {**defaults, **given, **found}
+    return {**defaults, **given, **computed}
 
 
 def endpoints_kept(layout: Layout) -> int:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
 
-#: Above the limit that the service measures by: this one is for memory taken between two of its looks.
+#: Above the limit that the service measures by: this one is for memory taken between two of its measurements.
 _HARD_FACTOR = 1.5
 _MIB = 1024 * 1024
 
@@ -44,23 +44,25 @@ def main(arguments: list[str]) -> None:
         given = jobs.get()
         started = time.monotonic()
 
-        def tell(role: str, sentence: str) -> None:
+        def report(role: str, sentence: str) -> None:
             _send(out, {"role": role, "progress": sentence})
 
         try:
             kind = given.pop("job")
-            answer = sweeping.sweep(Sweep(**given), tell) if kind == "sweep" else curves.measure(Curves(**given), tell)
+            answer = (
+                sweeping.sweep(Sweep(**given), report) if kind == "sweep" else curves.measure(Curves(**given), report)
+            )
         except MemoryError:
             answer = Answer(outcome=Outcome.BROKEN, message=f"needs more memory than {memory_mib} MiB")
         except Exception as error:
             answer = Answer(outcome=Outcome.BROKEN, message=f"{type(error).__name__}: {error}"[:1000])
-        _send(out, replace(answer, seconds=round(time.monotonic() - started, 3)).told())
+        _send(out, replace(answer, seconds=round(time.monotonic() - started, 3)).as_message())
 
 
 def _listen(jobs: queue.Queue[dict[str, Any]]) -> None:
     for line in sys.stdin.buffer:
         jobs.put(json.loads(line))
-    # The service is gone, or wants no more of this process; what it computes is for nobody.
+    # The service is gone, or has dropped this process; nothing reads what it computes.
     os._exit(0)
 
 

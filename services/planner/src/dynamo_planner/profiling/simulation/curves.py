@@ -20,15 +20,15 @@ from dynamo_planner.profiling.simulation.sweeping import admit, memory_of
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome
 
 Arrays = dict[str, list[float]]
-Told = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 
 #: Files as the thorough profiler's ConfigMap names them.
 PREFILL_FILE, DECODE_FILE = "prefill_raw_data.json", "decode_raw_data.json"
 #: Shortest prompt and tokens that are kept free for answers, as the thorough profiler measures.
 _SHORTEST, _RESERVED = 100, 500
-#: Answer's length while decoding is looked at, tokens.
+#: Answer's length while decoding is measured, tokens.
 _DECODE_OSL = 500
-#: Sequences at most that one decode engine is looked at with, in each data-parallel rank.
+#: Sequences at most that one decode engine is measured with, in each data-parallel rank.
 _MOST_SEQUENCES = 512
 #: Correction of latencies, as its sweeps of disaggregated engines have them.
 _CORRECTION = {"prefill": 1.1, "decode": 1.08}
@@ -36,25 +36,25 @@ _CORRECTION = {"prefill": 1.1, "decode": 1.08}
 _MEMORY = {"vllm": ("of_total", 0.90), "sglang": ("of_total", 0.88), "trtllm": ("of_free", 0.90)}
 
 
-def measure(job: Curves, tell: Told) -> Answer:
+def measure(job: Curves, report: ReportProgress) -> Answer:
     """Both curves as arrays by file; UNSUPPORTED where there are no figures for one of the engines."""
     try:
         admit(job.model)
         engines = _Engines(job)
-        prefill = _prefill(job, engines, tell)
+        prefill = _prefill(job, engines, report)
         with memory_of(engines.database, job.vram_mib):
             held = _kv_tokens(job, engines.version)
-        decode = _decode(job, engines, held, tell)
+        decode = _decode(job, engines, held, report)
     except Exception as error:
         outcome = Outcome.UNSUPPORTED if is_expected_cli_error(error) else Outcome.BROKEN
         return Answer(outcome=outcome, message=f"{type(error).__name__}: {error}"[:1000])
     return Answer(
-        outcome=Outcome.FOUND, curves={PREFILL_FILE: prefill, DECODE_FILE: decode}, version=str(engines.version)
+        outcome=Outcome.FEASIBLE, curves={PREFILL_FILE: prefill, DECODE_FILE: decode}, version=str(engines.version)
     )
 
 
 class _Engines:
-    """Both engines, built once: one look at an engine then takes milliseconds. Follows how its own sweeps do it."""
+    """Both engines, built once: one estimate of an engine then takes milliseconds. Follows how its own sweeps do it."""
 
     def __init__(self, job: Curves) -> None:
         self._task = Task(
@@ -77,7 +77,7 @@ class _Engines:
             "decode": self._model(job, "decode", job.decode),
         }
 
-    def look(self, role: str, *, isl: int, osl: int, batch: int) -> Mapping[str, float]:
+    def estimate(self, role: str, *, isl: int, osl: int, batch: int) -> Mapping[str, float]:
         """One step of an engine: ttft of prompts, tpot of answers, ms."""
         runtime = replace(self._task.build_runtime_config(), isl=isl, osl=osl, batch_size=batch)
         summary = predict_disagg_worker(
@@ -105,28 +105,28 @@ class _Engines:
         return get_model(model_path=job.model, model_config=config, backend_name=job.backend)
 
 
-def _prefill(job: Curves, engines: _Engines, tell: Told) -> Arrays:
+def _prefill(job: Curves, engines: _Engines, report: ReportProgress) -> Arrays:
     """One prompt at a time. Tokens, milliseconds, tokens a second of a GPU."""
     arrays: Arrays = {"prefill_isl": [], "prefill_ttft": [], "prefill_thpt_per_gpu": []}
-    tell("prefill", "prompts of several lengths")
+    report("prefill", "prompts of several lengths")
     for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.prefill_points):
-        ttft = engines.look("prefill", isl=isl, osl=2, batch=1)["ttft"]
+        ttft = engines.estimate("prefill", isl=isl, osl=2, batch=1)["ttft"]
         arrays["prefill_isl"].append(isl)
         arrays["prefill_ttft"].append(round(ttft, 3))
         arrays["prefill_thpt_per_gpu"].append(round(isl / ttft * 1000 / _gpus(job.prefill), 3))
     return arrays
 
 
-def _decode(job: Curves, engines: _Engines, most: int, tell: Told) -> Arrays:
+def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -> Arrays:
     """Sequences of several lengths, from one to as many as the KV cache holds. Share of it, tokens, milliseconds."""
     arrays: Arrays = {"x_kv_usage": [], "y_context_length": [], "z_itl": [], "z_thpt_per_gpu": []}
     ranks = job.decode["dp"]
-    tell("decode", "sequences of several lengths, one to as many as the KV cache holds")
+    report("decode", "sequences of several lengths, one to as many as the KV cache holds")
     for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.decode_points):
         context = isl + _DECODE_OSL / 2
         held = int(most / (isl + _DECODE_OSL) / ranks)
         for batch in _steps(1, max(1, min(held, _MOST_SEQUENCES)), job.decode_points):
-            itl = engines.look("decode", isl=isl, osl=_DECODE_OSL, batch=batch)["tpot"]
+            itl = engines.estimate("decode", isl=isl, osl=_DECODE_OSL, batch=batch)["tpot"]
             arrays["x_kv_usage"].append(round(min(1.0, batch * ranks * context / most), 6))
             arrays["y_context_length"].append(context)
             arrays["z_itl"].append(round(itl, 3))

@@ -23,7 +23,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep, answer_from
 
-Told = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 Job = Sweep | Curves
 
 #: What a worker runs; arguments are its memory limit in MiB and its niceness.
@@ -33,8 +33,8 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RA
 _LINE_LIMIT = 64 * 1024 * 1024
 _START_LIMIT = 60.0
 """Seconds until a worker has imported everything; about 2 on a free core."""
-_LOOK = 0.25
-"""Seconds between two looks at a worker's memory."""
+_MEASURE_EVERY = 0.25
+"""Seconds between two measurements of a worker's memory."""
 _KEPT = 0.5
 """Share of its memory up to which a worker is kept for another job."""
 _MIB = 1024 * 1024
@@ -112,8 +112,8 @@ class Pool:
         """Memory of all workers, bytes."""
         return sum(worker.resident() for worker in self._all)
 
-    async def run(self, job: Job, tell: Told) -> Answer:
-        """What the job gives; `tell` hears how far it is. Cancelling ends its process.
+    async def run(self, job: Job, report: ReportProgress) -> Answer:
+        """What the job gives; `report` hears its progress. Cancelling ends its process.
 
         PoolBusy, Overgrown, WorkerDied, TimeoutError. A worker that died before it began, or of a neighbour's hunger,
         is not tried again here: the caller knows better whether that is worth it.
@@ -122,7 +122,7 @@ class Pool:
             worker = await self._worker()
             try:
                 async with asyncio.timeout(self._settings.time_limit):
-                    answer = await self._work(worker, job, tell)
+                    answer = await self._work(worker, job, report)
             except BaseException:
                 self._end(worker)
                 raise
@@ -190,9 +190,9 @@ class Pool:
             raise
         return worker
 
-    async def _work(self, worker: _Worker, job: Job, tell: Told) -> Answer:
+    async def _work(self, worker: _Worker, job: Job, report: ReportProgress) -> Answer:
         watch = asyncio.create_task(self._watch(worker))
-        work = asyncio.create_task(_ask(worker, job, tell))
+        work = asyncio.create_task(_ask(worker, job, report))
         try:
             await asyncio.wait((watch, work), return_when=asyncio.FIRST_COMPLETED)
             if watch.done():
@@ -210,11 +210,11 @@ class Pool:
             if held > limit:
                 text = f"a worker process took {held // _MIB} MiB, and may take {self._settings.memory_mib}"
                 raise Overgrown(text, warm=worker.jobs > 0)
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_MEASURE_EVERY)
 
     def _release(self, worker: _Worker) -> None:
         worker.jobs += 1
-        # Figures of every system and engine that it has met stay in a worker: with too many it begins anew.
+        # Figures of every system and engine that it has met stay in a worker: with too many it is replaced.
         if self._closed or worker.resident() > self._settings.memory_mib * _MIB * _KEPT:
             self._end(worker)
             return
@@ -259,7 +259,7 @@ async def _listen(worker: _Worker) -> None:
         worker.words.extend(line for line in chunk.decode(errors="replace").splitlines() if line.strip())
 
 
-async def _ask(worker: _Worker, job: Job, tell: Told) -> Answer:
+async def _ask(worker: _Worker, job: Job, report: ReportProgress) -> Answer:
     stdin = worker.process.stdin
     if stdin is None:
         raise WorkerDied("it cannot be spoken to")
@@ -271,7 +271,7 @@ async def _ask(worker: _Worker, job: Job, tell: Told) -> Answer:
     while True:
         message = await _next(worker)
         if "progress" in message:
-            tell(str(message.get("role", "")), str(message["progress"]))
+            report(str(message.get("role", "")), str(message["progress"]))
         elif "answer" in message:
             try:
                 return answer_from(message["answer"])

@@ -30,25 +30,25 @@ from dynamo_planner.profiling.objective import AGG, NO_LIMIT_MS
 from dynamo_planner.profiling.points import DECODE, PREFILL, WORKER, Engine, Point
 from dynamo_planner.profiling.simulation.wire import Answer, Outcome, Sweep
 
-Told = Callable[[str, str], None]
-"""Is told how far a job is: prefill or decode, and a sentence."""
+ReportProgress = Callable[[str, str], None]
+"""Called with a job's progress: prefill or decode, and a sentence."""
 _EVERY = 0.5
 """Seconds between two reports of progress."""
 #: Prompt's share of the time to the whole answer, where engines of both roles are chosen alone.
 _PROMPT_SHARE = 0.25
 _CONFIGURATIONS = Path(aiconfigurator_core.__file__).with_name("model_configs")
-#: Columns that tell of single operations: larger than all others together, and nobody asks for them.
+#: Columns of single operations: larger than all others together, and not needed.
 _HEAVY = ["_per_ops_source", "_moe_comm_fallbacks"]
 
 
 class _Reporting(AnalyticPredictor):  # type: ignore[misc]  # the library is untyped
     """Counts the configurations that are tried."""
 
-    def __init__(self, title: str, tell: Told) -> None:
+    def __init__(self, title: str, report: ReportProgress) -> None:
         self._title = title
-        self._tell = tell
+        self._report = report
         self._tried = 0
-        self._told = ("", 0.0)
+        self._last = ("", 0.0)
 
     def predict_agg_worker(self, **arguments: Any) -> Any:
         self._count(DECODE)
@@ -60,9 +60,9 @@ class _Reporting(AnalyticPredictor):  # type: ignore[misc]  # the library is unt
 
     def _count(self, role: str) -> None:
         now = monotonic()
-        if role != self._told[0] or now - self._told[1] >= _EVERY:
-            self._told = (role, now)
-            self._tell(role, f"{self._title}: {self._tried} configurations tried")
+        if role != self._last[0] or now - self._last[1] >= _EVERY:
+            self._last = (role, now)
+            self._report(role, f"{self._title}: {self._tried} configurations tried")
         self._tried += 1
 
 
@@ -73,22 +73,22 @@ def admit(model: str) -> None:
         common.DefaultHFModels.add(model)
 
 
-def sweep(job: Sweep, tell: Told) -> Answer:
-    """All points that keep the times, or with `relaxed` those closest to them; else why there are none."""
+def sweep(job: Sweep, report: ReportProgress) -> Answer:
+    """All points that keep the times, or with `relaxed` those closest to them; else why there is no point."""
     if job.backend not in perf_database.get_supported_databases().get(job.system, {}):
         return Answer(outcome=Outcome.UNSUPPORTED, message=f"no figures of {job.backend} on {job.system}")
     admit(job.model)
     # Engines across nodes only where none fits into one: its figures take the links within a node for granted.
-    answer = _sweep(job, tell, within_node=True)
+    answer = _sweep(job, report, within_node=True)
     if answer.outcome is Outcome.TOO_SMALL and job.total_gpus > job.gpus_per_node:
-        answer = _sweep(job, tell, within_node=False)
+        answer = _sweep(job, report, within_node=False)
     return answer
 
 
-def _sweep(job: Sweep, tell: Told, *, within_node: bool) -> Answer:
+def _sweep(job: Sweep, report: ReportProgress, *, within_node: bool) -> Answer:
     try:
         task = _task(job, within_node=within_node)
-        task.predictor = _Reporting(f"{job.backend} {job.serving}", tell)
+        task.predictor = _Reporting(f"{job.backend} {job.serving}", report)
         database = task._load_database(job.system, job.backend, task.primary_backend_version)
         with memory_of(database, job.vram_mib):
             frame = _frame(task, job)
@@ -99,14 +99,14 @@ def _sweep(job: Sweep, tell: Told, *, within_node: bool) -> Answer:
     version = str(task.primary_backend_version or "")
     if not points:
         return Answer(outcome=Outcome.INFEASIBLE, message="no configuration keeps the times", version=version)
-    return Answer(outcome=Outcome.FOUND, points=points, version=version)
+    return Answer(outcome=Outcome.FEASIBLE, points=points, version=version)
 
 
 def _frame(task: Task, job: Sweep) -> Any:
     frame = task.run(autoscale=_alone(job))
     if not _alone(job) or frame is None or frame.empty:
         return frame
-    # The best of each role may be too large together: also the best that leave the other side its half, as often as is wanted.
+    # The best of each role may be too large together: also the best that leave the other side its half, as often as is asked for.
     for least in sorted({job.least, 1}, reverse=True):
         if frame["num_total_gpus"].min() * least > job.total_gpus:
             _limit_engines(task, job.total_gpus // least // 2)
@@ -163,7 +163,7 @@ def _task(job: Sweep, *, within_node: bool) -> Task:
         "request_latency": latency,
         "total_gpus": job.total_gpus,
         "database_mode": job.database,
-        # Its grid of times to keep would stand in the stead of ours, where each role is chosen alone.
+        # Its grid of times to keep would replace this one, where each role is chosen alone.
         "pareto_sweep": not alone,
     }
     if job.serving == AGG:
@@ -224,10 +224,10 @@ def _failed(error: BaseException) -> Answer:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 def _point(row: Mapping[str, Any], job: Sweep) -> Point | None:

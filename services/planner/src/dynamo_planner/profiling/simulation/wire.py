@@ -1,4 +1,4 @@
-"""What the planner service asks of a worker process, and what that tells: JSON, one object a line.
+"""What the planner service asks of a worker process, and what that answers: JSON, one object a line.
 
 Nothing here imports AI Configurator: the service itself never loads it.
 """
@@ -13,7 +13,7 @@ from typing import Any
 class Outcome(StrEnum):
     """What came of a job."""
 
-    FOUND = "found"
+    FEASIBLE = "found"
     INFEASIBLE = "infeasible"
     """engines fit, and none keeps the times"""
     TOO_SMALL = "too-small"
@@ -65,7 +65,7 @@ class Curves:
     backend: str
     osl: int
     max_context: int
-    """longest context that is looked at, tokens"""
+    """longest context that is considered, tokens"""
     prefill: dict[str, int]
     """tp, pp, dp, moe_tp, moe_ep"""
     decode: dict[str, int]
@@ -92,7 +92,7 @@ class Answer:
     """of the figures that it comes from: the engine's"""
     seconds: float = 0.0
 
-    def told(self) -> dict[str, Any]:
+    def as_message(self) -> dict[str, Any]:
         """As it is sent."""
         return {"answer": asdict(self)}
 

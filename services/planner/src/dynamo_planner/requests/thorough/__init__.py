@@ -27,15 +27,15 @@ from dynamo_planner.requests.thorough.outcome import end_of, failure, step_of
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
-Look: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
-"""How far profiling is, and what came of it as soon as that is known."""
+ProfilingProgress: TypeAlias = tuple[tuple[ProfilingPhase, str] | None, ProfilingResult | ProfilingFailed | None]
+"""Progress of profiling, and its result as soon as that is known."""
 
 Reader: TypeAlias = Callable[[ProfilingRequest, Mapping[str, str]], ProfilingResult]
-"""Makes a result of the data of an output ConfigMap; ProfilingFailed where it is none."""
+"""Makes a result of the data of an output ConfigMap; ProfilingFailed where that is not a result."""
 
 
 Candidates: TypeAlias = Callable[[ProfilingRequest], object]
-"""Looks for engines that could be measured; ProfilingFailed where there are none. May read files."""
+"""Searches engines that could be measured; ProfilingFailed where there is no such engine. May read files."""
 
 
 def no_candidates_asked(_request: ProfilingRequest) -> None:
@@ -57,7 +57,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Thorough:
-    """Begins Jobs and looks at them."""
+    """Begins Jobs and follows them."""
 
     kube: KubeClient
     cache: ObjectCache
@@ -84,16 +84,16 @@ class Thorough:
         try:
             await self.kube.create(JOBS, job)
         except AlreadyExists:
-            found = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
-            if not _is_of(found, obj):
+            job = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
+            if not _is_of(job, obj):
                 raise ProfilingFailed(
                     "NameTaken",
                     f"Job {names.job(request.name)} exists, and was not made for this request: delete it, and create the "
-                    "request anew",
+                    "request again",
                 ) from None
         return names.job(request.name)
 
-    async def look(self, obj: KubeObject, request: ProfilingRequest) -> Look:
+    async def follow(self, obj: KubeObject, request: ProfilingRequest) -> ProfilingProgress:
         """How a Job goes."""
         key = ObjectKey(request.namespace, names.job(request.name))
         job = self.cache.get(JOBS, key)
@@ -102,7 +102,7 @@ class Thorough:
             try:
                 job = await self.kube.get(JOBS, key)
             except NotFound:
-                gone = f"Job {key.name} is gone: create the request anew"
+                gone = f"Job {key.name} is gone: create the request again"
                 return None, ProfilingFailed("JobDeleted", gone)
         ended = end_of(job)
         if ended is not None and (output is None or not (output.get("data") or {}).get(names.STATUS)):
@@ -115,12 +115,12 @@ class Thorough:
         data = (output or {}).get("data") or {}
         if data.get(names.STATUS) == "success" and data.get(names.FINAL_CONFIG):
             try:
-                # Seconds, where somebody wrote as much as a ConfigMap holds.
+                # Seconds, where the output is as large as a ConfigMap can be.
                 return None, await asyncio.to_thread(self.read, request, data)
             except ProfilingFailed as unreadable:
                 return None, unreadable
             except Exception as error:
-                # Whoever wrote it may have written anything; looking again finds the same.
+                # The output may have any content, and reading it again gives the same.
                 log.exception("the output of a profiling job cannot be read", request=request.name)
                 return None, ProfilingFailed(
                     "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
@@ -131,15 +131,15 @@ class Thorough:
         return step_of(output, pods), None
 
     def _output(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
-        found = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
-        return found if found is not None and _is_of(found, obj) else None
+        config_map = self.cache.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
+        return config_map if config_map is not None and _is_of(config_map, obj) else None
 
     async def _written(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:
         try:
-            found = await self.kube.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
+            config_map = await self.kube.get(CONFIG_MAPS, ObjectKey(request.namespace, names.output(request.name)))
         except NotFound:
             return None
-        return found if _is_of(found, obj) else None
+        return config_map if _is_of(config_map, obj) else None
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"
@@ -148,12 +148,12 @@ class Thorough:
     async def _remove_output(self, obj: KubeObject, request: ProfilingRequest) -> None:
         key = ObjectKey(request.namespace, names.output(request.name))
         try:
-            found = await self.kube.get(CONFIG_MAPS, key)
-            if _is_of(found, obj):
+            config_map = await self.kube.get(CONFIG_MAPS, key)
+            if _is_of(config_map, obj):
                 return
-            if keys.REQUEST_UID not in objects.annotations(found):
+            if keys.REQUEST_UID not in objects.annotations(config_map):
                 raise ProfilingFailed("NameTaken", str(NameTaken(CONFIG_MAPS, key.name)))
-            await self.kube.delete(CONFIG_MAPS, key, uid=found["metadata"]["uid"])
+            await self.kube.delete(CONFIG_MAPS, key, uid=config_map["metadata"]["uid"])
         except NotFound:
             pass
 

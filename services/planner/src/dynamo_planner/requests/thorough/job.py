@@ -23,7 +23,7 @@ PROFILER_APP = "dynamo-profiler"
 def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, deadline: int) -> KubeObject:
     """The Job of a request. `deadline` bounds its seconds; the request's own override of it can only be shorter."""
     metadata = obj["metadata"]
-    marks = {labels.PROFILER_APP: PROFILER_APP, labels.PROFILER_REQUEST: request.name, **_marks(request)}
+    job_labels = {labels.PROFILER_APP: PROFILER_APP, labels.PROFILER_REQUEST: request.name, **_labels(request)}
     pod: KubeObject = {
         "serviceAccountName": names.SERVICE_ACCOUNT,
         "restartPolicy": "Never",
@@ -39,14 +39,14 @@ def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, dea
         "metadata": {
             "name": names.job(request.name),
             "namespace": request.namespace,
-            "labels": marks,
+            "labels": job_labels,
             "annotations": {keys.REQUEST_UID: metadata["uid"]},
             "ownerReferences": [owner_of(obj)],
         },
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": deadline,
-            "template": {"metadata": {"labels": dict(marks)}, "spec": pod},
+            "template": {"metadata": {"labels": dict(job_labels)}, "spec": pod},
         },
     }
     overrides = request.spec.overrides
@@ -58,11 +58,11 @@ def profiling_job(obj: KubeObject, request: ProfilingRequest, *, image: str, dea
 
 
 def spec_for_profiler(request: ProfilingRequest) -> str:
-    """The request's spec as the profiler is told it: with the hardware that is planned for."""
+    """The request's spec as the profiler gets it: with the hardware that is planned for."""
     return json.dumps(to_dict(request.spec), sort_keys=True)
 
 
-def _marks(request: ProfilingRequest) -> dict[str, str]:
+def _labels(request: ProfilingRequest) -> dict[str, str]:
     return {
         labels.REQUEST_NAME: request.name,
         labels.REQUEST_NAMESPACE: request.namespace,
@@ -112,7 +112,7 @@ def _relay(obj: KubeObject, request: ProfilingRequest, image: str) -> KubeObject
         "metadata": {
             "name": names.output(request.name),
             "namespace": request.namespace,
-            "labels": _marks(request),
+            "labels": _labels(request),
             "annotations": {keys.REQUEST_UID: obj["metadata"]["uid"]},
             "ownerReferences": [owner_of(obj)],
         },

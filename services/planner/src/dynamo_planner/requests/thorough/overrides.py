@@ -28,18 +28,18 @@ _PROTECTED_PREFIX = labels.REQUEST_NAME.partition("/")[0] + "/"
 
 
 def merge_job(job: KubeObject, override: KubeObject) -> None:
-    """Applies a JobSpec: fields of Job and pod take the place of ours, lists with names are merged by them."""
+    """Applies a JobSpec: fields of Job and pod replace the platform's, lists with names are merged by them."""
     spec = job["spec"]
     spec.update({name: override[name] for name in _OF_JOB if override.get(name) is not None})
     template = override.get("template") or {}
     metadata, pod = template.get("metadata") or {}, template.get("spec") or {}
-    ours = spec["template"]
+    own = spec["template"]
     for name, value in (metadata.get("labels") or {}).items():
         if name not in _PROTECTED and not name.startswith(_PROTECTED_PREFIX):
-            ours["metadata"]["labels"][name] = value
+            own["metadata"]["labels"][name] = value
     if metadata.get("annotations"):
-        ours["metadata"].setdefault("annotations", {}).update(metadata["annotations"])
-    _merge_pod(ours["spec"], pod)
+        own["metadata"].setdefault("annotations", {}).update(metadata["annotations"])
+    _merge_pod(own["spec"], pod)
 
 
 def _merge_pod(pod: KubeObject, override: KubeObject) -> None:
@@ -88,8 +88,8 @@ def _mount_token(pod: KubeObject, relay: KubeObject) -> None:
     relay["volumeMounts"] = [*relay["volumeMounts"], mount]
 
 
-def _by_name(ours: Iterable[KubeObject], theirs: Iterable[KubeObject]) -> list[KubeObject]:
+def _by_name(own: Iterable[KubeObject], theirs: Iterable[KubeObject]) -> list[KubeObject]:
     """Both lists, where the later one of a name takes the place of the earlier."""
-    merged = {each.get("name", ""): each for each in ours}
+    merged = {each.get("name", ""): each for each in own}
     merged.update({each.get("name", ""): each for each in theirs})
     return list(merged.values())

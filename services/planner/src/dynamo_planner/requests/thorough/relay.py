@@ -1,4 +1,4 @@
-"""Tells the output ConfigMap of a request how its profiling goes. Runs in the profiling pod, by the standard library alone.
+"""Writes the progress of profiling to the request's output ConfigMap. Runs in the profiling pod, by the standard library alone.
 
 Its source is the command of a container that ends after the profiler's: it follows the status file, and hands over what the
 profiler wrote when that says that it is done, and once more on SIGTERM, which comes when the profiler has ended. The ConfigMap
@@ -31,15 +31,15 @@ ended = threading.Event()
 
 def status_of(text: str) -> dict[str, str]:
     """Top-level scalars of the status file: a few `key: value` lines of YAML, which need no parser."""
-    found = {}
+    scalars = {}
     for line in text.splitlines():
         match = re.match(r"^([A-Za-z_]+):\s*(.*)$", line)
         if match:
             value = match.group(2).strip()
             if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
                 value = value[1:-1]
-            found[match.group(1)] = value
-    return found
+            scalars[match.group(1)] = value
+    return scalars
 
 
 def read(name: str) -> str:
@@ -52,17 +52,17 @@ def read(name: str) -> str:
 
 
 def progress() -> dict[str, str]:
-    """What is told while the profiler works."""
-    told = status_of(read("profiler_status.yaml"))
+    """What is reported while the profiler works."""
+    reported = status_of(read("profiler_status.yaml"))
     return {
-        "phase": told.get("phase", ""),
-        "message": told.get("message", ""),
-        "profiler_status": told.get("status", ""),
+        "phase": reported.get("phase", ""),
+        "message": reported.get("message", ""),
+        "profiler_status": reported.get("status", ""),
     }
 
 
 def results() -> dict[str, str]:
-    """What is told when it has ended."""
+    """What is reported when it has ended."""
     data = progress()
     for name in FILES:
         text = read(name)
@@ -72,8 +72,10 @@ def results() -> dict[str, str]:
         elif text and len(text) <= LIMIT:
             data[name] = text
     if data["profiler_status"] == "failed":
-        told = status_of(data.get("profiler_status.yaml", ""))
-        data.setdefault("profiler_error", told.get("error") or told.get("message") or "the profiler says nothing more")
+        reported = status_of(data.get("profiler_status.yaml", ""))
+        data.setdefault(
+            "profiler_error", reported.get("error") or reported.get("message") or "the profiler says nothing more"
+        )
     return data
 
 
@@ -117,13 +119,13 @@ def deliver(data: dict[str, str], attempts: int) -> bool:
 def main() -> int:
     """Relays until the profiler has ended, then hands over."""
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     while not ended.wait(POLL):
         now = progress()
-        if now != told and any(now.values()):
-            # Its last word is told with all that belongs to it, whether or not the signal is heard.
+        if now != reported and any(now.values()):
+            # Its last status is reported with all that belongs to it, whether or not the signal is heard.
             over = now["profiler_status"] in ("success", "failed")
-            told = now if deliver(results() if over else now, 1) else told
+            reported = now if deliver(results() if over else now, 1) else reported
     return 0 if deliver(results(), 6) else 1
 
 

@@ -172,7 +172,7 @@ class TestStartup:
         for index in range(1000):
             times.learn([pod(f"p{index}", ready="10:05:00" if index > 900 else "10:00:10")])
         assert times.seconds == 300
-        assert len(times._seen) <= 256
+        assert len(times._counted) <= 256
 
 
 def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns-g", *, of="ns", **card):

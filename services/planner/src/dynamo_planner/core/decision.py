@@ -1,4 +1,4 @@
-"""What a policy answers: when to look again, how many replicas there shall be, and why."""
+"""What a policy answers: when to run again, how many replicas there shall be, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynamo_planner.core.observing import Observation, Pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A moment at which a policy wants to be asked, and what it wants to be told then. Seconds of the observation's clock."""
+    """A moment at which a policy is to run, and what it needs to know then. Seconds of the observation's clock."""
 
     at: float
     run_load: bool = False
@@ -42,7 +42,7 @@ class Explanation:
     """why the promised share of requests may not be kept, and what would be needed; empty where it is expected to be kept"""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     predictions: Mapping[str, float] = field(default_factory=dict)
-    """requests_per_second, isl, osl, kv_hit_rate as foretold; estimated_ttft_ms, estimated_itl_ms; capacities (requests/s)"""
+    """requests_per_second, isl, osl, kv_hit_rate as predicted; estimated_ttft_ms, estimated_itl_ms; capacities (requests/s)"""
     alternatives: tuple[Mapping[str, Any], ...] = ()
     """what else was considered, with its figures and why it was not taken"""
 
@@ -63,4 +63,4 @@ class Policy(Protocol):
         """When it wants to be asked first."""
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """What follows from what is seen at a tick that it asked for."""
+        """What follows from the observation at a tick that the policy asked for."""

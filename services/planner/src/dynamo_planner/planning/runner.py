@@ -1,4 +1,4 @@
-"""One graph's planning: a policy is asked when it wants to be, and what it says is done and told."""
+"""One graph's planning: a policy runs when it asks to, and its decision is carried out and reported."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from dynamo_planner.core.deciding import Decision, Effects, Policy, Tick
+from dynamo_planner.core.decision import Decision, Effects, Policy, Tick
 from dynamo_planner.core.observing import Observation, Pool
 from dynamo_planner.planning.gathering import Gathered, Gatherer
 from dynamo_planner.planning.plans import Plan
 
 log = structlog.get_logger("dynamo.planner.planning")
 
-#: A policy that raises is made anew after so long. Seconds.
+#: A policy that raises is created again after so long. Seconds.
 AFTER_A_FAULT = 30.0
 
 
@@ -35,14 +35,14 @@ class Act(Protocol):
         """Asks the scaler, and waits a while for its answer."""
 
 
-class Tell(Protocol):
-    """Tells people and programs of a tick."""
+class ReportTick(Protocol):
+    """Reports a tick to users and programs."""
 
     async def __call__(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
         """Condition, events, metrics."""
 
 
-class Pilot:
+class Runner:
     """Plans one graph until cancelled."""
 
     def __init__(
@@ -52,23 +52,23 @@ class Pilot:
         make: Callable[[], Policy],
         gather: Gatherer,
         act: Act,
-        tell: Tell,
+        report: ReportTick,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._plan, self._make, self._gather = plan, make, gather
-        self._act, self._tell, self._clock, self._sleep = act, tell, clock, sleep
+        self._act, self._report, self._clock, self._sleep = act, report, clock, sleep
 
     async def run(self) -> None:
-        """Tick for ever. A policy that fails is made anew, and has to learn anew."""
+        """Tick until cancelled. A policy that fails is created again, and has to learn again."""
         while True:
             try:
-                await self._fly()
+                await self._run_policy()
             except Exception:
                 log.exception("planning of a graph failed", graph=str(self._plan.graph))
                 await self._sleep(AFTER_A_FAULT)
 
-    async def _fly(self) -> None:
+    async def _run_policy(self) -> None:
         policy = await asyncio.to_thread(self._make)
         tick = policy.first_tick(self._clock())
         while True:
@@ -87,7 +87,7 @@ class Pilot:
             and changes(effects.decision, gathered.observation)
         ):
             acted = await self._act(self._plan, effects.decision)
-        await self._tell(self._plan, gathered, effects, acted)
+        await self._report(self._plan, gathered, effects, acted)
         return effects.next_tick
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dynamo_planner.core.deciding import Decision, Effects, Explanation, Tick
+from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.planning.gathering import Gathered
-from dynamo_planner.planning.pilot import AFTER_A_FAULT, Acted, Pilot, changes
 from dynamo_planner.planning.plans import Plan
-from dynamo_planner.planning.telling import Outcome, Told, plan_data
+from dynamo_planner.planning.reporting import Outcome, TickResult, plan_data
+from dynamo_planner.planning.runner import AFTER_A_FAULT, Acted, Runner, changes
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
 
@@ -56,7 +56,7 @@ class World:
     def __init__(self, ticks: int) -> None:
         self.now, self.ticks = 100.0, ticks
         self.asked: list[tuple[float, dict[Pool, int]]] = []
-        self.told: list[Told] = []
+        self.ticked: list[TickResult] = []
         self.slept: list[float] = []
 
     def clock(self) -> float:
@@ -74,25 +74,25 @@ class World:
         self.asked.append((self.now, dict(decision.replicas)))
         return Acted("id", "done", done=True)
 
-    async def tell(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
-        self.told.append(Told(gathered, effects, acted))
-        if len(self.told) == self.ticks:
+    async def report(self, plan: Plan, gathered: Gathered, effects: Effects, acted: Acted | None) -> None:
+        self.ticked.append(TickResult(gathered, effects, acted))
+        if len(self.ticked) == self.ticks:
             raise Stop
 
 
 async def fly(world: World, *policies: Scripted, **config: Any) -> None:
     made = iter(policies)
-    pilot = Pilot(
+    runner = Runner(
         plan(**config),
         make=lambda: next(made),
         gather=world,
         act=world.act,
-        tell=world.tell,
+        report=world.report,
         clock=world.clock,
         sleep=world.sleep,
     )
     with pytest.raises(Stop):
-        await pilot.run()
+        await runner.run()
 
 
 def more(**replicas: int) -> Decision:
@@ -104,14 +104,14 @@ async def test_what_is_decided_is_asked_for_when_it_is_due() -> None:
     await fly(world, Scripted(None, more(prefill=2), more(prefill=1, decode=2)))
     # The third decision is what is there already.
     assert world.asked == [(120.0, {Pool.PREFILL: 2})]
-    assert [told.acted is not None for told in world.told] == [False, True, False]
+    assert [ticked.acted is not None for ticked in world.ticked] == [False, True, False]
 
 
 async def test_advice_is_told_and_not_carried_out() -> None:
     world = World(1)
     await fly(world, Scripted(more(prefill=5)), advisory=True)
     assert world.asked == []
-    assert world.told[0].effects.decision == more(prefill=5)
+    assert world.ticked[0].effects.decision == more(prefill=5)
 
 
 async def test_a_policy_that_fails_is_made_anew_after_a_while() -> None:
@@ -149,14 +149,19 @@ def at_risk() -> Effects:
 
 
 @pytest.mark.parametrize(
-    ("config", "told", "status", "reason"),
+    ("config", "ticked", "status", "reason"),
     [
-        ({}, Told(gathered(), effects(), None), True, "Holds"),
-        ({}, Told(gathered(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
-        ({}, Told(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)), False, "ScalerRefused"),
-        ({}, Told(gathered(), at_risk(), None), True, "PromiseAtRisk"),
-        ({}, Told(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
-        ({}, Told(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
+        ({}, TickResult(gathered(), effects(), None), True, "Holds"),
+        ({}, TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
+        (
+            {},
+            TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)),
+            False,
+            "ScalerRefused",
+        ),
+        ({}, TickResult(gathered(), at_risk(), None), True, "PromiseAtRisk"),
+        ({}, TickResult(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
+        ({}, TickResult(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
         (
             {
                 "policy": "reference",
@@ -165,20 +170,22 @@ def at_risk() -> Effects:
                 "decode_scale_down_kv_rate": 40,
                 "mode": "agg",
             },
-            Told(gathered(forward_passes="no NATS"), effects(), None),
+            TickResult(gathered(forward_passes="no NATS"), effects(), None),
             False,
             "InputMissing",
         ),
     ],
 )
-def test_the_condition_says_what_came_of_a_tick(config: dict[str, Any], told: Told, status: bool, reason: str) -> None:
-    outcome = Outcome(plan(**config), told)
+def test_the_condition_says_what_came_of_a_tick(
+    config: dict[str, Any], ticked: TickResult, status: bool, reason: str
+) -> None:
+    outcome = Outcome(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
 def test_the_event_has_inputs_what_is_wanted_and_what_is_missing() -> None:
-    told = Told(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
-    data = plan_data(plan(), told, Outcome(plan(), told))
+    ticked = TickResult(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
+    data = plan_data(plan(), ticked, Outcome(plan(), ticked))
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
     assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
     assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")
@@ -188,8 +195,8 @@ def test_the_event_has_alternatives_of_one_pool_and_why_they_were_not_taken() ->
     option = {"pool": "decode", "replicas": 3, "share_within_target": 0.97, "not_taken": "the GPU budget"}
     explained = effects(more(decode=2))
     explanation = replace(explained.explanation, alternatives=(option,))
-    told = Told(gathered(), replace(explained, explanation=explanation), None)
-    found = plan_data(plan(), told, Outcome(plan(), told)).alternatives
+    ticked = TickResult(gathered(), replace(explained, explanation=explanation), None)
+    found = plan_data(plan(), ticked, Outcome(plan(), ticked)).alternatives
     assert [(each.replicas, each.figures, each.reason) for each in found] == [
         ({"decode": 3}, {"share_within_target": 0.97}, "the GPU budget")
     ]

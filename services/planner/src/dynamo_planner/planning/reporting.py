@@ -1,4 +1,4 @@
-"""What people and programs are told of planning: the condition `Planning` of the graph, Events, NATS events, metrics."""
+"""What users and programs learn of planning: the condition `Planning` of the graph, Events, NATS events, metrics."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
 from dynamo_shared.bus.specifications.planning import PlanAlternative, PlanData
 from dynamo_shared.kube.events import EventRecorder
 
-from dynamo_planner.core.deciding import Effects
+from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Observation
 from dynamo_planner.planning.gathering import FORWARD_PASSES, Gathered
-from dynamo_planner.planning.pilot import Acted
 from dynamo_planner.planning.plans import Plan
+from dynamo_planner.planning.runner import Acted
 
 HOLDS, PLANNED, INPUT_MISSING, REFUSED = "Holds", "Planned", "InputMissing", "ScalerRefused"
 AT_RISK = "PromiseAtRisk"
 """Planning works, and what it may use does not keep the promised share of requests."""
 
 
-class Told(NamedTuple):
+class TickResult(NamedTuple):
     """What happened at a tick."""
 
     gathered: Gathered
@@ -41,8 +41,8 @@ def _needs_passes(plan: Plan) -> bool:
 class Outcome:
     """A tick in a few words: what the condition says. Two with the same reason and text are the same news."""
 
-    def __init__(self, plan: Plan, told: Told) -> None:
-        gathered, effects, acted = told
+    def __init__(self, plan: Plan, ticked: TickResult) -> None:
+        gathered, effects, acted = ticked
         explanation = effects.explanation
         said = explanation.message or explanation.throughput_reason or explanation.load_reason
         held = {name: text for name, text in gathered.troubles.items() if name != FORWARD_PASSES or _needs_passes(plan)}
@@ -63,18 +63,18 @@ class Outcome:
 
 
 class PlanReporter:
-    """Tells of ticks: each decision, and what holds planning up when it begins and when it ends."""
+    """Reports ticks: each decision, and what holds planning up when it begins and when it ends."""
 
     def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
         self._recorder = recorder
         self._publisher = publisher
         self._last: dict[str, tuple[str, ...]] = {}
-        """by uid: what was told last"""
+        """by uid: what was reported last"""
 
-    def tick(self, graph: KubeObject, plan: Plan, told: Told, at: datetime) -> Outcome:
+    def tick(self, graph: KubeObject, plan: Plan, ticked: TickResult, at: datetime) -> Outcome:
         """Events of a tick: always where something is asked for, otherwise where the reason is another one."""
-        gathered, effects, acted = told
-        outcome = Outcome(plan, told)
+        gathered, effects, acted = ticked
+        outcome = Outcome(plan, ticked)
         news = (outcome.reason, *sorted(gathered.observation.missing.values()))
         is_news = self._last.get(plan.uid) != news
         self._last[plan.uid] = news
@@ -90,7 +90,7 @@ class PlanReporter:
                 graph, type_="Warning", reason=f"Planning{outcome.reason}", message=outcome.message, action="Plan"
             )
         event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"
-        data = plan_data(plan, told, outcome)
+        data = plan_data(plan, ticked, outcome)
         cause = f"{plan.uid}.{at.isoformat()}"
         self._publisher.publish(
             kind=GRAPH_DEPLOYMENT, obj=graph, event=event, data=data, reason=data.reason, causation_id=cause
@@ -109,9 +109,9 @@ class PlanReporter:
         self._last.pop(uid, None)
 
 
-def plan_data(plan: Plan, told: Told, outcome: Outcome) -> PlanData:
-    """Data of a tick's event: what was seen, what follows, and why."""
-    gathered, effects, acted = told
+def plan_data(plan: Plan, ticked: TickResult, outcome: Outcome) -> PlanData:
+    """Data of a tick's event: what was observed, what follows, and why."""
+    gathered, effects, acted = ticked
     explanation, decision = effects.explanation, effects.decision
     return PlanData(
         graph_deployment=plan.graph.name,
@@ -121,7 +121,7 @@ def plan_data(plan: Plan, told: Told, outcome: Outcome) -> PlanData:
         message=outcome.message,
         replicas={pool.value: count for pool, count in decision.replicas.items()} if decision else {},
         current={pool.value: counts.ready for pool, counts in gathered.observation.workers.items()},
-        inputs={**_seen(gathered.observation), **_numbers(explanation.inputs)},
+        inputs={**_observed(gathered.observation), **_numbers(explanation.inputs)},
         missing={name: why.value for name, why in gathered.observation.missing.items()},
         predictions=_numbers(explanation.predictions),
         alternatives=[_alternative(each) for each in explanation.alternatives[:16]],
@@ -130,7 +130,7 @@ def plan_data(plan: Plan, told: Told, outcome: Outcome) -> PlanData:
     )
 
 
-def _seen(observation: Observation) -> dict[str, float]:
+def _observed(observation: Observation) -> dict[str, float]:
     traffic = observation.traffic
     if traffic is None:
         return {}
@@ -141,25 +141,25 @@ def _seen(observation: Observation) -> dict[str, float]:
     }
 
 
-def _alternative(found: Mapping[str, Any]) -> PlanAlternative:
+def _alternative(numbers: Mapping[str, Any]) -> PlanAlternative:
     """What else was considered: counts by pool (of one pool `pool` and a number), figures, and why it was not taken."""
-    replicas = found.get("replicas", 0)
-    counts = replicas if isinstance(replicas, Mapping) else {found["pool"]: replicas} if "pool" in found else {}
-    figures = {name: value for name, value in found.items() if name not in ("pool", "replicas")}
+    replicas = numbers.get("replicas", 0)
+    counts = replicas if isinstance(replicas, Mapping) else {numbers["pool"]: replicas} if "pool" in numbers else {}
+    figures = {name: value for name, value in numbers.items() if name not in ("pool", "replicas")}
     return PlanAlternative(
         replicas={str(getattr(pool, "value", pool)): int(count) for pool, count in counts.items()},
         figures=_numbers(figures),
-        reason=str(found.get("reason") or found.get("not_taken") or ""),
+        reason=str(numbers.get("reason") or numbers.get("not_taken") or ""),
     )
 
 
 def _numbers(values: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     """Numbers of nested plain data, by dotted names."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name, value in values.items():
         key = f"{prefix}{getattr(name, 'value', name)}"
         if isinstance(value, Mapping):
-            found |= _numbers(value, f"{key}.")
+            numbers |= _numbers(value, f"{key}.")
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
-            found[key] = float(value)
-    return found
+            numbers[key] = float(value)
+    return numbers
