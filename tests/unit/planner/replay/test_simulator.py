@@ -181,9 +181,10 @@ def test_everybody_is_served_once_and_in_order(
 
 
 def test_a_prompt_gets_its_first_token_from_a_tokens_part_where_one_comes_after_the_other(profile: Profile) -> None:
-    for apart, expected in ((False, 0.020), (True, 0.020 + 0.0051)):
+    # A request for a single token has no part of a token: that one comes with its prompt.
+    for apart, tokens, expected in ((False, 2, 0.020), (True, 2, 0.020 + 0.0051), (True, 1, 0.020)):
         graph = replace(ONE_POOL, one_after_another=apart)
-        job = simulate([Request(0.0, 1000, 1)], graph, profile, None, name="one").jobs[0]
+        job = simulate([Request(0.0, 1000, tokens)], graph, profile, None, name="one").jobs[0]
         assert job.first == pytest.approx(expected)
 
 

@@ -251,7 +251,8 @@ class Engine:
         """Seconds of an iteration with so many tokens of prompts."""
         if not self._one_after_another or self._prompts_only:
             return self._truth.mixed(tokens, batch, max(self._kv, 1))
-        ending = [job for job, count in self._running if count == job.prompt_left]
+        # The mocker computes a decode step for each that goes on; a single token comes with the prompt.
+        ending = [job for job, count in self._running if count == job.prompt_left and job.left > 1]
         kv = self._kv + sum(job.context for job in ending)
         return self._truth.mixed(tokens, batch + len(ending), max(kv, 1), shared=False)
 
