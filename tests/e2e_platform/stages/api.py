@@ -1,4 +1,7 @@
-"""Dynadmin's REST API, as programs call it: with the token of a service account and that account's rights."""
+"""Dynadmin's REST API, as programs call it: with the token of a service account and that account's rights.
+
+One of them chats with the graph of the real frontend and mocker, as the page does.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +10,87 @@ from typing import Any
 import aiohttp
 from dynamo_shared.api.objects import KubeObject
 
+from tests.e2e.graph import MODEL_NAME
 from tests.e2e_platform.objects import NAMESPACE, RELEASE
 from tests.e2e_platform.platform import GRAPHS, MOCKED, Platform
 
-READER, STRANGER = "reader", "without-rights"
+RBAC = "rbac.authorization.k8s.io"
+READER, CHATTER, STRANGER = "reader", "chatter", "without-rights"
 ANSWERS_WITHIN = 20.0
+ASKED = {"messages": [{"role": "user", "content": "Which day is it?"}], "maxTokens": 8}
 
 
 async def api(platform: Platform) -> None:
     """It answers a caller with the caller's rights, and nobody without a token."""
     with platform.held.check("dynadmin answers callers with their own rights: 200, 403, and 401 without a token"):
         await platform.cluster.apply(*_accounts())
-        service = await platform.cluster.get("service", f"{RELEASE}-dynadmin", "--namespace", NAMESPACE)
-        url = f"http://{service['spec']['clusterIP']}/api/v1/namespaces/{GRAPHS}/deployments"
-        status, body = await _get(url, await _token(platform, READER))
+        url = await _url(platform)
+        status, body = await _call("GET", url, await _token(platform, READER))
         assert status == 200, body
         assert MOCKED in {each["metadata"]["name"] for each in body["items"]}
-        assert (await _get(url, await _token(platform, STRANGER)))[0] == 403
-        assert (await _get(url, ""))[0] == 401
+        assert (await _call("GET", url, await _token(platform, STRANGER)))[0] == 403
+        assert (await _call("GET", url, ""))[0] == 401
+    with platform.held.check("a chat through dynadmin is answered by the real frontend and mocker, with its times"):
+        chat, token = f"{url}/{MOCKED}/chat", await _token(platform, CHATTER)
+        status, body = await _call("GET", chat, token)
+        assert (status, body.get("models")) == (200, [MODEL_NAME]), body
+        status, body = await _call("POST", chat, token, ASKED)
+        assert (status, body.get("completionTokens")) == (200, 8), body
+        assert body["text"], body
+        assert body["ttftMs"] > 0, body
+        assert body["itlMs"] > 0, body
+    with platform.held.check("who may only read does not chat: 403"):
+        status, body = await _call("POST", chat, await _token(platform, READER), ASKED)
+        assert status == 403, body
+
+
+async def _url(platform: Platform) -> str:
+    """The graphs of the namespace, on the Service's address."""
+    service = await platform.cluster.get("service", f"{RELEASE}-dynadmin", "--namespace", NAMESPACE)
+    return f"http://{service['spec']['clusterIP']}/api/v1/namespaces/{GRAPHS}/deployments"
 
 
 async def _token(platform: Platform, account: str) -> str:
     return (await platform.cluster.kubectl("create", "token", account, "--namespace", GRAPHS)).strip()
 
 
-async def _get(url: str, token: str) -> tuple[int, Any]:
+async def _call(method: str, url: str, token: str, body: KubeObject | None = None) -> tuple[int, Any]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = aiohttp.ClientTimeout(total=ANSWERS_WITHIN)
-    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as answer:
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as session,
+        session.request(method, url, headers=headers, json=body) as answer,
+    ):
         return answer.status, await answer.json(content_type=None)
 
 
 def _accounts() -> list[KubeObject]:
-    bound = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": READER, "namespace": GRAPHS},
-        # Aggregated: the chart adds the platform's kinds to it.
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "ServiceAccount", "name": READER, "namespace": GRAPHS}],
-    }
+    # Aggregated: the chart adds the platform's kinds to it.
+    view = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
+    proxy = {"apiGroup": RBAC, "kind": "Role", "name": CHATTER}
+    chats = {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get", "create"]}
     accounts = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": GRAPHS}}
-        for name in (READER, STRANGER)
+        for name in (READER, CHATTER, STRANGER)
     ]
-    return [*accounts, bound]
+    return [
+        *accounts,
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "Role",
+            "metadata": {"name": CHATTER, "namespace": GRAPHS},
+            "rules": [chats],
+        },
+        _bound("readers", view, READER, CHATTER),
+        _bound("chatters", proxy, CHATTER),
+    ]
+
+
+def _bound(name: str, role: KubeObject, *accounts: str) -> KubeObject:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": GRAPHS},
+        "roleRef": role,
+        "subjects": [{"kind": "ServiceAccount", "name": each, "namespace": GRAPHS} for each in accounts],
+    }
