@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import structlog
-from dynamo_shared.api.conditions import PLANNING, condition, find
+from dynamo_shared.api.conditions import PLANNING, find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -34,6 +34,7 @@ from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning import gathering
+from dynamo_planner.planning.condition_writer import ConditionWriter, PlanningCondition
 from dynamo_planner.planning.gathering import Gathered, gatherer
 from dynamo_planner.planning.opt_in import config_map_of
 from dynamo_planner.planning.plans import NotPlannable, Plan, profile_map_of, read_plan
@@ -78,6 +79,7 @@ class Plans(Controller[Task]):
         gathering.index(self.cache)
         self._metrics = metrics
         self._listener = listener
+        self._condition = ConditionWriter(self.kube, now)
         self._reporter = PlanReporter(self.recorder, self.publisher)
         self._runners: dict[ObjectKey, _Running] = {}
         self._written: dict[str, float] = {}
@@ -125,8 +127,7 @@ class Plans(Controller[Task]):
         if not config_map_of(graph):
             if task.key in self._runners:
                 self._stop(task.key)
-            if find((graph.get("status") or {}).get("conditions", []), PLANNING) is not None:
-                await self._say(graph, None)
+            await self._condition.write(graph, None)
             return Result()
         try:
             plan = await self._plan(graph)
@@ -135,7 +136,7 @@ class Plans(Controller[Task]):
             self._stop(task.key)
             reason = error.reason if isinstance(error, NotPlannable) else "InvalidPlannerConfig"
             self._reporter.refused(graph, reason, str(error))
-            await self._say(graph, (False, reason, str(error)))
+            await self._condition.write(graph, PlanningCondition(False, reason, str(error)))
             return Result(RETRY_AFTER)
         running = self._runners.get(task.key)
         if running is None or running.plan != plan or running.task.done():
@@ -204,35 +205,11 @@ class Plans(Controller[Task]):
         if same and present is not None and (recently or present["message"] == outcome.message):
             return
         try:
-            await self._say(graph, (outcome.status, outcome.reason, outcome.message))
+            await self._condition.write(graph, PlanningCondition(outcome.status, outcome.reason, outcome.message))
         except Exception as error:
             log.info("the condition of a planned graph could not be written", graph=str(plan.graph), error=str(error))
         else:
             self._written[plan.uid] = self.context.clock()
-
-    async def _say(self, graph: KubeObject, words: tuple[bool, str, str] | None) -> None:
-        """The condition, which is all of the graph's status that is the planner's; None takes it away."""
-        metadata = graph["metadata"]
-        conditions: list[KubeObject] = []
-        if words is not None:
-            status, reason, message = words
-            previous = (graph.get("status") or {}).get("conditions", [])
-            generation = metadata.get("generation", 0)
-            made = condition(
-                previous, PLANNING, status=status, reason=reason, message=message, generation=generation, now=now()
-            )
-            if find(previous, PLANNING) == made:
-                return
-            conditions.append(made)
-        await self.kube.apply_status(
-            DYNAMO_GRAPH_DEPLOYMENTS,
-            {
-                "apiVersion": DYNAMO_GRAPH_DEPLOYMENTS.api_version,
-                "kind": DYNAMO_GRAPH_DEPLOYMENTS.kind,
-                "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-                "status": {"conditions": conditions},
-            },
-        )
 
     def _stop(self, key: ObjectKey) -> None:
         running = self._runners.pop(key, None)
