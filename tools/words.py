@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 CLEAN = (
     "services/admission",
+    "services/ctl",
     "services/model-discovery",
     "services/planner",
     "services/pod-builder",
@@ -56,10 +57,11 @@ GLOSSARY = {
     "book|books": "rule set",
 }
 
-# What the field itself calls so; and "found", a field of a status and a value of a metric.
+# What the field itself calls so; and fields of documents and values of metrics, in quotes.
 ALLOWED = re.compile(
     r"(?:not|services|endpoints)[ -]found|no message found|404 Found|in[ -]flight|of course"
-    r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark|(?<=[\"'`])found(?=[\"'`])",
+    r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark"
+    r"|(?<=[\"'`])(?:found|notes)(?=[\"'`])",
     re.IGNORECASE,
 )
 

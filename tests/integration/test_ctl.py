@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dynamo_ctl import listening, looking, sources
+from dynamo_ctl import event_stream, get_objects, sources
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.programs import Programs
@@ -83,14 +83,16 @@ async def test_get_and_events_show_a_graph(
 ) -> None:
     settings = harness.settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     source = sources.OfCluster(kube)
-    server = listening.Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
+    server = event_stream.Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
     heard: list[str] = []
     async with harness.platform(settings):
         following = asyncio.create_task(
-            listening.listen(listening.Query(name="chat", follow=True), server, heard.append, as_json=True)
+            event_stream.listen(event_stream.Query(name="chat", follow=True), server, heard.append, as_json=True)
         )
         watched: list[str] = []
-        watching = asyncio.create_task(looking.watch(looking.Query("dgd", namespace=namespace), source, watched.append))
+        watching = asyncio.create_task(
+            get_objects.watch(get_objects.Query("dgd", namespace=namespace), source, watched.append)
+        )
         try:
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, harness.graph(namespace, "chat"))
             async with asyncio.timeout(WITHIN):
@@ -99,20 +101,20 @@ async def test_get_and_events_show_a_graph(
                 while not any("successful" in line for line in watched):
                     await asyncio.sleep(0.05)
             lines: list[str] = []
-            await looking.show(looking.Query("all", namespace=namespace), source, lines.append)
+            await get_objects.show(get_objects.Query("all", namespace=namespace), source, lines.append)
             assert lines[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
             assert lines[1].split()[:4] == ["chat", "vllm", "successful", "3/3"]
             assert len([line for line in lines if line.startswith("chat-")]) == 3
             out: list[str] = []
-            await looking.show(looking.Query("dgd", "chat", namespace, output="json"), source, out.append)
+            await get_objects.show(get_objects.Query("dgd", "chat", namespace, output="json"), source, out.append)
             assert json.loads(out[0])["status"]["state"] == "successful"
             stored: list[str] = []
-            await listening.listen(listening.Query(namespace=namespace, types=("ready",)), server, stored.append)
+            await event_stream.listen(event_stream.Query(namespace=namespace, types=("ready",)), server, stored.append)
             assert [f"{namespace}/chat" in line for line in stored] == [True]
-            await listening.listen(listening.Query(namespace="elsewhere"), server, stored.append)
+            await event_stream.listen(event_stream.Query(namespace="elsewhere"), server, stored.append)
             assert len(stored) == 1
             with pytest.raises(CtlError, match="no dgd 'other'"):
-                await looking.show(looking.Query("dgd", "other", namespace), source, out.append)
+                await get_objects.show(get_objects.Query("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
             async with asyncio.timeout(WITHIN):
                 while not any("deleted" in line for line in watched):
@@ -127,9 +129,9 @@ async def test_get_and_events_show_a_graph(
 
 
 async def test_nothing_to_listen_to_is_said(nats_server: NatsServer) -> None:
-    empty = listening.Where(NatsOptions(servers=(nats_server.url,)), "local")
+    empty = event_stream.Where(NatsOptions(servers=(nats_server.url,)), "local")
     with pytest.raises(CtlError, match="the platform has never run there"):
-        await listening.listen(listening.Query(), empty, print)
+        await event_stream.listen(event_stream.Query(), empty, print)
 
 
 async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> Non
         assert note["pid"] == up.pid
         async with dynamoctl("get", cwd=tmp_path) as get:
             code, out, err = await finished(get)
-            assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A looks in all\n"), err
+            assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A shows all\n"), err
         async with dynamoctl("events", cwd=tmp_path) as events:
             assert await finished(events) == (ExitCode.OK, "", "")
         async with dynamoctl("up", "--local", cwd=tmp_path) as second:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from dynamo_ctl import requests
 from dynamo_ctl.errors import CtlError
+from dynamo_ctl.get_objects import Cluster
 from dynamo_ctl.localcluster.controlplane import ControlPlane
-from dynamo_ctl.looking import Cluster
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey

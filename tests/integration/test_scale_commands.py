@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl.asking import Request, scale
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.listening import Where
+from dynamo_ctl.event_stream import Where
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import EtcdServer, NatsServer
+from dynamo_ctl.scale_command import Request, scale
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_scaler.app import ScalerService
 from dynamo_scaler.budgets.pools import pools_of

@@ -109,11 +109,11 @@ def test_a_command_of_the_users_stays_alone(own: KubeObject) -> None:
 
 def test_what_is_left_to_the_author_is_said() -> None:
     needs = {"Decode": {"deploymentSelectorKey": "dynamo", "deploymentSelectorValue": "Decode/dynamo"}}
-    assert legacy.graph_of_services([service(externalServices=needs)]).notes == (
+    assert legacy.graph_of_services([service(externalServices=needs)]).remarks == (
         "component Worker has no image: name the one that was built of frontend--v1",
         "component Worker: externalServices is left out, as components of a graph find each other",
     )
-    assert legacy.graph_of_services([service(extraPodSpec={"mainContainer": {"image": "i"}})]).notes == ()
+    assert legacy.graph_of_services([service(extraPodSpec={"mainContainer": {"image": "i"}})]).remarks == ()
 
 
 def test_services_of_one_artifact_are_one_graph() -> None:
@@ -137,13 +137,13 @@ def test_a_deployments_services_have_its_variables_and_their_own_win() -> None:
         }
     )
     assert isinstance(deployment, legacy.DynamoDeployment)
-    graph, notes = legacy.graph_of_deployment(deployment)
+    graph, remarks = legacy.graph_of_deployment(deployment)
     assert schema_errors(graph) == []
     assert graph["metadata"] == {"name": "disagg", "labels": {"team": "a"}}
     frontend, worker = graph["spec"]["services"].values()
     assert (frontend["componentType"], frontend["replicas"]) == ("frontend", 0)
     assert worker["envs"] == [{"name": "A", "value": "all"}, {"name": "B", "value": "own"}]
-    assert notes[:2] == (
+    assert remarks[:2] == (
         "component Frontend has no image: name the one that was built of frontend:v1",
         "component Frontend has no command: write how frontend:v1 starts it, unless its image says so",
     )

@@ -8,7 +8,7 @@ import pytest
 from dynamo_ctl import tree
 from dynamo_ctl.demo.run import find_manifests
 from dynamo_ctl.demo.view import LineView, table
-from dynamo_ctl.demo.waiting import FAILED_FOR, Course
+from dynamo_ctl.demo.waiting import FAILED_FOR, GraphProgress
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.summary import GraphLine
 from rich.console import Console
@@ -23,27 +23,27 @@ def line(name: str, state: str, ready: int, message: str = "") -> GraphLine:
 
 
 def test_time_runs_from_creation_to_success_and_then_stands_still() -> None:
-    course = Course(["a", "b"])
-    course.look([graph("a", "pending")], 1.0)
-    course.look([graph("a", "successful"), graph("b", "pending")], 3.0)
-    course.look([graph("a", "successful"), graph("b", "pending"), graph("stranger", "failed")], 5.0)
-    assert course.ages(5.0) == {"a": 2.0, "b": 2.0}
-    assert not course.complete
-    assert [each["metadata"]["name"] for each in course.late] == ["b"]
-    course.look([graph("a", "pending"), graph("b", "successful")], 6.0)
-    assert course.complete, "a graph that was up once has arrived"
+    progress = GraphProgress(["a", "b"])
+    progress.observe([graph("a", "pending")], 1.0)
+    progress.observe([graph("a", "successful"), graph("b", "pending")], 3.0)
+    progress.observe([graph("a", "successful"), graph("b", "pending"), graph("stranger", "failed")], 5.0)
+    assert progress.ages(5.0) == {"a": 2.0, "b": 2.0}
+    assert not progress.complete
+    assert [each["metadata"]["name"] for each in progress.late] == ["b"]
+    progress.observe([graph("a", "pending"), graph("b", "successful")], 6.0)
+    assert progress.complete, "a graph that was up once has arrived"
 
 
 def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
-    course = Course(["a", "b"])
-    course.look([graph("a", "failed")], 0.0)
-    assert not course.hopeless(FAILED_FOR + 1), "b is not even there"
-    course.look([graph("a", "failed"), graph("b", "successful")], 5.0)
-    assert not course.hopeless(FAILED_FOR)
-    assert course.hopeless(FAILED_FOR + 1)
-    course.look([graph("a", "pending"), graph("b", "successful")], FAILED_FOR + 2)
-    course.look([graph("a", "failed"), graph("b", "successful")], FAILED_FOR + 3)
-    assert not course.hopeless(FAILED_FOR + 4), "it had recovered in between"
+    progress = GraphProgress(["a", "b"])
+    progress.observe([graph("a", "failed")], 0.0)
+    assert not progress.hopeless(FAILED_FOR + 1), "b is not even there"
+    progress.observe([graph("a", "failed"), graph("b", "successful")], 5.0)
+    assert not progress.hopeless(FAILED_FOR)
+    assert progress.hopeless(FAILED_FOR + 1)
+    progress.observe([graph("a", "pending"), graph("b", "successful")], FAILED_FOR + 2)
+    progress.observe([graph("a", "failed"), graph("b", "successful")], FAILED_FOR + 3)
+    assert not progress.hopeless(FAILED_FOR + 4), "it had recovered in between"
 
 
 def test_lines_are_printed_on_change_only() -> None:

@@ -17,7 +17,7 @@ from dynamo_ctl.localcluster.gobuild import GO_FOLDER, GoBuildSource, go_environ
 from dynamo_ctl.localcluster.locks import exclusive
 from dynamo_ctl.localcluster.nodes import node_manifest
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
-from dynamo_ctl.localcluster.ports import PortBook, free_port
+from dynamo_ctl.localcluster.ports import PortFile, free_port
 from dynamo_ctl.localcluster.progress import SilentProgress
 from dynamo_ctl.localcluster.sources import NotHereError
 
@@ -45,16 +45,16 @@ def test_a_lost_ca_takes_its_certificates_with_it(tmp_path: Path) -> None:
 
 
 def test_ports_are_remembered_until_taken(tmp_path: Path) -> None:
-    book = PortBook(tmp_path / "ports.json")
+    book = PortFile(tmp_path / "ports.json")
     port = book.port("api")
     book.release()
-    again = PortBook(tmp_path / "ports.json")
+    again = PortFile(tmp_path / "ports.json")
     assert again.port("api") == port
     again.release()
     with socket.socket() as other:
         other.bind(("127.0.0.1", port))
         other.listen()
-        assert PortBook(tmp_path / "ports.json").port("api") != port
+        assert PortFile(tmp_path / "ports.json").port("api") != port
 
 
 def test_ports_are_not_given_twice() -> None:

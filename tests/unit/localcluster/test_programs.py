@@ -83,7 +83,7 @@ async def test_a_wrong_checksum_is_no_reason_to_try_the_next_source(tmp_path: Pa
 
 
 async def test_unknown_program(tmp_path: Path) -> None:
-    with pytest.raises(ProgramUnavailableError, match="'minikube' is no program of a local cluster; there are etcd"):
+    with pytest.raises(ProgramUnavailableError, match="'minikube' is not a program of a local cluster; there are etcd"):
         await Programs(cache=ProgramCache(tmp_path)).obtain("minikube")
 
 

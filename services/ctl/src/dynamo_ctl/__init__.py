@@ -1,1 +1,1 @@
-"""dynamoctl: run, render, look at and try Dynamo Platform."""
+"""dynamoctl: run, render, inspect and try Dynamo Platform."""

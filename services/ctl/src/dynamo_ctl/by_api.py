@@ -29,8 +29,8 @@ async def scale(
     as_json: bool,
 ) -> None:
     """Change one component after the other: unlike the scaler's command, the API has no change of several at once."""
-    found = await remote.request("GET", path_of(namespace, COLLECTIONS["dgd"], graph))
-    named = [(_component(found, target), count) for target, count in replicas]
+    described = await remote.request("GET", path_of(namespace, COLLECTIONS["dgd"], graph))
+    named = [(_component(described, target), count) for target, count in replicas]
     path = path_of(namespace, COLLECTIONS["dgd"], graph, "scale", dryRun="true" if dry_run else "")
     for component, count in named:
         answer = await remote.request("POST", path, {"component": component, "replicas": count})
@@ -77,8 +77,8 @@ async def events(
 
 async def request_object(remote: Remote, namespace: str, name: str) -> KubeObject:
     """A DynamoGraphDeploymentRequest."""
-    found: KubeObject = await remote.request("GET", path_of(namespace, COLLECTIONS["dgdr"], name))
-    return found
+    request: KubeObject = await remote.request("GET", path_of(namespace, COLLECTIONS["dgdr"], name))
+    return request
 
 
 async def promote(remote: Remote, namespace: str, name: str, number: int | None, out: Print, *, dry_run: bool) -> None:

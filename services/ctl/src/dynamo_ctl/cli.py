@@ -34,7 +34,7 @@ PROGRAM = "dynamoctl"
 
 app = typer.Typer(
     name=PROGRAM,
-    help="Run, try and look at Dynamo Platform.",
+    help="Run, try and inspect Dynamo Platform.",
     epilog="Exit codes: 0 done, 1 refused or not valid, 2 wrong usage, 3 out of reach, 4 not ready in time, 130 Ctrl-C.",
     no_args_is_help=True,
     # Help as boxes costs 0.15 s of imports each time.
@@ -65,11 +65,11 @@ for command, summary in COMMANDS:
     app.command(short_help=summary)(command)
 app.add_typer(bootstrap, name="bootstrap", help="Credentials that an installation needs; the chart runs it.")
 app.add_typer(plan, name="plan", help="What planning would do, without any cluster.")
-app.add_typer(dgdr, name="dgdr", help="What profiling found for a request: draw it, deploy it.")
+app.add_typer(dgdr, name="dgdr", help="The result of profiling for a request: draw it, deploy it.")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked for
 
         typer.echo(f"{PROGRAM} {version('dynamo-ctl')}")
@@ -84,7 +84,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Run, try and look at Dynamo Platform."""
+    """Run, try and inspect Dynamo Platform."""
     context.obj = debug
     if debug:
         os.environ[DEBUG] = "1"
@@ -105,7 +105,7 @@ def invoke(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read us (head, less) has seen enough; without this Python complains when it flushes at exit.
+        # The reader of the output (head, less) has closed it; without this Python complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
@@ -121,9 +121,9 @@ def _failed(error: Exception) -> int:
         where = context.command_path if context is not None else PROGRAM
         message = str(error.format_message()).replace("Value error, ", "")
         # Without arguments typer asks for the help in place of an error.
-        help_wanted = type(error).__name__ == "NoArgsIsHelpError"
-        line = message if help_wanted else f"{where}: {message.rstrip('.')}; see {where} --help"
-        typer.echo(line, err=not help_wanted)
+        is_help = type(error).__name__ == "NoArgsIsHelpError"
+        line = message if is_help else f"{where}: {message.rstrip('.')}; see {where} --help"
+        typer.echo(line, err=not is_help)
         return ExitCode.USAGE
     code, text = explain(error)
     for line in text.splitlines():

@@ -28,7 +28,7 @@ class Converted(NamedTuple):
 
     obj: KubeObject
     left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -43,8 +43,8 @@ def objects_in(text: str, version: str, *, forget: bool = False) -> list[Convert
     """
     try:
         return [
-            _converted(manifest, version, notes, forget=forget)
-            for manifest, notes in _without_legacy(load_manifests(text))
+            _converted(manifest, version, remarks, forget=forget)
+            for manifest, remarks in _without_legacy(load_manifests(text))
         ]
     except InvalidManifest as error:
         raise NotConverted([str(each) for each in error.errors]) from error
@@ -68,25 +68,25 @@ def _without_legacy(manifests: list[Manifest | KubeObject]) -> Iterator[tuple[Ma
 
 
 def _loaded(successor: legacy.Successor) -> tuple[Manifest, tuple[str, ...]]:
-    return load_manifest(successor.graph), successor.notes
+    return load_manifest(successor.graph), successor.remarks
 
 
 def in_version(manifest: Manifest, version: str) -> KubeObject:
-    """An object of ours in a version; as it is where its kind has no other."""
+    """An object of this platform in a version; as it is where its kind has only one."""
     obj = to_dict(manifest)
     return convert(obj, f"{GROUP}/{version}") if obj["kind"] in KINDS else obj
 
 
 def _converted(
-    manifest: Manifest | KubeObject, version: str, notes: tuple[str, ...] = (), *, forget: bool
+    manifest: Manifest | KubeObject, version: str, remarks: tuple[str, ...] = (), *, forget: bool
 ) -> Converted:
     if isinstance(manifest, dict):
         return Converted(manifest)
     before, obj = to_dict(manifest), in_version(manifest, version)
     if obj["apiVersion"] == before["apiVersion"]:
-        return Converted(obj, notes=notes)
+        return Converted(obj, remarks=remarks)
     left_out = kept_fields(obj)
-    return Converted(_without_kept(obj) if forget else obj, left_out, notes)
+    return Converted(_without_kept(obj) if forget else obj, left_out, remarks)
 
 
 def _without_kept(obj: KubeObject) -> KubeObject:

@@ -30,13 +30,13 @@ def kept(folder: Path, users: Iterable[str], *, mode: int = OWNER_ONLY) -> dict[
 
 def _kept(file: Path, mode: int) -> str:
     try:
-        found = file.read_text(encoding="utf-8").strip()
+        kept = file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
-        found = ""
-    if not found:
-        found = password()
-        write(file, found + "\n", mode=mode)
-    return found
+        kept = ""
+    if not kept:
+        kept = password()
+        write(file, kept + "\n", mode=mode)
+    return kept
 
 
 def write(file: Path, text: str, *, mode: int = OWNER_ONLY) -> None:

@@ -27,12 +27,12 @@ def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     intent: dict[str, Any] = {}
     if file is not None:
         try:
-            found = documents(files.read(file))
+            parsed = documents(files.read(file))
         except InvalidManifest as error:
             raise CtlError("\n".join(f"{files.title(file)}: {each}" for each in error.errors)) from error
-        if len(found) != 1 or not isinstance(found[0], dict):
+        if len(parsed) != 1 or not isinstance(parsed[0], dict):
             raise CtlError(f"{files.title(file)}: one object is expected: an intent (docs/dynadmin.md)")
-        intent = found[0]
+        intent = parsed[0]
     return _merged(intent, given)
 
 

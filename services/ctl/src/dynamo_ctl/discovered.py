@@ -16,7 +16,7 @@ from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Restarted
 from dynamo_shared.bus.streams import STATE
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.listening import CONNECT_WITHIN, Where, stands
+from dynamo_ctl.event_stream import CONNECT_WITHIN, Where, stands
 from dynamo_ctl.printing import age, columns
 
 Print = Callable[[str], object]
@@ -58,27 +58,27 @@ async def show(query: Query, where: Where, out: Print) -> None:
 
 
 async def lines(query: Query, bus: Bus, cluster: str) -> list[str]:
-    """What to print. CtlError where nobody publishes these views."""
+    """What to print. CtlError where these views are not published."""
     if not await stands(bus, STATE):
         raise CtlError("nothing is published there: the platform has never run with this NATS")
-    found, published = await _read(query, bus, cluster)
-    if not published and not found:
-        raise CtlError(f"nobody has published {query.what}: does model-discovery run, for cluster {cluster!r}?")
+    objects, published = await _read(query, bus, cluster)
+    if not published and not objects:
+        raise CtlError(f"{query.what} are not published: does model-discovery run, for cluster {cluster!r}?")
     if query.output != "table":
-        listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": found}
+        listed = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}
         text = (
             json.dumps(listed, indent=2, ensure_ascii=False) if query.output == "json" else to_yaml(listed).rstrip("\n")
         )
         return [text]
-    if not found:
+    if not objects:
         return [f"no {query.what}"]
-    rows = [_worker(obj, worker_of(obj)) if query.what == "workers" else _model(obj, model_of(obj)) for obj in found]
+    rows = [_worker(obj, worker_of(obj)) if query.what == "workers" else _model(obj, model_of(obj)) for obj in objects]
     return columns(HEADERS[query.what], rows)
 
 
 async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject], bool]:
     """The objects, sorted, and whether they are all (their marker is there)."""
-    found: dict[str, KubeObject] = {}
+    objects: dict[str, KubeObject] = {}
     published = False
     filters = [subjects.state_filter(cluster, RESOURCES[query.what].id)]
     subscription = await bus.subscribe(STATE, filters, start=Start.LAST_PER_SUBJECT)
@@ -88,22 +88,22 @@ async def _read(query: Query, bus: Bus, cluster: str) -> tuple[list[KubeObject],
                 if isinstance(item, CaughtUp):
                     break
                 if isinstance(item, Restarted):
-                    found.clear()
+                    objects.clear()
                 elif isinstance(item, Message) and subjects.parse_synced(item.subject) is not None:
                     published = True
                 elif isinstance(item, Message) and state.is_tombstone(item.headers):
-                    found.pop(item.subject, None)
+                    objects.pop(item.subject, None)
                 elif isinstance(item, Message):
-                    found[item.subject] = state.decode_object(item.payload, item.headers)
+                    objects[item.subject] = state.decode_object(item.payload, item.headers)
     except TimeoutError:
         raise CtlError(f"NATS stopped answering while {query.what} were read", ExitCode.UNREACHABLE) from None
     finally:
         await subscription.close()
-    wanted = [obj for obj in found.values() if _is_wanted(obj, query)]
-    return sorted(wanted, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
+    matching = [obj for obj in objects.values() if _matches(obj, query)]
+    return sorted(matching, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])), published
 
 
-def _is_wanted(obj: KubeObject, query: Query) -> bool:
+def _matches(obj: KubeObject, query: Query) -> bool:
     in_namespace = query.namespace is None or obj["metadata"].get("namespace", "") == query.namespace
     return in_namespace and (query.graph is None or obj["spec"].get("graphDeployment") == query.graph)
 

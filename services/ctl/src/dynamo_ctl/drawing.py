@@ -1,4 +1,4 @@
-"""A Pareto front as characters, as a picture, and as a page. Pure but for `save`, which writes the file."""
+"""A Pareto front as characters, as an image, and as a page. Pure but for `save`, which writes the file."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _png(drawn: Drawn, file: Path) -> None:
         faint = 1.0 if point["figures"].get("meetsSLA") is not False else 0.4
         axes.scatter(*place, marker=marker, s=200 if point["selected"] else 50, alpha=faint, color="C0")
         axes.annotate(str(number), place, textcoords="offset points", xytext=(6, 4))
-    # Names of models are no formulas.
+    # Names of models are not formulas.
     axes.set_title(drawn.title, parse_math=False)
     axes.set(xlabel=_X_TITLE, ylabel=_Y_TITLE, ylim=(0, None))
     axes.set_xlim(left=0)
@@ -151,5 +151,5 @@ def _html(drawn: Drawn, file: Path) -> None:
     figure.update_layout(title=escape(drawn.title), xaxis_title=_X_TITLE, yaxis_title=_Y_TITLE, template="plotly_white")
     figure.update_xaxes(rangemode="tozero")
     figure.update_yaxes(rangemode="tozero")
-    # The page holds all that it needs: it is looked at where there is no network, too.
+    # The page holds all that it needs: it is opened where there is no network, too.
     figure.write_html(file, include_plotlyjs=True)

@@ -1,4 +1,4 @@
-"""What dynamoctl tells people when something does not work, and the exit code it tells programs.
+"""What dynamoctl says to users when something does not work, and the exit code it gives to programs.
 
 An error is one line: what is wrong, where, and what to do. Exit codes are part of the interface (docs/dynamoctl.md).
 """
@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     NOT_READY = 4
     """Graphs did not become successful in time."""
     INTERNAL = 70
-    """A mistake of ours; `--debug` shows where."""
+    """A fault of dynamoctl; `--debug` shows where."""
     INTERRUPTED = 130
     """Ctrl-C before the work was done."""
 

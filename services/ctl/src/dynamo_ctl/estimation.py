@@ -26,12 +26,12 @@ class Estimation:
         self._profiler = RapidProfiler(self._settings, chosen.platform.version)
 
     async def estimate(
-        self, manifest: KubeObject, nodes: Sequence[KubeObject], tell: Callable[[str, Any], None]
+        self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Callable[[str, Any], None]
     ) -> dict[str, Any]:
         """The selected deployment and the Pareto front, with figures. NotEstimated."""
         spec = DynamoGraphDeploymentRequestSpec.model_validate(manifest["spec"])
         try:
-            found = hardware.complete(
+            plan = hardware.complete(
                 spec.hardware,
                 hardware.kinds(hardware.nodes_with_labels(nodes)),
                 cap=self._settings.gpu_cap,
@@ -40,12 +40,12 @@ class Estimation:
             request = ProfilingRequest(
                 name=manifest["metadata"]["name"],
                 namespace=manifest["metadata"]["namespace"],
-                spec=spec.model_copy(update={"hardware": found.planned, "search_strategy": "rapid"}),
+                spec=spec.model_copy(update={"hardware": plan.planned, "search_strategy": "rapid"}),
             )
-            self._tell_first(request, tell)
+            self._report_first(request, report)
 
             def progress(phase: ProfilingPhase, message: str) -> None:
-                tell("progress", {"phase": phase.value, "message": message})
+                report("progress", {"phase": phase.value, "message": message})
 
             result = await self._profiler.run(request, progress)
         except hardware.HardwareUnknown as error:
@@ -60,7 +60,7 @@ class Estimation:
             "source": result.source,
         }
 
-    def _tell_first(self, request: ProfilingRequest, tell: Callable[[str, Any], None]) -> None:
+    def _report_first(self, request: ProfilingRequest, report: Callable[[str, Any], None]) -> None:
         """What memory alone says, at once: the smallest engine that holds the model."""
         try:
             objective = objective_of(request)
@@ -68,7 +68,7 @@ class Estimation:
         except ProfilingFailed:
             return
         selected = {"backend": layout.backend, "serving": layout.serving, "gpus": layout.gpus, "words": layout.words}
-        tell("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
+        report("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
 
     async def close(self) -> None:
         """End the worker processes."""

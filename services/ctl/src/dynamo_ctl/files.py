@@ -9,7 +9,7 @@ from pathlib import Path
 from dynamo_ctl.errors import CtlError
 
 STDIN = "-"
-#: More is no manifest: etcd stores objects of at most 1.5 MiB.
+#: More is not a manifest: etcd stores objects of at most 1.5 MiB.
 MAX_BYTES = 16 << 20
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -28,7 +28,9 @@ def read(file: Path) -> str:
             with file.open("rb") as opened:
                 content = opened.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise CtlError(f"{title(file)}: has more than {MAX_BYTES >> 20} MiB; that is no manifest")
+            raise CtlError(
+                f"{title(file)}: has more than {MAX_BYTES >> 20} MiB, which no manifest has; check the file's name"
+            )
         return content.decode("utf-8")
     except OSError as error:
         raise CtlError(f"{title(file)}: cannot be read: {error.strerror or error}") from error
@@ -38,13 +40,13 @@ def read(file: Path) -> str:
 
 def expand(paths: Iterable[Path]) -> list[Path]:
     """The files, and of folders their YAML and JSON files in order of name. CtlError where a folder has none."""
-    found: list[Path] = []
+    expanded: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES)
             if not inside:
                 raise CtlError(f"{path}: holds no .yaml, .yml or .json file")
-            found += inside
+            expanded += inside
         else:
-            found.append(path)
-    return found
+            expanded.append(path)
+    return expanded

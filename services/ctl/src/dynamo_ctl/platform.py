@@ -19,7 +19,7 @@ from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import progress, services, webhooks
-from dynamo_ctl.listening import until_stands
+from dynamo_ctl.event_stream import until_stands
 from dynamo_ctl.localcluster import ControlPlane, ControlPlaneOptions, Programs, free_port
 from dynamo_ctl.running import RunningPlatform, announced, claim
 from dynamo_ctl.servers import embedded, nats_credentials_of
@@ -54,10 +54,10 @@ async def _with_its_converter(client: KubeClient, manifest: KubeObject) -> KubeO
     if "conversion" not in manifest["spec"]:
         return manifest
     try:
-        found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", manifest["metadata"]["name"]))
+        definition = await client.get(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", manifest["metadata"]["name"]))
     except NotFound:
         return manifest
-    for entry in found["metadata"].get("managedFields") or ():
+    for entry in definition["metadata"].get("managedFields") or ():
         if entry["manager"] == CONVERSION_MANAGER and "f:conversion" in entry.get("fieldsV1", {}).get("f:spec", {}):
             spec = {name: value for name, value in manifest["spec"].items() if name != "conversion"}
             return {**manifest, "spec": spec}
@@ -88,8 +88,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
             )
         )
-        ours = not webhooks.named(settings) and webhooks.is_local(client.server)
-        if ours:
+        is_local_webhook = not webhooks.named(settings) and webhooks.is_local(client.server)
+        if is_local_webhook:
             settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())
             await webhooks.make_namespace(client, settings)
             if not local:
@@ -109,7 +109,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         )
         stack.enter_context(announced(folder, note))
         await platform.ready()
-        if ours:
+        if is_local_webhook:
             await webhooks.try_out(client)
         # Ready is also a watcher that stands by until it is elected.
         await until_stands(platform.context.bus, STATE)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 GAP = 3
-#: Width of a console that is no terminal: lines are whole, whoever reads them can cut them.
+#: Width of a console that is not a terminal: lines are whole, and the reader can cut them.
 UNBOUNDED = 10_000
 
 
@@ -22,7 +22,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def age(since: str, now: datetime | None = None) -> str:
-    """How long ago an RFC 3339 moment was: `12s`, `5m`, `3h`, `2d`; `-` where there is none."""
+    """How long ago an RFC 3339 moment was: `12s`, `5m`, `3h`, `2d`; `-` where the moment is missing."""
     if not since:
         return "-"
     seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(since)).total_seconds()
@@ -42,7 +42,7 @@ def span(seconds: float) -> str:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; one that is no terminal gets no colours and never wraps."""
+    """A rich console; one that is not a terminal gets no colours and never wraps."""
     from rich.console import Console as RichConsole  # noqa: PLC0415 - slow, and plain output does without
 
     made = RichConsole(stderr=stderr, highlight=False)

@@ -21,7 +21,7 @@ class BarProgress:
         self._tasks: dict[str, TaskID] = {}
 
     def started(self, step: str) -> None:
-        """Show the step; how long it is, nobody knows yet."""
+        """Show the step; its length is not known yet."""
         self._tasks[step] = self._progress.add_task(step, total=None, count="")
 
     def advanced(self, step: str, done: int, total: int, unit: str) -> None:

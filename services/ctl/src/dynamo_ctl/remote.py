@@ -17,7 +17,7 @@ from dynamo_shared.kube import config
 
 from dynamo_ctl.errors import CtlError, ExitCode
 
-#: For an answer that is no stream. Seconds.
+#: For an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
 #: Before a stream that ended is opened again. Seconds.
 AGAIN_AFTER = 2.0

@@ -34,7 +34,7 @@ STATIC_BUDGET = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReplayRequest:
     """The command line, as it was written."""
 
     config: Path
@@ -54,20 +54,20 @@ class Wanted:
     output: Path | None
 
 
-def run(wanted: Wanted, say: Callable[[str], None]) -> None:
+def run(asked: ReplayRequest, say: Callable[[str], None]) -> None:
     """Replay, print the table, and write the report; CtlError says what of the command line cannot be used."""
-    config = _config(wanted.config, say)
-    policies = [_policy(name) for name in wanted.policies]
-    profile = _profile(wanted.profiles, config)
-    requests, seconds = _requests(wanted)
+    config = _config(asked.config, say)
+    policies = [_policy(name) for name in asked.policies]
+    profile = _profile(asked.profiles, config)
+    requests, seconds = _requests(asked)
     graph = replace(
-        Graph.of(config, startup=wanted.startup, max_kv_tokens=profile.max_kv_tokens),
-        max_num_batched_tokens=wanted.max_batched_tokens,
-        max_num_seqs=wanted.max_seqs,
-        transfer=wanted.transfer,
-        cluster_gpus=wanted.cluster_gpus,
+        Graph.of(config, startup=asked.startup, max_kv_tokens=profile.max_kv_tokens),
+        max_num_batched_tokens=asked.max_batched_tokens,
+        max_num_seqs=asked.max_seqs,
+        transfer=asked.transfer,
+        cluster_gpus=asked.cluster_gpus,
     )
-    splits = [(text, _split(text, graph)) for text in wanted.splits]
+    splits = [(text, _split(text, graph)) for text in asked.splits]
     warmup = _warmup(config)
     replay = Replay(requests=requests, graph=graph, profile=profile, until=seconds)
     outcomes = [replay.policy(name, config, warmup) for name in policies]
@@ -82,18 +82,18 @@ def run(wanted: Wanted, say: Callable[[str], None]) -> None:
         outcomes.append(replace(best[0], name=f"best {best[0].name}"))
     if not outcomes:
         raise CtlError("nothing to replay: give --policy, --static, or both")
-    head = _headline(wanted, config, outcomes[0])
+    head = _headline(asked, config, outcomes[0])
     for line in (head, *table(outcomes)):
         say(line)
-    if wanted.output is not None:
-        wanted.output.write_text(report(outcomes, "Plan replay", [head]), encoding="utf-8")
-        say(f"report: {wanted.output}")
+    if asked.output is not None:
+        asked.output.write_text(report(outcomes, "Plan replay", [head]), encoding="utf-8")
+        say(f"report: {asked.output}")
 
 
-def _headline(wanted: Wanted, config: PlannerConfig, outcome: Outcome) -> str:
+def _headline(asked: ReplayRequest, config: PlannerConfig, outcome: Outcome) -> str:
     return (
-        f"{len(outcome.jobs)} requests in {outcome.seconds:.0f} s ({wanted.trace}), TTFT {config.ttft_ms:g} ms, "
-        f"ITL {config.itl_ms:g} ms, start-up {wanted.startup:g} s"
+        f"{len(outcome.jobs)} requests in {outcome.seconds:.0f} s ({asked.trace}), TTFT {config.ttft_ms:g} ms, "
+        f"ITL {config.itl_ms:g} ms, start-up {asked.startup:g} s"
     )
 
 
@@ -102,9 +102,9 @@ def _config(file: Path, say: Callable[[str], None]) -> PlannerConfig:
         written = yaml.safe_load(files.read(file))
     except yaml.YAMLError as error:
         raise CtlError(f"{files.title(file)}: not YAML: {' '.join(str(error).split())}") from error
-    found = checking.errors(PlannerConfig, written, "")
-    if found:
-        raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in found))
+    problems = checking.errors(PlannerConfig, written, "")
+    if problems:
+        raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
     for each in checking.warnings(PlannerConfig, written, ""):
         say(f"{files.title(file)}: {each.path}: {each.message}")
     return PlannerConfig.model_validate(written)
@@ -114,7 +114,7 @@ def _policy(name: str) -> PolicyName:
     for known in get_args(PolicyName):
         if known == name:
             return known  # type: ignore[no-any-return]
-    raise CtlError(f"--policy {name}: {' or '.join(get_args(PolicyName))} is wanted")
+    raise CtlError(f"--policy {name}: write {' or '.join(get_args(PolicyName))}")
 
 
 def _profile(paths: tuple[Path, ...], config: PlannerConfig) -> Profile:
@@ -147,29 +147,29 @@ def _split(text: str, graph: Graph) -> dict[Pool, int] | None:
     if not graph.disaggregated and re.fullmatch(r"[1-9]\d*", text):
         return {Pool.DECODE: int(text)}
     form = "2P3D" if graph.disaggregated else "4, replicas of the one pool of mode agg,"
-    raise CtlError(f"--static {text}: {form} or best is wanted")
+    raise CtlError(f"--static {text}: write {form} or best")
 
 
-def _requests(wanted: Wanted) -> tuple[list[Request], float | None]:
+def _requests(asked: ReplayRequest) -> tuple[list[Request], float | None]:
     """Requests of a file, or made, and the seconds that are planned for."""
-    kind, _, rest = wanted.trace.partition(":")
+    kind, _, rest = asked.trace.partition(":")
     if kind not in GENERATORS or not rest:
         try:
-            found = read_trace(files.read(Path(wanted.trace)).splitlines(), wanted.trace)
+            requests = read_trace(files.read(Path(asked.trace)).splitlines(), asked.trace)
         except TraceError as error:
             raise CtlError(str(error)) from error
         except CtlError as error:
             raise CtlError(f"{error}; a trace is a file, or one of {', '.join(FORMS.values())}") from error
         return [
-            request for request in found if wanted.duration is None or request.at <= wanted.duration
-        ], wanted.duration
+            request for request in requests if asked.duration is None or request.at <= asked.duration
+        ], asked.duration
     try:
-        made = GENERATORS[kind](rest, wanted)
+        made = GENERATORS[kind](rest, asked)
     except (ValueError, TypeError, ZeroDivisionError) as error:
-        raise CtlError(f"--trace {wanted.trace}: {FORMS[kind]} is wanted, numbers above 0") from error
+        raise CtlError(f"--trace {asked.trace}: write {FORMS[kind]}, with numbers above 0") from error
     if not made:
-        raise CtlError(f"--trace {wanted.trace}: has no request; higher rates or a longer --duration give some")
-    return made, wanted.duration or (None if kind == "ladder" else GENERATED_SECONDS)
+        raise CtlError(f"--trace {asked.trace}: has no request; higher rates or a longer --duration give some")
+    return made, asked.duration or (None if kind == "ladder" else GENERATED_SECONDS)
 
 
 FORMS = {
@@ -187,22 +187,22 @@ def _numbers(text: str, count: int) -> list[float]:
     return numbers
 
 
-def _sine(text: str, wanted: Wanted) -> list[Request]:
+def _sine(text: str, asked: ReplayRequest) -> list[Request]:
     low, high, period = _numbers(text, 3)
-    seconds = wanted.duration or GENERATED_SECONDS
+    seconds = asked.duration or GENERATED_SECONDS
     return traces.sine(
-        low=low, high=high, period=period, seconds=seconds, isl=wanted.isl, osl=wanted.osl, seed=wanted.seed
+        low=low, high=high, period=period, seconds=seconds, isl=asked.isl, osl=asked.osl, seed=asked.seed
     )
 
 
-def _ladder(text: str, wanted: Wanted) -> list[Request]:
+def _ladder(text: str, asked: ReplayRequest) -> list[Request]:
     steps = [_numbers(step.replace("x", ","), 2) for step in text.split(",")]
     return traces.ladder(
-        steps=[(rate, seconds) for rate, seconds in steps], isl=wanted.isl, osl=wanted.osl, seed=wanted.seed
+        steps=[(rate, seconds) for rate, seconds in steps], isl=asked.isl, osl=asked.osl, seed=asked.seed
     )
 
 
-def _bursts(text: str, wanted: Wanted) -> list[Request]:
+def _bursts(text: str, asked: ReplayRequest) -> list[Request]:
     low, high, every, length = _numbers(text, 4)
     if every <= 0:
         raise ValueError(text)
@@ -211,20 +211,20 @@ def _bursts(text: str, wanted: Wanted) -> list[Request]:
         high=high,
         every=every,
         length=length,
-        seconds=wanted.duration or GENERATED_SECONDS,
-        isl=wanted.isl,
-        osl=wanted.osl,
-        seed=wanted.seed,
+        seconds=asked.duration or GENERATED_SECONDS,
+        isl=asked.isl,
+        osl=asked.osl,
+        seed=asked.seed,
     )
 
 
-def _constant(text: str, wanted: Wanted) -> list[Request]:
+def _constant(text: str, asked: ReplayRequest) -> list[Request]:
     (rate,) = _numbers(text, 1)
-    seconds = wanted.duration or GENERATED_SECONDS
-    return traces.constant(rate=rate, seconds=seconds, isl=wanted.isl, osl=wanted.osl, seed=wanted.seed)
+    seconds = asked.duration or GENERATED_SECONDS
+    return traces.constant(rate=rate, seconds=seconds, isl=asked.isl, osl=asked.osl, seed=asked.seed)
 
 
-GENERATORS: dict[str, Callable[[str, Wanted], list[Request]]] = {
+GENERATORS: dict[str, Callable[[str, ReplayRequest], list[Request]]] = {
     "sine": _sine,
     "ladder": _ladder,
     "bursts": _bursts,

@@ -1,4 +1,4 @@
-"""What profiling found for a request: read from its status, drawn, and deployed."""
+"""The result of profiling for a request: read from its status, drawn, and deployed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dynamo_shared.kube import AlreadyExists, KubeClient, NotFound
 
 from dynamo_ctl.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.looking import Cluster
+from dynamo_ctl.get_objects import Cluster
 
 Print = Callable[[str], object]
 
 
 async def read(where: Cluster, name: str, namespace: str | None) -> KubeObject:
-    """A request. CtlError where there is none."""
+    """A request. CtlError where it does not exist."""
     async with await _open(where) as client:
         return await _request(client, name, namespace)
 
@@ -49,22 +49,22 @@ async def apply(
         request = await _request(client, name, namespace)
         graph = marked(request, _graph(request, number), owner=None)
         key = key_of(graph)
-        found = await _found(client, key)
-        if found is not None and not is_made_for(found, request):
+        existing = await _existing(client, key)
+        if existing is not None and not is_made_for(existing, request):
             raise CtlError(
                 f"DynamoGraphDeployment {key.name} exists, and was not made for this request: delete it, or name the graph "
                 "otherwise with spec.overrides.dgd.metadata.name in a new request"
             )
-        if found is None:
+        if existing is None:
             try:
                 await client.create(DYNAMO_GRAPH_DEPLOYMENTS, graph, dry_run=dry_run)
             except AlreadyExists as error:
                 raise CtlError(f"DynamoGraphDeployment {key.name} was created meanwhile; try again") from error
         else:
-            kept = found["metadata"].get("annotations") or {}
+            kept = existing["metadata"].get("annotations") or {}
             metadata = {
-                **found["metadata"],
-                "labels": {**(found["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
+                **existing["metadata"],
+                "labels": {**(existing["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
                 "annotations": {**kept, **graph["metadata"]["annotations"]},
             }
             await client.replace(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": metadata}, dry_run=dry_run)
@@ -72,7 +72,7 @@ async def apply(
             out(to_yaml(graph).rstrip())
             return
         out(
-            f"DynamoGraphDeployment {key.name} {'created' if found is None else 'changed'} in namespace {key.namespace}"
+            f"DynamoGraphDeployment {key.name} {'created' if existing is None else 'changed'} in namespace {key.namespace}"
         )
         for line in await _planner_words(client, graph, number):
             out(line)
@@ -104,7 +104,7 @@ async def _request(client: KubeClient, name: str, namespace: str | None) -> Kube
         raise CtlError(f"no DynamoGraphDeploymentRequest {name!r} in namespace {key.namespace}") from error
 
 
-async def _found(client: KubeClient, key: ObjectKey) -> KubeObject | None:
+async def _existing(client: KubeClient, key: ObjectKey) -> KubeObject | None:
     try:
         return await client.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
     except NotFound:
@@ -118,7 +118,7 @@ def _results(request: KubeObject) -> KubeObject:
         phase = status.get("phase") or "Pending"
         raise CtlError(
             f"request {request['metadata']['name']} has no result yet; its phase is {phase}"
-            + (": kubectl describe dgdr tells why" if phase == "Failed" else "")
+            + (": kubectl describe dgdr says why" if phase == "Failed" else "")
         )
     return results
 

@@ -45,7 +45,7 @@ class RunningPlatform:
 
 
 def find(start: Path | None = None) -> RunningPlatform | None:
-    """The platform that runs in this folder or one above it; None where there is none."""
+    """The platform that runs in this folder or one above it; None where no platform does."""
     start = (start or Path.cwd()).absolute()
     for folder in (start, *start.parents):
         running = _read(folder / FOLDER / NAME)

@@ -31,7 +31,7 @@ ETCD_CREDENTIALS = Path("credentials") / "etcd"
 
 @asynccontextmanager
 async def embedded(settings: Settings, folder: Path, programs: Programs) -> AsyncIterator[Settings]:
-    """Settings that name running servers: those that they name already, else ours, whose data is kept in `folder`.
+    """Settings that name running servers: those that they name already, else local ones, whose data is kept in `folder`.
 
     Raises LocalClusterError where a program cannot be obtained or does not start.
     """
@@ -61,10 +61,10 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
 
 
 def nats_credentials_of(settings: Settings, folder: Path) -> str:
-    """Folder of the password files, where the NATS of the settings is ours; else empty."""
-    ours = (folder / NATS_CREDENTIALS).absolute()
+    """Folder of the password files, where the NATS of the settings is the local one; else empty."""
+    own = (folder / NATS_CREDENTIALS).absolute()
     file = settings.platform.nats.password_file
-    return str(ours) if file is not None and file.absolute().parent == ours else ""
+    return str(own) if file is not None and file.absolute().parent == own else ""
 
 
 async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: AsyncExitStack) -> Settings:
@@ -87,7 +87,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
 
 
 async def _nothing_was_ever_held(settings: Settings) -> None:
-    """Spare an etcd of ours that is new the wait for leases that it could have forgotten (leases.epoch).
+    """Spare a new local etcd the wait for leases that it could have forgotten (leases.epoch).
 
     Where the prefix were not that of runtime.leasing, the platform would wait, and still be right.
     """

@@ -32,27 +32,27 @@ SERVICES = {
 def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[Service]:
     """The services of these names, each once; `all` stands for every one that is installed.
 
-    CtlError for a name that is none, and for one that is not installed.
+    CtlError for a name that is not a service, and for one that is not installed.
     """
-    wanted = list(names)
-    unknown = [name for name in wanted if name not in SERVICES and name != ALL]
+    asked = list(names)
+    unknown = [name for name in asked if name not in SERVICES and name != ALL]
     if unknown:
         known = ", ".join([ALL, *SERVICES])
         raise CtlError(f"no service is called {', '.join(unknown)}; there are {known}", ExitCode.USAGE)
     absent = [name for name in SERVICES if not is_installed(name)]
-    if missing := [name for name in wanted if name in absent]:
+    if missing := [name for name in asked if name in absent]:
         packages = ", ".join(f"dynamo-{name}" for name in missing)
         raise CtlError(
             f"not installed here: {packages}; the image that is built with PARTS=planner has it", ExitCode.USAGE
         )
     chosen = [
-        name for name in SERVICES if (ALL in wanted or name in wanted) and name not in without and name not in absent
+        name for name in SERVICES if (ALL in asked or name in asked) and name not in without and name not in absent
     ]
     return [_dynadmin() if name == DYNADMIN else _load(SERVICES[name]) for name in chosen]
 
 
 def is_installed(name: str) -> bool:
-    """Whether a service's package is there: the planner's heavy libraries are not wanted everywhere."""
+    """Whether a service's package is there: the planner's heavy libraries are not installed everywhere."""
     return find_spec(SERVICES[name].partition(".")[0]) is not None
 
 

@@ -15,7 +15,7 @@ log = structlog.get_logger("dynamo.ctl")
 
 
 async def serve(chosen: Sequence[Service], settings: Settings) -> None:
-    """Run services until cancelled. CtlError where the admission service is among them and nobody could call it."""
+    """Run services until cancelled. CtlError where the admission service is among them and has no address to be called at."""
     if not webhooks.named(settings) and any(service.name == services.ADMISSION for service in chosen):
         raise CtlError(
             "admission: where does the API server find it? Set server.webhook.serviceName to its Service, or "

@@ -15,7 +15,7 @@ from dynamo_shared.kube import KubeClient, NotFound
 
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Refused, Remote, path_of
-from dynamo_ctl.watching import WAITING, Seen, merged
+from dynamo_ctl.watching import WAITING, Observed, merged
 
 RESOURCES = {"dgd": DYNAMO_GRAPH_DEPLOYMENTS, "dcd": DYNAMO_COMPONENT_DEPLOYMENTS}
 #: The collections of the API, by the kinds that the command line has.
@@ -32,7 +32,7 @@ class Source(Protocol):
     async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
         """Objects; at least the one of the name, where one is given. CtlError where the kind is not served."""
 
-    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Seen]:
+    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Observed]:
         """Existing objects, then each change, until cancelled."""
 
 
@@ -62,7 +62,7 @@ class OfCluster:
                 ExitCode.FAILED,
             ) from error
 
-    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Seen]:
+    def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Observed]:
         """Existing objects, then each change, until cancelled."""
         return merged(self._client, {kind: RESOURCES[kind] for kind in kinds}, namespace)
 
@@ -87,9 +87,9 @@ class OfApi:
         namespaces = await self._namespaces(namespace)
         return [obj for each in namespaces async for obj in self._pages(kind, each)]
 
-    async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Seen]:
+    async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[Observed]:
         """Existing objects, then each change, until cancelled. Of all namespaces, those that exist at the start."""
-        queue: asyncio.Queue[Seen | CtlError] = asyncio.Queue(WAITING)
+        queue: asyncio.Queue[Observed | CtlError] = asyncio.Queue(WAITING)
         namespaces = await self._namespaces(namespace)
         tasks = [asyncio.create_task(self._follow(kind, each, queue)) for kind in kinds for each in namespaces]
         try:
@@ -116,11 +116,11 @@ class OfApi:
             if not token:
                 return
 
-    async def _follow(self, kind: str, namespace: str, queue: asyncio.Queue[Seen | CtlError]) -> None:
+    async def _follow(self, kind: str, namespace: str, queue: asyncio.Queue[Observed | CtlError]) -> None:
         try:
             async with aclosing(self._remote.follow(path_of(namespace, COLLECTIONS[kind], watch="true"))) as events:
                 async for event in events:
                     if event.name in ("ADDED", "MODIFIED", "DELETED"):
-                        await queue.put(Seen(kind, event.data, event.name == "DELETED"))
+                        await queue.put(Observed(kind, event.data, event.name == "DELETED"))
         except CtlError as error:
             await queue.put(error)

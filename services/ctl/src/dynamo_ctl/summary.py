@@ -14,21 +14,21 @@ NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class GraphLine:
-    """A DynamoGraphDeployment at a glance. `ready` of `wanted` components have all their replicas."""
+    """A DynamoGraphDeployment at a glance. `ready` of `desired` components have all their replicas."""
 
     namespace: str
     name: str
     backend: str
     state: str
     ready: int
-    wanted: int
+    desired: int
     created: str
     message: str
 
     @property
     def components(self) -> str:
         """`1/3`."""
-        return f"{self.ready}/{self.wanted}"
+        return f"{self.ready}/{self.desired}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ComponentLine:
     component: str
     type: str
     ready: int
-    wanted: int
+    desired: int
     available: str
     created: str
     message: str
@@ -48,15 +48,15 @@ class ComponentLine:
     @property
     def replicas(self) -> str:
         """`2/2`."""
-        return f"{self.ready}/{self.wanted}"
+        return f"{self.ready}/{self.desired}"
 
 
 def condition(obj: ReadOnlyObject, type_: str) -> Mapping[str, Any]:
     """The condition of a type; empty where the object has none."""
     for entry in (obj.get("status") or {}).get("conditions") or ():
         if entry.get("type") == type_:
-            found: Mapping[str, Any] = entry
-            return found
+            typed: Mapping[str, Any] = entry
+            return typed
     return {}
 
 
@@ -75,8 +75,8 @@ def graph_line(graph: ReadOnlyObject) -> GraphLine:
         name=metadata["name"],
         backend=spec.get("backendFramework") or NONE,
         state=status.get("state") or "initializing",
-        ready=sum(_is_ready(counts.get(each.get("name"), {}), _wanted(each)) for each in components),
-        wanted=len(components),
+        ready=sum(_is_ready(counts.get(each.get("name"), {}), _desired(each)) for each in components),
+        desired=len(components),
         created=metadata.get("creationTimestamp", ""),
         message=condition(graph, "Ready").get("message", ""),
     )
@@ -93,7 +93,7 @@ def component_line(component: ReadOnlyObject) -> ComponentLine:
         component=(metadata.get("labels") or {}).get(labels.COMPONENT) or spec.get("name") or NONE,
         type=spec.get("type") or NONE,
         ready=counts.get("readyReplicas") or 0,
-        wanted=_wanted(spec),
+        desired=_desired(spec),
         available=available.get("status") or "Unknown",
         created=metadata.get("creationTimestamp", ""),
         message=available.get("message", ""),
@@ -105,14 +105,14 @@ def is_successful(graph: ReadOnlyObject) -> bool:
     return current(graph) and (graph.get("status") or {}).get("state") == "successful"
 
 
-def _wanted(component: Mapping[str, Any]) -> int:
+def _desired(component: Mapping[str, Any]) -> int:
     replicas = component.get("replicas")
     return 1 if replicas is None else int(replicas)
 
 
-def _is_ready(counts: Mapping[str, Any], wanted: int) -> bool:
+def _is_ready(counts: Mapping[str, Any], desired: int) -> bool:
     if not counts:
         return False
     ready = counts.get("readyReplicas")
     ready = counts.get("availableReplicas") if ready is None else ready
-    return (ready or 0) >= wanted and counts.get("updatedReplicas", 0) >= wanted
+    return (ready or 0) >= desired and counts.get("updatedReplicas", 0) >= desired

@@ -17,7 +17,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 WAITING = 1000
 
 
-class Seen(NamedTuple):
+class Observed(NamedTuple):
     """A change of an object of the resource called `kind`."""
 
     kind: str
@@ -25,9 +25,9 @@ class Seen(NamedTuple):
     deleted: bool
 
 
-async def merged(client: KubeClient, resources: Mapping[str, Resource], namespace: str) -> AsyncIterator[Seen]:
+async def merged(client: KubeClient, resources: Mapping[str, Resource], namespace: str) -> AsyncIterator[Observed]:
     """All objects there are, then every change, endless. CtlError where the cluster cannot be read at the start."""
-    queue: asyncio.Queue[Seen | CtlError] = asyncio.Queue(WAITING)
+    queue: asyncio.Queue[Observed | CtlError] = asyncio.Queue(WAITING)
     tasks = [
         asyncio.create_task(_follow(client, kind, resource, namespace, queue)) for kind, resource in resources.items()
     ]
@@ -42,16 +42,16 @@ async def merged(client: KubeClient, resources: Mapping[str, Resource], namespac
 
 
 async def _follow(
-    client: KubeClient, kind: str, resource: Resource, namespace: str, queue: asyncio.Queue[Seen | CtlError]
+    client: KubeClient, kind: str, resource: Resource, namespace: str, queue: asyncio.Queue[Observed | CtlError]
 ) -> None:
     reflector: Reflector | None = None
 
     def health(ok: bool, message: str) -> None:
-        # Before the first contact there is somebody at the terminal to put it right; later it may come back by itself.
+        # Before the first contact a user waits at the terminal and can repair it; later it may come back by itself.
         if not ok and (reflector is None or not reflector.last_contact) and not queue.full():
             queue.put_nowait(CtlError(f"cannot watch {resource.id}: {message}", ExitCode.UNREACHABLE))
 
     reflector = Reflector(client, resource, namespace=namespace, on_health=health)
     async for item in reflector.changes():
         if isinstance(item, Change):
-            await queue.put(Seen(kind, item.obj, item.kind == "DELETED"))
+            await queue.put(Observed(kind, item.obj, item.kind == "DELETED"))

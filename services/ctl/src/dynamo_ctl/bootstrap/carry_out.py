@@ -21,25 +21,25 @@ _KEY_BYTES = 32
 
 
 async def carry_out(
-    wanted: Credentials, namespace: str, kubeconfig: Path | None, context: str | None
+    desired: Credentials, namespace: str, kubeconfig: Path | None, context: str | None
 ) -> list[tuple[str, str]]:
     """Each Secret's name and what became of it: created, renewed or kept. KubeError where the API server refuses."""
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
         where = namespace or client.namespace
-        found = {name: secret for name in _names(wanted) if (secret := await _get(client, where, name)) is not None}
+        observed = {name: secret for name in _names(desired) if (secret := await _get(client, where, name)) is not None}
         password, key = lambda: secrets.token_urlsafe(_PASSWORD_BYTES), lambda: secrets.token_bytes(_KEY_BYTES)
-        steps = list(plan(wanted, found, time.time(), password, key))
-        return [(step.name, await _write(client, where, wanted, step)) for step in steps]
+        steps = list(plan(desired, observed, time.time(), password, key))
+        return [(step.name, await _write(client, where, desired, step)) for step in steps]
 
 
-def _names(wanted: Credentials) -> list[str]:
+def _names(desired: Credentials) -> list[str]:
     names = [
-        *wanted.authorities,
-        *(each.secret for each in wanted.certificates),
-        *(each.secret for each in wanted.users),
-        *wanted.keys,
+        *desired.authorities,
+        *(each.secret for each in desired.certificates),
+        *(each.secret for each in desired.users),
+        *desired.keys,
     ]
-    return [*names, *([wanted.nats_authorization] if wanted.nats_authorization else [])]
+    return [*names, *([desired.nats_authorization] if desired.nats_authorization else [])]
 
 
 async def _get(client: KubeClient, namespace: str, name: str) -> KubeObject | None:
@@ -49,10 +49,10 @@ async def _get(client: KubeClient, namespace: str, name: str) -> KubeObject | No
         return None
 
 
-async def _write(client: KubeClient, namespace: str, wanted: Credentials, step: Step) -> str:
+async def _write(client: KubeClient, namespace: str, desired: Credentials, step: Step) -> str:
     if step.content is None:
         return "kept"
-    secret = manifest(step, namespace, wanted)
+    secret = manifest(step, namespace, desired)
     if step.observed is None:
         await client.create(SECRETS, secret)
         return "created"

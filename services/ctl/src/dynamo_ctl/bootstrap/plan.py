@@ -36,45 +36,45 @@ class Step:
 
 
 def plan(
-    wanted: Credentials,
-    found: Mapping[str, KubeObject],
+    desired: Credentials,
+    existing: Mapping[str, KubeObject],
     now: float,
     password: Callable[[], str],
     key: Callable[[], bytes],
 ) -> Iterator[Step]:
-    """A step for each Secret. `found`: the Secrets of the namespace by name.
+    """A step for each Secret. `existing`: the Secrets of the namespace by name.
 
     `password` and `key` (32 bytes) return a new one each time.
     """
     authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
-    for name in wanted.authorities:
-        held = _authority(_data(found.get(name)), now)
-        authorities[name] = held or pki.make_authority(now, wanted.authority_validity, name)
-        yield Step(name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), found.get(name))
-    for certificate in wanted.certificates:
-        observed = found.get(certificate.secret)
+    for name in desired.authorities:
+        held = _authority(_data(existing.get(name)), now)
+        authorities[name] = held or pki.make_authority(now, desired.authority_validity, name)
+        yield Step(name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), existing.get(name))
+    for certificate in desired.certificates:
+        observed = existing.get(certificate.secret)
         authority, authority_key = authorities[certificate.authority]
-        kept = _is_current(observed, wanted.rotation) and _serves(_data(observed), certificate, authority, now)
-        content = None if kept else _issue(certificate, authority, authority_key, now, wanted.certificate_validity)
+        kept = _is_current(observed, desired.rotation) and _serves(_data(observed), certificate, authority, now)
+        content = None if kept else _issue(certificate, authority, authority_key, now, desired.certificate_validity)
         yield Step(certificate.secret, _TLS, content, observed)
-    for name in wanted.keys:
-        observed = found.get(name)
-        held_key = _data(observed).get("key") if _is_current(observed, wanted.rotation) else None
+    for name in desired.keys:
+        observed = existing.get(name)
+        held_key = _data(observed).get("key") if _is_current(observed, desired.rotation) else None
         yield Step(name, _OPAQUE, None if held_key else {"key": base64.b64encode(key())}, observed)
     passwords: dict[str, str] = {}
-    for user in wanted.users:
-        observed = found.get(user.secret)
-        held_password = _data(observed).get("password", b"").decode() if _is_current(observed, wanted.rotation) else ""
+    for user in desired.users:
+        observed = existing.get(user.secret)
+        held_password = _data(observed).get("password", b"").decode() if _is_current(observed, desired.rotation) else ""
         passwords[user.service] = held_password or password()
         content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
         yield Step(user.secret, _OPAQUE, None if held_password else content, observed)
-    if wanted.nats_authorization:
-        observed = found.get(wanted.nats_authorization)
-        content = {nats.FILE: nats.authorization(passwords, wanted.cluster_name).encode()}
-        yield Step(wanted.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
+    if desired.nats_authorization:
+        observed = existing.get(desired.nats_authorization)
+        content = {nats.FILE: nats.authorization(passwords, desired.cluster_name).encode()}
+        yield Step(desired.nats_authorization, _OPAQUE, None if _data(observed) == content else content, observed)
 
 
-def manifest(step: Step, namespace: str, wanted: Credentials) -> KubeObject:
+def manifest(step: Step, namespace: str, desired: Credentials) -> KubeObject:
     """The Secret of a step that writes one."""
     return {
         "apiVersion": "v1",
@@ -83,8 +83,8 @@ def manifest(step: Step, namespace: str, wanted: Credentials) -> KubeObject:
         "metadata": {
             "name": step.name,
             "namespace": namespace,
-            "labels": {**wanted.labels, CREATED_BY: MANAGER},
-            "annotations": {ROTATION: wanted.rotation},
+            "labels": {**desired.labels, CREATED_BY: MANAGER},
+            "annotations": {ROTATION: desired.rotation},
         },
         "data": {key: base64.b64encode(value).decode() for key, value in (step.content or {}).items()},
     }
@@ -113,7 +113,7 @@ def _authority(data: Mapping[str, bytes], now: float) -> tuple[x509.Certificate,
     return (certificate, key) if pki.ends(certificate) > now + RENEW_BEFORE else None
 
 
-def _serves(data: Mapping[str, bytes], wanted: Certificate, authority: x509.Certificate, now: float) -> bool:
+def _serves(data: Mapping[str, bytes], desired: Certificate, authority: x509.Certificate, now: float) -> bool:
     """Whether a Secret's certificate will do: of this authority, for these names, for long enough, with its key."""
     try:
         certificate = pki.certificates_of(data["tls.crt"], "tls.crt")[0]
@@ -123,17 +123,17 @@ def _serves(data: Mapping[str, bytes], wanted: Certificate, authority: x509.Cert
     return (
         pki.belong_together(certificate, key)
         and pki.signed_by(certificate, authority)
-        and {pki.normal(name) for name in wanted.names} <= {pki.normal(name) for name in pki.names_of(certificate)}
+        and {pki.normal(name) for name in desired.names} <= {pki.normal(name) for name in pki.names_of(certificate)}
         and pki.ends(certificate) > now + RENEW_BEFORE
     )
 
 
 def _issue(
-    wanted: Certificate, authority: x509.Certificate, key: bytes, now: float, validity: float
+    desired: Certificate, authority: x509.Certificate, key: bytes, now: float, validity: float
 ) -> dict[str, bytes]:
-    uses = [_USES[use] for use in wanted.uses]
+    uses = [_USES[use] for use in desired.uses]
     leaf, leaf_key = pki.make_leaf(
-        authority, key, wanted.common_name, names=wanted.names, now=now, validity=validity, uses=uses
+        authority, key, desired.common_name, names=desired.names, now=now, validity=validity, uses=uses
     )
     return _pair(leaf, leaf_key, authority)
 

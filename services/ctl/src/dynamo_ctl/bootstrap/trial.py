@@ -17,7 +17,7 @@ from dynamo_ctl.errors import CtlError, ExitCode
 FIELD_MANAGER = "dynamo-trial"
 MODEL_NAME = "trial"
 FRONTEND_PORT = 8000
-#: Between two looks. Seconds.
+#: Between two reads of the graph. Seconds.
 PAUSE = 2.0
 #: For one answer of the frontend. Seconds.
 ANSWER_WITHIN = 20.0
@@ -82,8 +82,8 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
 
 async def _successful(kube: KubeClient, key: ObjectKey) -> None:
     while True:
-        found = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if found.get("status", {}).get("state") == "successful":
+        graph = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+        if graph.get("status", {}).get("state") == "successful":
             return
         await asyncio.sleep(PAUSE)
 
@@ -112,4 +112,4 @@ async def _trouble(kube: KubeClient, trial: Trial) -> str:
     if status.get("state") == "successful":
         return f"graph {trial.key} is successful, but its frontend did not answer within {trial.timeout:g} s"
     why = f": {ready['message']}" if ready else "; no service reconciles it: see /readyz of watcher and pod-builder"
-    return f"graph {trial.key} is {status.get('state', 'not looked at')} after {trial.timeout:g} s{why}"
+    return f"graph {trial.key} is {status.get('state', 'not reconciled')} after {trial.timeout:g} s{why}"

@@ -56,8 +56,8 @@ def try_(
     from dynamo_ctl import interrupts  # noqa: PLC0415
     from dynamo_ctl.bootstrap import trial  # noqa: PLC0415
 
-    wanted = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
-    typer.echo(f"answered: {interrupts.run(trial.carry_out(wanted, kubeconfig, context))}")
+    asked = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
+    typer.echo(f"answered: {interrupts.run(trial.carry_out(asked, kubeconfig, context))}")
 
 
 @bootstrap.command()

@@ -50,5 +50,5 @@ def convert(
         if each.left_out:
             verb = "leaves out" if forget else "keeps in an annotation"
             typer.echo(f"{each.title} {verb}, since {to.value} has no field: {', '.join(each.left_out)}", err=True)
-        for note in each.notes:
-            typer.echo(f"{each.title}: {note}", err=True)
+        for remark in each.remarks:
+            typer.echo(f"{each.title}: {remark}", err=True)

@@ -1,4 +1,4 @@
-"""`dynamoctl dgdr`: what profiling found for a request, drawn and taken."""
+"""`dynamoctl dgdr`: the result of profiling for a request, drawn and applied."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def plot(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Draw what profiling found: tokens a second of a GPU over those of a request, and each graph's figures.
+    """Draw the result of profiling: tokens a second of a GPU over those of a request, and each graph's figures.
 
     Points have numbers, which `dynamoctl dgdr apply NAME --point N` takes; the selected one is marked with a star.
     """
-    from dynamo_ctl import by_api, interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, get_objects, interrupts, requests, settings  # noqa: PLC0415 - quick help
 
     if server:
 
@@ -52,11 +52,11 @@ def plot(
         over_api(server, token_file, kubeconfig, work)
         return
     settings.quiet()
-    request = interrupts.run(requests.read(looking.cluster(kubeconfig, context), name, namespace))
+    request = interrupts.run(requests.read(get_objects.cluster(kubeconfig, context), name, namespace))
     requests.plot(request, typer.echo, file=file, width=width)
 
 
-@dgdr.command(short_help="Deploy one of the graphs that were found.")
+@dgdr.command(short_help="Deploy one of the graphs of the result.")
 def apply(
     name: Name,
     *,
@@ -77,7 +77,7 @@ def apply(
 
     A graph of the same name that was not made for this request is left alone.
     """
-    from dynamo_ctl import by_api, interrupts, looking, requests, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, get_objects, interrupts, requests, settings  # noqa: PLC0415 - quick help
 
     if server:
         over_api(
@@ -88,5 +88,5 @@ def apply(
         )
         return
     settings.quiet()
-    where = looking.cluster(kubeconfig, context)
+    where = get_objects.cluster(kubeconfig, context)
     interrupts.run(requests.apply(where, name, namespace, point, typer.echo, dry_run=dry_run))

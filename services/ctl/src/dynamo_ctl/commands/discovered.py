@@ -41,11 +41,11 @@ def workers(
     config: Config = None,
 ) -> None:
     """Show the workers that Dynamo's discovery knows, in etcd or in Kubernetes, and what they serve."""
-    from dynamo_ctl import discovered, interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import discovered, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
 
     settings.quiet(follow=False)
     query = discovered.Query("workers", namespace, graph, output.value)
-    interrupts.run(discovered.show(query, listening.server(nats, cluster, config), typer.echo))
+    interrupts.run(discovered.show(query, event_stream.server(nats, cluster, config), typer.echo))
 
 
 def models(
@@ -58,8 +58,8 @@ def models(
     config: Config = None,
 ) -> None:
     """Show the models that workers serve together, and what is missing where requests cannot be answered."""
-    from dynamo_ctl import discovered, interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import discovered, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
 
     settings.quiet(follow=False)
     query = discovered.Query("models", namespace, graph, output.value)
-    interrupts.run(discovered.show(query, listening.server(nats, cluster, config), typer.echo))
+    interrupts.run(discovered.show(query, event_stream.server(nats, cluster, config), typer.echo))

@@ -64,10 +64,10 @@ def events(
     Filters become NATS subject filters, so the server sends only what is asked for. With --server these are the
     Kubernetes Events of one object, and of all that it owns: name it with --kind dgd, dcd or dgdr, and --name.
     """
-    from dynamo_ctl import by_api, interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, event_stream, interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
-    age = listening.duration(since) if since else None
+    age = event_stream.duration(since) if since else None
     if server:
         refuse_with_server(type=types, nats=nats, cluster=cluster)
         if not name:
@@ -82,7 +82,7 @@ def events(
         )
         return
     settings.quiet(follow=follow)
-    query = listening.Query(
+    query = event_stream.Query(
         namespace=namespace,
         kind=kind,
         name=name,
@@ -90,7 +90,7 @@ def events(
         since=age,
         follow=follow,
     )
-    bus = listening.server(nats, cluster, config)
+    bus = event_stream.server(nats, cluster, config)
     (interrupts.serve if follow else interrupts.run)(
-        listening.listen(query, bus, typer.echo, as_json=output is LineOutput.JSON)
+        event_stream.listen(query, bus, typer.echo, as_json=output is LineOutput.JSON)
     )

@@ -12,7 +12,7 @@ from dynamo_ctl.commands.remote import TokenFile, ViaServer, over_api
 
 
 class What(StrEnum):
-    """What can be looked at."""
+    """What can be shown."""
 
     DGD = "dgd"
     DCD = "dcd"
@@ -39,19 +39,19 @@ def get(
 ) -> None:
     """Show graphs and their components.
 
-    Looks at the cluster of the platform that runs in this folder or one above it; else at that of your kubeconfig.
+    Reads the cluster of the platform that runs in this folder or one above it; else that of your kubeconfig.
     """
-    from dynamo_ctl import interrupts, looking, settings, sources  # noqa: PLC0415 - quick help
+    from dynamo_ctl import get_objects, interrupts, settings, sources  # noqa: PLC0415 - quick help
 
-    query = looking.Query(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
-    work = looking.watch if watch else looking.show
+    query = get_objects.Query(what.value, name, namespace, all_namespaces=all_namespaces, output=output.value)
+    work = get_objects.watch if watch else get_objects.show
     if server:
         over_api(server, token_file, kubeconfig, lambda api: work(query, sources.OfApi(api), typer.echo), follow=watch)
         return
     settings.quiet(follow=watch)
 
     async def run() -> None:
-        async with looking.opened(looking.cluster(kubeconfig, context)) as source:
+        async with get_objects.opened(get_objects.cluster(kubeconfig, context)) as source:
             await work(query, source, typer.echo)
 
     (interrupts.serve if watch else interrupts.run)(run())

@@ -18,7 +18,7 @@ def nats_config(
         typer.Option(
             "--dir",
             metavar="FOLDER",
-            help="Write FOLDER/nats.conf and one password file a user, random where there is none yet.",
+            help="Write FOLDER/nats.conf and one password file a user; a missing password is a random one.",
             show_default=False,
         ),
     ] = None,

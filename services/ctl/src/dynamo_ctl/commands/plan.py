@@ -83,7 +83,7 @@ def replay(
 
     settings.quiet()
     replaying.run(
-        replaying.Wanted(
+        replaying.ReplayRequest(
             config=config,
             profiles=tuple(profile),
             trace=trace,

@@ -39,7 +39,7 @@ def render(
     from dynamo_ctl import offline, settings  # noqa: PLC0415
 
     chosen = settings.load(config)
-    # A cluster would tell what it has; without one, it has all but Grove, which changes what every graph becomes.
+    # Without a cluster, it is taken to have all but Grove, which changes what every graph becomes.
     on_grove = grove or chosen.orchestrators.grove.enabled is True
     rules = render_config(chosen, lambda resource: on_grove or resource.group != POD_CLIQUE_SETS.group)
     made: list[tuple[str, list[KubeObject]]] = []

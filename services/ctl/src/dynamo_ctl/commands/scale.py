@@ -70,11 +70,11 @@ def scale(
     components together. What is held is carried out later; what is refused gives exit code 1. With --server the API
     writes the replicas, one component after the other, with your rights.
     """
-    from dynamo_ctl import asking, by_api, interrupts, listening, settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import by_api, event_stream, interrupts, scale_command, settings  # noqa: PLC0415 - quick help
 
     if server:
         refuse_with_server(reason=reason, generation=generation, request=request, nats=nats, cluster=cluster)
-        replicas, as_json = asking.replicas(targets), output is LineOutput.JSON
+        replicas, as_json = scale_command.replicas(targets), output is LineOutput.JSON
         over_api(
             server,
             token_file,
@@ -83,15 +83,15 @@ def scale(
         )
         return
     settings.quiet()
-    query = asking.Request(
+    query = scale_command.Request(
         namespace=namespace,
         graph=graph,
-        replicas=asking.replicas(targets),
+        replicas=scale_command.replicas(targets),
         dry_run=dry_run,
         reason=reason,
         generation=generation,
         request=request,
         timeout=timeout,
     )
-    where = listening.server(nats, cluster, config)
-    interrupts.run(asking.scale(query, where, typer.echo, as_json=output is LineOutput.JSON))
+    where = event_stream.server(nats, cluster, config)
+    interrupts.run(scale_command.scale(query, where, typer.echo, as_json=output is LineOutput.JSON))

@@ -34,7 +34,7 @@ _IN_THE_NAMESPACE = (
 )
 #: Whether GPUs are free is a question about nodes, and about pods of all namespaces.
 _IN_THE_CLUSTER = ({"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": _READ},)
-#: As long as a demo is looked at. Seconds.
+#: As long as a demo is used. Seconds.
 _LASTS = 24 * 3600
 
 

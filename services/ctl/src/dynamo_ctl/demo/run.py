@@ -125,7 +125,7 @@ async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
 def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) -> None:
     command = "dynamoctl" if shutil.which("dynamoctl") else str(Path(sys.executable).with_name("dynamoctl"))
     for line in (
-        "\nTo look further, in another terminal in this folder:",
+        "\nTo see more, in another terminal in this folder:",
         f"  export KUBECONFIG={kubeconfig}",
         f"  kubectl get dgd,dcd -n {NAMESPACE}",
         f"  kubectl describe dgd -n {NAMESPACE}",

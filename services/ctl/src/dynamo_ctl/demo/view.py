@@ -27,7 +27,7 @@ class View(Protocol):
 
 
 class TableView:
-    """A table that is drawn anew."""
+    """A table that is drawn again for each change."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

@@ -14,15 +14,15 @@ from dynamo_ctl.demo.view import View
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import condition, graph_line, is_successful
 
-LOOK_EVERY = 0.1
+POLL_EVERY = 0.1
 #: `failed` may be passed through (a quota that is raised, an admission webhook that restarts); this long, it stays.
 FAILED_FOR = 10.0
-#: Events that are quoted; the newest tell most.
+#: Events that are quoted; the newest matter most.
 QUOTED_EVENTS = 5
 
 
-class Course:
-    """How far the wanted graphs are, in seconds on one clock. Pure: it is told what there is, and when."""
+class GraphProgress:
+    """Progress of the demo's graphs, in seconds on one clock. Pure: `observe` gets the graphs, and the time."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -31,10 +31,10 @@ class Course:
         self.took: dict[str, float] = {}
         self.graphs: list[KubeObject] = []
 
-    def look(self, graphs: Iterable[KubeObject], now: float) -> None:
+    def observe(self, graphs: Iterable[KubeObject], now: float) -> None:
         """These graphs there are now."""
-        found = {graph["metadata"]["name"]: graph for graph in graphs}
-        self.graphs = [found[name] for name in self._names if name in found]
+        observed = {graph["metadata"]["name"]: graph for graph in graphs}
+        self.graphs = [observed[name] for name in self._names if name in observed]
         for graph in self.graphs:
             name = graph["metadata"]["name"]
             created = self._created.setdefault(name, now)
@@ -51,7 +51,7 @@ class Course:
 
     @property
     def complete(self) -> bool:
-        """Whether every wanted graph has been successful."""
+        """Whether every expected graph has been successful."""
         return len(self.took) == len(self._names)
 
     @property
@@ -80,19 +80,19 @@ async def until_successful(
 
     CtlError, with the reasons, where one does not get there within `timeout` seconds; what `applying` raises.
     """
-    course, begun = Course(names), time.monotonic()
+    progress, begun = GraphProgress(names), time.monotonic()
     while True:
         graphs = (await client.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)).items
         now = time.monotonic() - begun
-        course.look(graphs, now)
-        view.show([graph_line(graph) for graph in course.graphs], course.ages(now))
+        progress.observe(graphs, now)
+        view.show([graph_line(graph) for graph in progress.graphs], progress.ages(now))
         if applying.done():
             applying.result()
-        if course.complete:
-            return course.took
-        if now > timeout or course.hopeless(now):
-            raise CtlError("\n".join(await reasons(client, namespace, course.late)), ExitCode.NOT_READY)
-        await asyncio.sleep(LOOK_EVERY)
+        if progress.complete:
+            return progress.took
+        if now > timeout or progress.hopeless(now):
+            raise CtlError("\n".join(await reasons(client, namespace, progress.late)), ExitCode.NOT_READY)
+        await asyncio.sleep(POLL_EVERY)
 
 
 async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObject]) -> list[str]:
@@ -107,7 +107,7 @@ async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObjec
                 continue
             available = condition(component, "Available")
             if available.get("status") != "True":
-                why = available.get("message") or "not looked at yet"
+                why = available.get("message") or "not reconciled yet"
                 lines.append(f"  {component['metadata']['name']}: {available.get('reason', 'Unknown')}: {why}")
     warnings = (await client.list(EVENTS, namespace, field_selector="type=Warning")).items
     newest = sorted(warnings, key=_moment)[-QUOTED_EVENTS:]

@@ -67,7 +67,7 @@ async def _run(options: ControlPlaneOptions, programs: Programs) -> int:
     starting = asyncio.current_task()
 
     def end() -> None:
-        # Before the cluster is up there is nobody to wait for the event.
+        # Before the cluster is up the event has no waiter.
         if not ended.is_set():
             ended.set()
             if not up and starting is not None:

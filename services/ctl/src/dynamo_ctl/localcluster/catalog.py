@@ -27,7 +27,7 @@ GO_MINIMUM: Version = (1, 25, 0)
 
 @dataclass(frozen=True)
 class GoPackage:
-    """A main package and the folder of ours (below `go/`) whose go.mod and go.sum lock it; "." is in the folder."""
+    """A main package and the project's folder (below `go/`) whose go.mod and go.sum lock it; "." is in the folder."""
 
     folder: str
     package: str
@@ -38,7 +38,7 @@ class GoPackage:
 class Program:
     """One program: the version we obtain, and the range we accept when it is already installed.
 
-    `at_least` is inclusive, `below` exclusive. What is `optional` is no part of a control plane, and may be missing;
+    `at_least` is inclusive, `below` exclusive. What is `optional` is not part of a control plane, and may be missing;
     what is `of_node` takes part where pods really run, and is obtained only there.
     """
 
@@ -74,8 +74,8 @@ def parse_version(output: str) -> Version | None:
 
     Covers "etcd Version: 3.6.6", "Kubernetes v1.35.4", "Client Version: v1.34.1", "nats-server: v2.12.1".
     """
-    found = re.search(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)", output)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = re.search(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)", output)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def _kubernetes_ldflags() -> str:

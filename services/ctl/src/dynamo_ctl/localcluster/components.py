@@ -32,7 +32,7 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
         # It refuses pods without the default ServiceAccount, which the controller manager creates.
         disabled.append("ServiceAccount")
     if options.kwok_nodes:
-        # It taints new nodes until the node lifecycle controller says they are ready; ours are ready at once.
+        # It taints new nodes until the node lifecycle controller says they are ready; nodes here are ready at once.
         disabled.append("TaintNodesByCondition")
     arguments = [
         f"--etcd-servers={etcd_url}", f"--secure-port={port}",
@@ -57,7 +57,7 @@ def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
     if not options.node_address:
         return [
             f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}",
-            # A loopback address is no valid endpoint of the "kubernetes" Service.
+            # A loopback address is not a valid endpoint of the "kubernetes" Service.
             "--endpoint-reconciler-type=none",
             "--authorization-mode=RBAC",
         ]  # fmt: skip
@@ -106,7 +106,7 @@ def kwok(options: ControlPlaneOptions, files: Files, port: int, stages: tuple[Pa
 
 
 def _client(files: Files, port: int, options: ControlPlaneOptions) -> list[str]:
-    # Nobody to elect a leader against; electing would only delay a restart.
+    # There is no other replica to elect a leader against; electing would only delay a restart.
     return [
         f"--kubeconfig={files.kubeconfig}",
         f"--authentication-kubeconfig={files.kubeconfig}", f"--authorization-kubeconfig={files.kubeconfig}",

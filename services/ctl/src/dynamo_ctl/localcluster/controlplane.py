@@ -22,7 +22,7 @@ from .kubeconfig import write_kubeconfig
 from .locks import exclusive
 from .nodes import create_nodes
 from .options import ControlPlaneOptions
-from .ports import LOOPBACK, PortBook
+from .ports import LOOPBACK, PortFile
 from .probe import LocalHttp, client_tls
 from .process import ManagedProcess
 from .programs import Programs
@@ -52,7 +52,7 @@ class ControlPlane:
         self._alone = contextlib.ExitStack()
         self.kubeconfig = self.directory / "kubeconfig"
         self._started: list[ManagedProcess] = []
-        self._ports: list[PortBook] = []
+        self._ports: list[PortFile] = []
         self.etcd: EtcdServer
         self.api_server: ManagedProcess
         self.controller_manager: ManagedProcess | None = None
@@ -144,7 +144,7 @@ class ControlPlane:
     def _assemble(self, paths: dict[str, Path]) -> None:
         options = self.options
         # Read only now: another process may have used the directory since this object was made.
-        ports = PortBook(self.directory / "ports.json")
+        ports = PortFile(self.directory / "ports.json")
         pki = self.directory / "pki"
         self.certificates = CertificateAuthority(pki)
         admin = self.certificates.client(_ADMIN, groups=(_ADMIN_GROUP,))

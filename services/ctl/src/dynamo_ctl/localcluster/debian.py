@@ -1,4 +1,4 @@
-"""Programs out of Debian packages, unpacked into the cache: nothing is installed, and nobody needs to be root.
+"""Programs out of Debian packages, unpacked into the cache: nothing is installed, and root is not needed.
 
 `apt-get download` takes the package from wherever this machine takes its packages, and checks its signed digest.
 """
@@ -42,14 +42,14 @@ class DebianPackageSource:
                 raise NotHereError(f"apt-get downloaded no package {program.debian_package}")
             await _run(folder, "dpkg-deb", "--extract", str(packages[0]), "unpacked")
             places = [folder / "unpacked" / place / program.name for place in ("usr/bin", "bin")]
-            found = next((place for place in places if place.is_file()), None)
-            if found is None:
+            binary = next((place for place in places if place.is_file()), None)
+            if binary is None:
                 raise NotHereError(f"the Debian package {program.debian_package} has no /usr/bin/{program.name}")
-            version = parse_version(await version_of(program, found))
+            version = parse_version(await version_of(program, binary))
             if not program.accepts(version):
                 shown = ".".join(map(str, version)) if version else "unknown"
                 raise NotHereError(f"the Debian package {program.debian_package} has version {shown}")
-            path = self._cache.install(program, found)
+            path = self._cache.install(program, binary)
         progress.finished(step, asyncio.get_running_loop().time() - begun)
         return path
 

@@ -138,8 +138,8 @@ class DownloadSource:
 
     def _download(self, program: Program, release: Release, report: Callable[[int, int], None]) -> Path:
         with _open(release.checksum_url) as answer:
-            wanted = checksum_in(answer.read().decode(), release.file_name)
-        if wanted is None:
+            published = checksum_in(answer.read().decode(), release.file_name)
+        if published is None:
             raise NotHereError(f"no checksum of {release.file_name} is published")
         with self._cache.staging(program) as folder:
             fetched = folder / "fetched"
@@ -151,9 +151,9 @@ class DownloadSource:
                     out.write(chunk)
                     done += len(chunk)
                     report(done, total)
-            if digest.hexdigest() != wanted:
+            if digest.hexdigest() != published:
                 raise ChecksumMismatchError(
-                    f"{release.url} has SHA-256 {digest.hexdigest()}, its publisher says {wanted}; "
+                    f"{release.url} has SHA-256 {digest.hexdigest()}, its publisher says {published}; "
                     "nothing was kept: try again, or install the program yourself and put it on PATH"
                 )
             return self._cache.install(program, _unpacked(fetched, release.member))

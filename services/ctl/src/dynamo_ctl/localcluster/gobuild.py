@@ -74,17 +74,17 @@ class GoBuildSource:
 
     async def _toolchain(self) -> dict[str, str]:
         go = shutil.which("go", path=self._environ.get("PATH"))
-        wanted = ".".join(map(str, GO_MINIMUM[:2]))
+        minimum = ".".join(map(str, GO_MINIMUM[:2]))
         if go is None:
-            raise NotHereError(f"there is no Go toolchain on PATH to build it with (Go {wanted} or newer is needed)")
+            raise NotHereError(f"there is no Go toolchain on PATH to build it with (Go {minimum} or newer is needed)")
         process = await asyncio.create_subprocess_exec(
             go, "env", "GOVERSION", env={**self._environ, "GOTOOLCHAIN": "local"}, stdout=asyncio.subprocess.PIPE
         )
         output = (await process.communicate())[0].decode().strip()
-        found = re.match(r"go(\d+)\.(\d+)(?:\.(\d+))?", output)
-        version = (int(found[1]), int(found[2]), int(found[3] or 0)) if found else (0, 0, 0)
+        match = re.match(r"go(\d+)\.(\d+)(?:\.(\d+))?", output)
+        version = (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
         if version < _TOOLCHAIN_SWITCHING:
-            raise NotHereError(f"{go} is {output or 'of an unknown version'}; Go {wanted} or newer is needed")
+            raise NotHereError(f"{go} is {output or 'of an unknown version'}; Go {minimum} or newer is needed")
         return go_environment(version, self._environ)
 
     async def _packages(self, go: GoPackage, environment: Mapping[str, str], step: str, progress: Progress) -> int:

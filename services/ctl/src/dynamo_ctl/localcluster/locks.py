@@ -16,16 +16,16 @@ _POLL_SECONDS = 0.2
 
 @contextlib.asynccontextmanager
 async def turn(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-    """Wait for the lock of `file` and hold it; `waiting` is called once if somebody else has it.
+    """Wait for the lock of `file` and hold it; `waiting` is called once if another process has it.
 
     The file stays: removing it would let two processes hold "the same" lock on two files.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
-        told = False
+        called = False
         while not _taken(handle):
-            if not told:
-                told = True
+            if not called:
+                called = True
                 waiting()
             await asyncio.sleep(_POLL_SECONDS)
         yield
@@ -33,7 +33,7 @@ async def turn(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncI
 
 @contextlib.contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Be the only user of a directory of state; raises LocalClusterError if somebody else is."""
+    """Be the only user of a directory of state; raises LocalClusterError if another process uses it."""
     with (directory / "lock").open("a") as handle:
         if not _taken(handle):
             raise LocalClusterError(f"{directory} is in use by another local cluster; stop that or choose another one")

@@ -34,7 +34,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port nobody listens on, that this process did not give out before."""
+    """A port without a listener, that this process did not give out before."""
     for _ in range(_ATTEMPTS):
         port = _choice.randint(_FIRST, _LAST)
         if port not in _given and is_free(port):
@@ -43,8 +43,8 @@ def free_port() -> int:
     raise LocalClusterError(f"no free port between {_FIRST} and {_LAST} on {LOOPBACK}; stop some servers")
 
 
-class PortBook:
-    """Ports by name, kept in a file. A remembered port that somebody else took in between is replaced."""
+class PortFile:
+    """Ports by name, kept in a file. A remembered port that another process took in between is replaced."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -53,11 +53,11 @@ class PortBook:
         except (FileNotFoundError, json.JSONDecodeError):
             self._ports = {}
 
-    def port(self, name: str, wanted: int = 0) -> int:
-        """The port of `name`: `wanted` if not 0, else the remembered one if still free, else a free one."""
+    def port(self, name: str, given: int = 0) -> int:
+        """The port of `name`: `given` if not 0, else the remembered one if still free, else a free one."""
         remembered = self._ports.get(name, 0)
-        if wanted:
-            port = wanted
+        if given:
+            port = given
         elif remembered and remembered not in _given and is_free(remembered):
             port = remembered
             _given.add(port)

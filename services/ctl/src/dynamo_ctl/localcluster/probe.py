@@ -26,7 +26,7 @@ def client_tls(ca: Path, client: KeyPair | None = None) -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class LocalHttp:
-    """Requests to one port of 127.0.0.1; over TLS if `tls` is given. Raises OSError while nobody listens."""
+    """Requests to one port of 127.0.0.1; over TLS if `tls` is given. Raises OSError while the port has no listener."""
 
     port: int
     tls: ssl.SSLContext | None = field(default=None, repr=False)

@@ -100,7 +100,7 @@ class ManagedProcess:
                 )
             except OSError as error:
                 raise LocalClusterError(f"{self.name} cannot be started: {error}") from error
-        # Reaps the process the moment it ends, whoever ends it.
+        # Reaps the process the moment it ends, for whatever reason.
         threading.Thread(target=self._popen.wait, name=f"reap-{self.name}", daemon=True).start()
         try:
             await self._until_ready(begins_at)

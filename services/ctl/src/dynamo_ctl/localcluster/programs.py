@@ -22,7 +22,7 @@ from .sources import CacheSource, InstalledSource, NotHereError, PythonPackageSo
 class Programs:
     """Finds or makes the programs of a local cluster.
 
-    `ready` are sources that only look; `makers` may download or build into the cache.
+    `ready` are sources that only search; `makers` may download or build into the cache.
     """
 
     def __init__(
@@ -43,23 +43,25 @@ class Programs:
             if makers is not None
             else (DownloadSource(self.cache), DebianPackageSource(self.cache), GoBuildSource(self.cache))
         )
-        self._found: dict[str, Path] = {}
+        self._obtained: dict[str, Path] = {}
 
     async def obtain(self, name: str) -> Path:
         """Absolute path of a suitable program.
 
         Raises ProgramUnavailableError (with every source's reason) or ChecksumMismatchError.
         """
-        if name in self._found:
-            return self._found[name]
+        if name in self._obtained:
+            return self._obtained[name]
         program = PROGRAMS.get(name)
         if program is None:
-            raise ProgramUnavailableError(f"{name!r} is no program of a local cluster; there are {', '.join(PROGRAMS)}")
+            raise ProgramUnavailableError(
+                f"{name!r} is not a program of a local cluster; there are {', '.join(PROGRAMS)}"
+            )
         path, reasons = await self._first(name, self._ready)
         if path is None:
             step = f"waiting for another process that obtains {name}"
             async with self.cache.lock(program, lambda: self.progress.started(step)):
-                # Whoever held the lock may just have made it.
+                # The process that held the lock may just have made it.
                 path, more = await self._first(name, [self._cached, *self._makers])
                 reasons += more[1:]
         if path is None:
@@ -68,8 +70,8 @@ class Programs:
                 "KUBEBUILDER_ASSETS, or install Go and allow access to a Go module proxy, "
                 "or run the servers with a container engine: see compose.yaml"
             )
-        self._found[name] = path.absolute()
-        return self._found[name]
+        self._obtained[name] = path.absolute()
+        return self._obtained[name]
 
     async def obtain_all(self, names: Iterable[str] = NEEDED) -> dict[str, Path]:
         """Several programs, one after another: two builds at a time would only slow each other down."""

@@ -1,4 +1,4 @@
-"""A Prometheus on 127.0.0.1 that scrapes what it is told to, for tests and demos of planning."""
+"""A Prometheus on 127.0.0.1 that scrapes the given targets, for tests and demos of planning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .ports import LOOPBACK, PortBook
+from .ports import LOOPBACK, PortFile
 from .probe import LocalHttp
 from .process import ManagedProcess
 from .servers import Server
@@ -30,7 +30,7 @@ class PrometheusServer(Server):
         self.config = directory / "prometheus.yml"
         self.interval = interval
         self.jobs = list(jobs)
-        ports = PortBook(directory / "ports.json")
+        ports = PortFile(directory / "ports.json")
         self.port = ports.port("web")
         self.url = f"http://{LOOPBACK}:{self.port}"
         http = LocalHttp(self.port)

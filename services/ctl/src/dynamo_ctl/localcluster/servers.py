@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from .certs import KeyPair
-from .ports import LOOPBACK, PortBook
+from .ports import LOOPBACK, PortFile
 from .probe import LocalHttp, client_tls
 from .process import ManagedProcess
 
@@ -84,7 +84,7 @@ class EtcdServer(Server):
         extra_arguments: tuple[str, ...] = (),
     ) -> None:
         self.data = directory / "data"
-        ports = PortBook(directory / "ports.json")
+        ports = PortFile(directory / "ports.json")
         self.port = ports.port("client", port)
         self.tls = tls
         self.ports = ports
@@ -131,7 +131,7 @@ class NatsServer(Server):
     def __init__(self, program: Path, directory: Path, options: NatsOptions | None = None) -> None:
         self.options = options if options is not None else NatsOptions()
         self.data = directory / "jetstream"
-        ports = PortBook(directory / "ports.json")
+        ports = PortFile(directory / "ports.json")
         self.port = ports.port("client", self.options.port)
         self.monitoring_port = ports.port("monitoring")
         self.url = f"{'tls' if self.options.tls else 'nats'}://{LOOPBACK}:{self.port}"

@@ -25,7 +25,7 @@ class Source(Protocol):
     """One place to look for programs."""
 
     async def find(self, program: Program, progress: Progress) -> Path:
-        """Path of a suitable program. Raises NotHereError where there is none."""
+        """Path of a suitable program. Raises NotHereError where it is missing."""
 
 
 async def version_of(program: Program, path: Path) -> str:
@@ -58,21 +58,21 @@ class InstalledSource:
 
     async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
         """First suitable installed program."""
-        seen = []
+        unsuitable = []
         for place, folders in (
             ("KUBEBUILDER_ASSETS", self._environ.get("KUBEBUILDER_ASSETS", "")),
             ("PATH", self._environ.get("PATH", "")),
         ):
-            found = shutil.which(program.name, path=folders) if folders else None
-            if found is None:
+            path = shutil.which(program.name, path=folders) if folders else None
+            if path is None:
                 continue
-            output = (await version_of(program, Path(found))).strip()
+            output = (await version_of(program, Path(path))).strip()
             version = parse_version(output)
             if program.accepts(version):
-                return Path(found)
+                return Path(path)
             shown = ".".join(map(str, version)) if version else "unknown"
-            seen.append(f"{found} ({place}) has version {shown}")
-        raise NotHereError("; ".join(seen) or "not in KUBEBUILDER_ASSETS or PATH")
+            unsuitable.append(f"{path} ({place}) has version {shown}")
+        raise NotHereError("; ".join(unsuitable) or "not in KUBEBUILDER_ASSETS or PATH")
 
 
 class CacheSource:

@@ -27,7 +27,7 @@ class Successor(NamedTuple):
     """A graph, and what its author has to complete or to know, a sentence each."""
 
     graph: KubeObject
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def graph_of_deployment(deployment: DynamoDeployment) -> Successor:
@@ -35,11 +35,11 @@ def graph_of_deployment(deployment: DynamoDeployment) -> Successor:
     spec = to_dict(deployment).get("spec", {})
     artifact = spec.get("dynamoNim", "")
     services: KubeObject = {}
-    notes: list[str] = []
+    remarks: list[str] = []
     for name, service in (spec.get("services") or {}).items():
         services[name] = _service(name, {**service, "envs": _merged(spec.get("envs"), service.get("envs"))})
-        notes += _missing(name, services[name], artifact)
-    return Successor(_graph(to_dict(deployment)["metadata"], services, spec.get("services") or {}), tuple(notes))
+        remarks += _missing(name, services[name], artifact)
+    return Successor(_graph(to_dict(deployment)["metadata"], services, spec.get("services") or {}), tuple(remarks))
 
 
 def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
@@ -47,16 +47,16 @@ def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
     objects = [to_dict(each) for each in deployments]
     written = {each["spec"]["serviceName"]: each["spec"] for each in objects}
     services: KubeObject = {}
-    notes: list[str] = []
+    remarks: list[str] = []
     for name, spec in written.items():
         services[name] = _service(name, spec, command=_command(spec))
-        notes += _missing(name, services[name], spec["dynamoNim"])
+        remarks += _missing(name, services[name], spec["dynamoNim"])
         if spec.get("externalServices"):
-            notes.append(_DEPENDENCIES.format(service=name))
+            remarks.append(_DEPENDENCIES.format(service=name))
     metadata = objects[0]["metadata"]
     if len(objects) > 1:
         metadata = {**metadata, "name": objects[0]["spec"]["dynamoNim"]}
-    return Successor(_graph(metadata, services, written), tuple(notes))
+    return Successor(_graph(metadata, services, written), tuple(remarks))
 
 
 def _graph(metadata: KubeObject, services: KubeObject, written: Mapping[str, Any]) -> KubeObject:

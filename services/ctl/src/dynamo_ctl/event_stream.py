@@ -28,10 +28,10 @@ Print = Callable[[str], object]
 #: What people call a kind, and the token that stands for it in subjects.
 KINDS = {"dgd": "dynamographdeployment", "dcd": "dynamocomponentdeployment"}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-#: Seconds to wait for a server before saying that there is none.
+#: Seconds to wait for a server before saying that it does not answer.
 CONNECT_WITHIN = 5.0
 #: Seconds between looks for a platform that has not made its streams yet.
-LOOK_EVERY = 0.2
+POLL_EVERY = 0.2
 #: Events that are remembered, so that those which come again after a reconnect are not shown twice.
 REMEMBERED = 10_000
 
@@ -84,11 +84,11 @@ def server(url: str | None, cluster: str | None, config: Path | None) -> Where:
 def filters(query: Query, cluster: str) -> list[str]:
     """NATS subjects of the events that are asked for. CtlError for a type that there is not."""
     kind = KINDS.get(query.kind.lower(), query.kind) if query.kind else None
-    wanted: list[tuple[str | None, str | None]] = [_event(each, kind) for each in query.types]
+    asked: list[tuple[str | None, str | None]] = [_event(each, kind) for each in query.types]
     return sorted(
         {
             subjects.event_filter(cluster, namespace=query.namespace, kind=of_kind, name=query.name, event=event)
-            for of_kind, event in wanted or [(kind, None)]
+            for of_kind, event in asked or [(kind, None)]
         }
     )
 
@@ -110,12 +110,12 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
         await until_stands(bus, EVENTS)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
-        seen: dict[str, None] = {}
+        printed: dict[str, None] = {}
         async for item in subscription:
             if isinstance(item, CaughtUp) and not query.follow:
                 return
             if isinstance(item, Message):
-                line = _line(item, earliest, seen, as_json=as_json)
+                line = _line(item, earliest, printed, as_json=as_json)
                 if line is not None:
                     out(line)
     finally:
@@ -123,9 +123,9 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
 
 
 async def until_stands(bus: Bus, stream: StreamSpec) -> None:
-    """Return as soon as the platform has made a stream. The server cannot tell of it, it can only be asked."""
+    """Return as soon as the platform has made a stream. The server does not announce it, it can only be asked."""
     while not await stands(bus, stream):  # noqa: ASYNC110
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(POLL_EVERY)
 
 
 async def stands(bus: Bus, stream: StreamSpec) -> bool:
@@ -137,18 +137,18 @@ async def stands(bus: Bus, stream: StreamSpec) -> bool:
     return True
 
 
-def _line(message: Message, earliest: datetime | None, seen: dict[str, None], *, as_json: bool) -> str | None:
+def _line(message: Message, earliest: datetime | None, printed: dict[str, None], *, as_json: bool) -> str | None:
     try:
         event = json.loads(message.payload)
         moment = datetime.fromisoformat(event["time"])
         identity = str(event["id"])
     except (ValueError, KeyError, TypeError):
         return None if as_json else f"?  {message.subject}: not a CloudEvent"
-    if identity in seen or (earliest is not None and moment < earliest):
+    if identity in printed or (earliest is not None and moment < earliest):
         return None
-    seen[identity] = None
-    if len(seen) > REMEMBERED:
-        del seen[next(iter(seen))]
+    printed[identity] = None
+    if len(printed) > REMEMBERED:
+        del printed[next(iter(printed))]
     if as_json:
         return message.payload.decode("utf-8", "replace")
     return _readable(event, message.subject, moment)
@@ -178,7 +178,7 @@ def _event(type_: str, kind: str | None) -> tuple[str | None, str | None]:
 
 
 def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> NatsOptions:
-    """As the user for people, where the platform's NATS is one that it brought along. CtlError where that is not ours to read."""
+    """As the user for people, where the platform's NATS is one that it started. CtlError where its password is not readable."""
     if not here.nats_credentials:
         return options
     file = Path(here.nats_credentials) / PEOPLE

@@ -16,7 +16,7 @@ from dynamo_shared.bus.protocol import Bus, Health
 from dynamo_shared.bus.streams import STATE
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.listening import CONNECT_WITHIN, Where, stands
+from dynamo_ctl.event_stream import CONNECT_WITHIN, Where, stands
 
 Print = Callable[[str], object]
 
@@ -37,17 +37,17 @@ class Request:
 
 def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
     """`Decode=3` as component and number. CtlError for anything else."""
-    found = []
+    pairs = []
     for target in targets:
         match = re.fullmatch(r"([A-Za-z0-9](?:[-A-Za-z0-9]*[A-Za-z0-9])?)=([0-9]{1,9})", target)
         if match is None:
             raise CtlError(f"{target}: write COMPONENT=N, such as Decode=3", ExitCode.USAGE)
-        found.append((match[1], int(match[2])))
-    return found
+        pairs.append((match[1], int(match[2])))
+    return pairs
 
 
 async def scale(query: Request, where: Where, out: Print, *, as_json: bool = False) -> None:
-    """Ask, and print the answer. CtlError where it is a refusal, or where there is none."""
+    """Ask, and print the answer. CtlError where it is a refusal, or where no answer comes."""
     bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
     try:
         if bus.health is not Health.CONNECTED:
@@ -97,4 +97,4 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        return "somebody"
+        return "unknown"

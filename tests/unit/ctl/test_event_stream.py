@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl import listening, running
+from dynamo_ctl import event_stream, running
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.listening import Query, duration, filters, server
+from dynamo_ctl.event_stream import Query, duration, filters, server
 from dynamo_shared.bus.protocol import Message
 
 SUBJECT = "dynamo.evt.v1.local.team.dynamographdeployment.chat.ready"
@@ -92,7 +92,7 @@ def message(**changes: Any) -> Message:
 
 
 def test_a_line_says_when_what_and_why() -> None:
-    line = listening._line(message(), None, {}, as_json=False)
+    line = event_stream._line(message(), None, {}, as_json=False)
     assert line is not None
     assert "ready" in line
     assert "team/chat" in line
@@ -101,13 +101,13 @@ def test_a_line_says_when_what_and_why() -> None:
 
 def test_an_event_is_shown_once_and_not_when_too_old() -> None:
     seen: dict[str, None] = {}
-    assert listening._line(message(), None, seen, as_json=True)
-    assert listening._line(message(), None, seen, as_json=True) is None
+    assert event_stream._line(message(), None, seen, as_json=True)
+    assert event_stream._line(message(), None, seen, as_json=True) is None
     later = datetime(2026, 1, 1, 10, 0, 1, tzinfo=UTC)
-    assert listening._line(message(id="2"), later, {}, as_json=True) is None
+    assert event_stream._line(message(id="2"), later, {}, as_json=True) is None
 
 
 def test_what_is_no_event_does_not_end_the_listening() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
-    assert "not a CloudEvent" in (listening._line(odd, None, {}, as_json=False) or "")
-    assert listening._line(odd, None, {}, as_json=True) is None
+    assert "not a CloudEvent" in (event_stream._line(odd, None, {}, as_json=False) or "")
+    assert event_stream._line(odd, None, {}, as_json=True) is None

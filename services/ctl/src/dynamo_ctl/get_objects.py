@@ -1,4 +1,4 @@
-"""Looking at graphs and components: what `dynamoctl get` does."""
+"""Reading graphs and components: what `dynamoctl get` does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Query:
 
 
 class Cluster(NamedTuple):
-    """Which cluster to look at; None stands for the usual defaults."""
+    """Which cluster to read; None stands for the usual defaults."""
 
     kubeconfig: Path | None
     context: str | None
@@ -69,18 +69,18 @@ async def opened(where: Cluster) -> AsyncIterator[OfCluster]:
 async def show(query: Query, source: Source, out: Print) -> None:
     """Print what there is now. CtlError where an object that is named is not there."""
     namespace = _namespace(source, query)
-    found = {kind: await _read(source, kind, query) for kind in query.kinds}
-    if query.name and not any(found.values()):
+    objects_of = {kind: await _read(source, kind, query) for kind in query.kinds}
+    if query.name and not any(objects_of.values()):
         raise CtlError(
             f"no {' or '.join(query.kinds)} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
         )
     if query.output != "table":
-        objects = [_plain(obj) for objects in found.values() for obj in objects]
+        objects = [_plain(obj) for objects in objects_of.values() for obj in objects]
         out(_encoded(objects[0] if query.name and len(objects) == 1 else _list(objects), query.output))
         return
-    tables = [(kind, objects) for kind, objects in found.items() if objects]
+    tables = [(kind, objects) for kind, objects in objects_of.items() if objects]
     if not tables:
-        out(f"nothing in namespace {namespace}; -A looks in all" if namespace else "nothing in any namespace")
+        out(f"nothing in namespace {namespace}; -A shows all" if namespace else "nothing in any namespace")
     for number, (kind, objects) in enumerate(tables):
         if number:
             out("")
@@ -120,10 +120,10 @@ def _namespace(source: Source, query: Query) -> str:
 
 
 async def _read(source: Source, kind: str, query: Query) -> list[KubeObject]:
-    found = await source.read(kind, _namespace(source, query), query.name)
+    objects_of = await source.read(kind, _namespace(source, query), query.name)
     if query.name:
-        found = [obj for obj in found if obj["metadata"]["name"] == query.name]
-    return sorted(found, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        objects_of = [obj for obj in objects_of if obj["metadata"]["name"] == query.name]
+    return sorted(objects_of, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
 
 
 def _table(kind: str, objects: list[KubeObject], query: Query) -> list[str]:
