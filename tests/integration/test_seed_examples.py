@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dynamo_admission.app import AdmissionService
 from dynamo_ctl import webhooks
 from dynamo_ctl.localcluster import free_port
@@ -27,12 +28,16 @@ from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
+    INGRESSES,
     JOBS,
     NAMESPACES,
     SERVICES,
     ObjectKey,
+    Resource,
 )
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, running
@@ -213,6 +218,106 @@ async def test_kinds_before_graphs_are_stored_with_a_warning_that_names_their_su
     assert successor in await cluster.apply(example, place)
     shown, _ = await cluster.run("get", resource, "-n", place, "-o", "name")
     assert shown.strip().endswith(resource.partition("/")[2])
+
+
+async def _condition(cluster: Cluster, resource: Resource, key: ObjectKey) -> KubeObject | None:
+    """What an object of a kind before graphs says of its readiness; None where it says nothing yet."""
+    found = await cluster.kube.get(resource, key)
+    return next(iter(found.get("status", {}).get("conditions", ())), None)
+
+
+@pytest.mark.parametrize(
+    ("example", "resource", "name"),
+    [
+        ("dynamo-deployment", DYNAMO_DEPLOYMENTS, "disagg"),
+        ("dynamo-nim-deployment", DYNAMO_NIM_DEPLOYMENTS, "test-41fa991-vllmworker"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+async def test_an_example_without_an_image_says_what_is_missing(
+    cluster: Cluster, place: str, example: str, resource: Resource, name: str
+) -> None:
+    await cluster.apply(example, place)
+
+    async def refused() -> str:
+        entry = await _condition(cluster, resource, ObjectKey(place, name))
+        return entry["message"] if entry is not None and entry["reason"] != "GraphPending" else ""
+
+    assert "component Frontend" in await eventually(refused, "the example says why it does not run")
+    assert not (await cluster.kube.list(DEPLOYMENTS, place)).items
+
+
+async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(cluster: Cluster, place: str) -> None:
+    (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-deployment.yaml").read_text())
+    written["metadata"]["namespace"] = place
+    for service in written["spec"]["services"].values():
+        service["extraPodSpec"] = {"mainContainer": {"image": "built:1"}}
+    await cluster.kube.create(DYNAMO_DEPLOYMENTS, written)
+
+    async def runs() -> KubeObject | None:
+        found = await cluster.kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(place, "disagg"))
+        return found["status"] if found.get("status", {}).get("state") == "successful" else None
+
+    status = await eventually(runs, "all of its services run")
+    assert [(each["type"], each["status"]) for each in status["conditions"]] == [("Ready", "True")]
+    deployments = (await cluster.kube.list(DEPLOYMENTS, place)).items
+    replicas = {
+        each["spec"]["template"]["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"]
+        for each in deployments
+    }
+    assert replicas == {"Frontend": 1, "Processor": 1, "VllmWorker": 1, "PrefillWorker": 1, "Router": 0}
+    for each in deployments:
+        variables = {one["name"]: one.get("value") for one in each["spec"]["template"]["spec"]["containers"][0]["env"]}
+        assert (variables["GLOBAL_ENV_VAR"], variables["SPECIFIC_ENV_VAR"]) == (
+            "some_global_value",
+            "some_specific_value",
+        )
+
+
+async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluster: Cluster, place: str) -> None:
+    (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
+    key = ObjectKey(place, "chat")
+    written["metadata"] = {"name": key.name, "namespace": place}
+    written["spec"] |= {
+        "envs": [{"name": "A", "value": "b"}],
+        "replicas": 2,
+        "labels": {"team": "a"},
+        "ingress": {"enabled": True, "host": "chat", "hostSuffix": "example.com"},
+        "extraPodSpec": {"mainContainer": {"image": "built:1"}},
+    }
+    await cluster.kube.create(DYNAMO_NIM_DEPLOYMENTS, written)
+
+    async def ready() -> bool:
+        entry = await _condition(cluster, DYNAMO_NIM_DEPLOYMENTS, key)
+        return entry is not None and entry["status"] == "True"
+
+    await eventually(ready, "it is ready")
+    (deployment,) = (await cluster.kube.list(DEPLOYMENTS, place)).items
+    assert deployment["spec"]["replicas"] == 2
+    assert deployment["spec"]["template"]["metadata"]["labels"]["team"] == "a"
+    (main,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert (main["image"], main["resources"]["limits"]["nvidia.com/gpu"]) == ("built:1", "1")
+    assert main["args"] == ["cd src && uv run dynamo serve --service-name Frontend graphs.disagg:Frontend"]
+    (ingress,) = (await cluster.kube.list(INGRESSES, place)).items
+    (rule,) = ingress["spec"]["rules"]
+    backend = rule["http"]["paths"][0]["backend"]["service"]["name"]
+    assert (rule["host"], backend) in {
+        ("chat.example.com", each["metadata"]["name"]) for each in (await cluster.kube.list(SERVICES, place)).items
+    }
+
+    await cluster.kube.merge_patch(DYNAMO_NIM_DEPLOYMENTS, key, {"spec": {"replicas": 0}})
+
+    async def stopped() -> bool:
+        (found,) = (await cluster.kube.list(DEPLOYMENTS, place)).items
+        return bool(found["spec"]["replicas"] == 0)
+
+    await eventually(stopped, "it has no replicas")
+    await cluster.kube.delete(DYNAMO_NIM_DEPLOYMENTS, key)
+
+    async def gone() -> bool:
+        return not (await cluster.kube.list(DYNAMO_GRAPH_DEPLOYMENTS, place)).items
+
+    await eventually(gone, "its graph went with it")
 
 
 async def _played_profiler(kube: KubeClient, namespace: str) -> None:

@@ -116,6 +116,13 @@ def test_what_is_left_to_the_author_is_said() -> None:
     assert legacy.graph_of_services([service(extraPodSpec={"mainContainer": {"image": "i"}})]).remarks == ()
 
 
+def test_the_dynamo_namespace_that_all_share_stays() -> None:
+    assert component(dynamoNamespace="dynamo")["globalDynamoNamespace"] is True
+    (_, said) = legacy.graph_of_services([service(dynamoNamespace="team")]).remarks
+    assert said == "component Worker: dynamoNamespace team is left out, as that of a graph follows from its name"
+    assert "globalDynamoNamespace" not in component(dynamoNamespace="team")
+
+
 def test_services_of_one_artifact_are_one_graph() -> None:
     graph = legacy.graph_of_services([service(), service("frontend-1", serviceName="Frontend")]).graph
     assert graph["metadata"] == {"name": "frontend--v1", "namespace": "ns"}

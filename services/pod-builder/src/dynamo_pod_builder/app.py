@@ -45,10 +45,11 @@ from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
+from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.reconcilers.scaling import ScalingReconciler, components_of
 from dynamo_pod_builder.render import RenderConfig
-from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, is_of_replicas, is_of_status, tasks_for
+from dynamo_pod_builder.routing import LEGACY, BuilderConcern, BuilderTask, is_of_replicas, is_of_status, tasks_for
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import is_available
@@ -62,6 +63,7 @@ LARGE_OBJECT, LARGE_AT_ONCE = 16 << 10, 2
 READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
+    *LEGACY,
     DAEMON_SETS,
     *children.OWNED,
     POD_CLIQUES,
@@ -76,7 +78,7 @@ SETTLE = 0.02
 
 
 class PodBuilderService:
-    """Graphs, component deployments and checkpoints become Kubernetes objects; their status reports progress."""
+    """Graphs, component deployments, checkpoints and older kinds become Kubernetes objects; their status reports progress."""
 
     name = NAME
 
@@ -127,6 +129,10 @@ class _PodBuilder(Controller[BuilderTask]):
             BuilderConcern.CHECKPOINT: CheckpointReconciler(
                 kube, cache, applier, statuses, checkpoint_reporter, config, now
             ).reconcile,
+            **{
+                concern: LegacyReconciler(resource, cache, applier, statuses, now).reconcile
+                for resource, concern in LEGACY.items()
+            },
             BuilderConcern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
             BuilderConcern.COHORT: CohortReconciler(cache, kube, reporter).reconcile,
         }
@@ -204,6 +210,8 @@ class _PodBuilder(Controller[BuilderTask]):
             yield BuilderTask(BuilderConcern.COMPONENT, key_of(component))
         for checkpoint in self.cache.list(DYNAMO_CHECKPOINTS):
             yield BuilderTask(BuilderConcern.CHECKPOINT, key_of(checkpoint))
+        for resource, concern in LEGACY.items():
+            yield from (BuilderTask(concern, key_of(each)) for each in self.cache.list(resource))
         namespaces = {key_of(obj).namespace for resource in children.SHARED for obj in self.cache.list(resource)}
         for namespace in namespaces:
             yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", namespace))

@@ -35,6 +35,8 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.rights import RACE, READ, SCRAPED, STANDBY, Right
 
+from dynamo_pod_builder.routing import LEGACY
+
 GIVEN = "given to pods of graphs"
 ALIKE = "children are written by the same lines, whatever their kind; tests do each with some"
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
@@ -65,7 +67,14 @@ RIGHTS = (
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("patch",), unused="takes out the finalizer of the reference operator"),
     *(
         Right(each, ("patch",), "status")
-        for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS)
+        for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_CHECKPOINTS, *LEGACY)
+    ),
+    *(Right(each, ("get",)) for each in LEGACY),
+    Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create",)),
+    Right(
+        DYNAMO_GRAPH_DEPLOYMENTS,
+        ("update",),
+        unused="removes what another manager added to a list of a graph that is managed by this platform",
     ),
     Right(DYNAMO_CHECKPOINTS, ("create", "patch")),
     Right(PERSISTENT_VOLUME_CLAIMS, ("create",)),

@@ -12,8 +12,10 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
     POD_CLIQUE_SCALING_GROUPS,
     POD_CLIQUE_SETS,
     POD_CLIQUES,
@@ -34,8 +36,17 @@ class BuilderConcern(enum.StrEnum):
     COMPONENT = "dynamocomponentdeployments"
     SCALING = "dynamographdeploymentscalingadapters"
     CHECKPOINT = "dynamocheckpoints"
+    LEGACY_DEPLOYMENT = "dynamodeployments"
+    LEGACY_SERVICE = "dynamonimdeployments"
     NAMESPACE = "namespaces"
     COHORT = "pods"
+
+
+#: Kinds before graphs that run.
+LEGACY = {
+    DYNAMO_DEPLOYMENTS: BuilderConcern.LEGACY_DEPLOYMENT,
+    DYNAMO_NIM_DEPLOYMENTS: BuilderConcern.LEGACY_SERVICE,
+}
 
 
 class BuilderTask(NamedTuple):
@@ -60,9 +71,10 @@ def tasks_for(
     `graph_of_set` names the graph of a PodCliqueSet, "" where it has none: what Grove makes of a set belongs to the set.
     """
     if old is not None and new is not None and _only_own_status(resource, old, new):
-        # Our own status write comes back to us; only a component's graph wants to know.
+        # Our own status write comes back to us; only what a component or a graph belongs to wants to know.
         if resource == DYNAMO_COMPONENT_DEPLOYMENTS:
             yield from _graph_of(key.namespace, new)
+        yield from _legacy_of(key.namespace, new)
         return
     obj = new if new is not None else old
     if obj is None:
@@ -74,6 +86,7 @@ def tasks_for(
         return
     if resource == DYNAMO_GRAPH_DEPLOYMENTS:
         yield BuilderTask(BuilderConcern.GRAPH, key)
+        yield from _legacy_of(key.namespace, obj)
         if new is None:
             yield BuilderTask(BuilderConcern.NAMESPACE, ObjectKey("", key.namespace))
         return
@@ -83,6 +96,9 @@ def tasks_for(
         return
     if resource == DYNAMO_CHECKPOINTS:
         yield BuilderTask(BuilderConcern.CHECKPOINT, key)
+        return
+    if resource in LEGACY:
+        yield BuilderTask(LEGACY[resource], key)
         return
     yield from _of_child(resource, key, obj, graph_of_set)
 
@@ -146,8 +162,16 @@ def _graph_of(namespace: str, obj: KubeObject) -> Iterator[BuilderTask]:
         yield BuilderTask(BuilderConcern.GRAPH, ObjectKey(namespace, name))
 
 
+def _legacy_of(namespace: str, graph: KubeObject) -> Iterator[BuilderTask]:
+    """The object of a kind before graphs that a graph belongs to."""
+    owner = objects.controller_of(graph)
+    for resource, concern in LEGACY.items():
+        if owner is not None and owner["kind"] == resource.kind:
+            yield BuilderTask(concern, ObjectKey(namespace, owner["name"]))
+
+
 def _only_own_status(resource: Resource, old: KubeObject, new: KubeObject) -> bool:
-    if resource not in {DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS}:
+    if resource not in {DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, *LEGACY}:
         return False
     before, after = old["metadata"], new["metadata"]
     return bool(

@@ -16,10 +16,12 @@ from dynamo_shared.api.resources import (
     DESTINATION_RULES,
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_MODELS,
+    DYNAMO_NIM_DEPLOYMENTS,
     DYNAMO_WORKER_METADATAS,
     ENDPOINT_SLICES,
     GROUP,
@@ -100,6 +102,9 @@ WATCHED: tuple[Watched, ...] = (
     Watched(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS),
     Watched(DYNAMO_MODELS),
     Watched(DYNAMO_WORKER_METADATAS),
+    # Kinds before graphs that run.
+    Watched(DYNAMO_DEPLOYMENTS),
+    Watched(DYNAMO_NIM_DEPLOYMENTS),
     Watched(HORIZONTAL_POD_AUTOSCALERS, labels.GRAPH_DEPLOYMENT_NAME),
     Watched(SCALED_OBJECTS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
     # Those that take or use a checkpoint, and those that profile for a request.

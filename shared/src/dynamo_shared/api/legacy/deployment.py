@@ -28,7 +28,7 @@ class DynamoDeploymentStatus(LegacyStatus):
 
 
 class DynamoDeployment(ApiModel):
-    """All services of an artifact. Nothing acts on it."""
+    """All services of an artifact. The platform runs it as a DynamoGraphDeployment of the same name."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoDeployment"] = "DynamoDeployment"

@@ -29,7 +29,7 @@ class DynamoNimDeploymentSpec(LegacyServiceSpec):
 
 
 class DynamoNimDeployment(ApiModel):
-    """One service of an artifact. Nothing acts on it."""
+    """One service of an artifact. The platform runs it as a DynamoGraphDeployment of the same name."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoNimDeployment"] = "DynamoNimDeployment"

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dynamo_shared.api.dynamo_namespace import GLOBAL
 from dynamo_shared.api.legacy.deployment import DynamoDeployment
 from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment
 from dynamo_shared.api.model import to_dict
@@ -17,9 +18,14 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 #: Fields that mean the same for a service of a graph.
 _SAME = ("replicas", "envs", "envFromSecret", "resources", "ingress", "livenessProbe", "readinessProbe")
+#: What kubectl records of the older object does not hold for the graph.
+_KUBECTL = "kubectl.kubernetes.io/"
 _CONFIGURATION = "DYNAMO_CONFIG_PATH"
 _NO_IMAGE = "component {service} has no image: name the one that was built of {artifact}"
 _NO_COMMAND = "component {service} has no command: write how {artifact} starts it, unless its image says so"
+_OTHER_NAMESPACE = (
+    "component {service}: dynamoNamespace {namespace} is left out, as that of a graph follows from its name"
+)
 _DEPENDENCIES = "component {service}: externalServices is left out, as components of a graph find each other"
 
 
@@ -51,6 +57,8 @@ def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
     for name, spec in written.items():
         services[name] = _service(name, spec, command=_command(spec))
         remarks += _missing(name, services[name], spec["dynamoNim"])
+        if spec["dynamoNamespace"] != GLOBAL:
+            remarks.append(_OTHER_NAMESPACE.format(service=name, namespace=spec["dynamoNamespace"]))
         if spec.get("externalServices"):
             remarks.append(_DEPENDENCIES.format(service=name))
     metadata = objects[0]["metadata"]
@@ -61,7 +69,9 @@ def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
 
 def _graph(metadata: KubeObject, services: KubeObject, written: Mapping[str, Any]) -> KubeObject:
     claims = {claim["name"]: claim for claim in (_claim(name, each) for name, each in written.items()) if claim}
-    kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
+    annotations = {key: text for key, text in metadata.get("annotations", {}).items() if not key.startswith(_KUBECTL)}
+    metadata = {**metadata, "annotations": annotations}
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if metadata.get(key)}
     head = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
     return {
         "apiVersion": head.api_version,
@@ -75,6 +85,8 @@ def _service(name: str, spec: KubeObject, command: KubeObject | None = None) -> 
     service = {key: spec[key] for key in _SAME if spec.get(key) not in (None, [])}
     if name == "Frontend" or spec.get("ingress", {}).get("enabled"):
         service["componentType"] = "frontend"
+    if spec.get("dynamoNamespace") == GLOBAL:
+        service["globalDynamoNamespace"] = True
     extra = spec.get("extraPodMetadata", {})
     for_pods = {
         key: merged
@@ -91,6 +103,8 @@ def _service(name: str, spec: KubeObject, command: KubeObject | None = None) -> 
         service["extraPodSpec"] = {**pod, **({"mainContainer": main} if main else {})}
     if spec.get("autoscaling", {}).get("enabled"):
         service |= {"autoscaling": spec["autoscaling"], "scalingAdapter": {"enabled": True}}
+        # The adapter owns it.
+        service.pop("replicas", None)
     if mount := spec.get("pvc"):
         at = {"mountPoint": mount["mountPoint"]} if "mountPoint" in mount else {}
         service["volumeMounts"] = [{"name": mount.get("name") or _claim_name(name), **at}]
