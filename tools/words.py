@@ -65,6 +65,9 @@ ALLOWED = re.compile(
     re.IGNORECASE,
 )
 
+# Fields of a published API, which keep their names.
+PUBLISHED = {"api/estimating.py": {"notes"}, "api/models.py": {"notes"}}
+
 # Scripts that pods run: other words in them would be other pods.
 RENDERED = ("render/scripts/",)
 
@@ -107,8 +110,10 @@ def findings_of(path: Path) -> Iterator[Finding]:
         return
     if path.stem in GERUNDS:
         yield Finding(path, 1, path.stem, GERUNDS[path.stem])
+    published = PUBLISHED.get(f"{path.parent.name}/{path.name}", set())
     for line, word, instead in findings(path.read_text(encoding="utf-8")):
-        yield Finding(path, line, word, instead)
+        if word not in published:
+            yield Finding(path, line, word, instead)
 
 
 def main() -> int:

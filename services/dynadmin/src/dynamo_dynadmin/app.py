@@ -40,10 +40,10 @@ from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.decisions import Decisions
 from dynamo_dynadmin.api.deploying import Deploying, Planned
+from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.estimating import Estimating, Estimator
 from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.looking import Looking
 from dynamo_dynadmin.api.reading import Reading
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.table import Topics, table
@@ -93,7 +93,7 @@ log = structlog.get_logger("dynamo.dynadmin")
 class DynadminService:
     """Serves the REST API.
 
-    `planned` tells what a manifest would become, `estimator` opens what simulates, where the process has them.
+    `planned` reports what a manifest would become, `estimator` opens what simulates, where the process has them.
     """
 
     name = NAME
@@ -139,16 +139,16 @@ class DynadminService:
         )
         reading = Reading(hub, access, streams)
         writing = Writing(reading)
-        looking = Looking(hub, reading)
+        details = Details(hub, reading)
         cluster = Cluster(hub, access, reading, kube, platform.version)
         defaults = Platform(platform.planner.image_repository, platform.version, platform.planner.model_secret)
         document = msgspec.json.encode(openapi(API_VERSION))
         topics = Topics(
             reading=reading,
             writing=writing,
-            looking=looking,
-            events=Events(looking, streams),
-            logs=Logs(looking, reading, streams),
+            details=details,
+            events=Events(details, streams),
+            logs=Logs(details, reading, streams),
             chat=Chat(reading, streams, settings.chat_within),
             decisions=Decisions(context.bus, platform.cluster_name, streams),
             acting=Acting(hub, writing),

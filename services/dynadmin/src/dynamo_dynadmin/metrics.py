@@ -31,7 +31,7 @@ class DynadminMetrics:
         )
         self._refused = Counter(
             "dynamo_dynadmin_requests_refused",
-            "Requests that were refused before they were looked at: unidentified, disallowed, csrf, impersonation, rate, busy.",
+            "Requests that were refused before they were handled: unidentified, disallowed, csrf, impersonation, rate, busy.",
             ["reason"],
             registry=registry,
         )

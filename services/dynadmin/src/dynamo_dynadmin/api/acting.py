@@ -1,4 +1,4 @@
-"""Actions: scale, restart, and deploying one of the points that profiling found."""
+"""Actions: scale, restart, and deploying one of the points of a request."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Acting:
         if owner := manager_of(graph):
             components = [{**each} for each in listed]
             components[index]["replicas"] = replicas
-            wanted = {**graph, "spec": {**graph["spec"], "components": components}}
+            desired = {**graph, "spec": {**graph["spec"], "components": components}}
             raise ProblemError(
                 "managed-elsewhere",
                 f"{owner} manages this graph and would undo the change; commit the patch to its repository instead",
                 managedBy=owner,
-                patch=to_commit(graph, wanted),
+                patch=to_commit(graph, desired),
             )
         operations: list[KubeObject] = [
             {"op": "test", "path": f"/spec/components/{index}/name", "value": component},
@@ -129,7 +129,7 @@ class Acting:
         return call.answer({"restart": written["spec"].get("restart"), "warnings": call.warnings})
 
     async def candidates(self, call: Call) -> web.StreamResponse:
-        """The points of the Pareto front that profiling found, with their figures and graphs."""
+        """The points of the Pareto front of a request, with their figures and graphs."""
         request = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(call.namespace, call.name))
         points, results = _points(request)
         return call.answer(
@@ -163,15 +163,15 @@ class Acting:
         except AlreadyExists:
             key = ObjectKey(call.namespace, graph["metadata"]["name"])
         try:
-            found = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
+            current = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         except NotFound as error:
             raise ProblemError("conflict", "the graph was deleted meanwhile; try again") from error
-        if not is_made_for(found, request):
+        if not is_made_for(current, request):
             raise ProblemError("already-exists", f"graph {key.name} exists, and was not created for this request")
         metadata = {
-            **found["metadata"],
-            "labels": {**(found["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
-            "annotations": {**(found["metadata"].get("annotations") or {}), **graph["metadata"]["annotations"]},
+            **current["metadata"],
+            "labels": {**(current["metadata"].get("labels") or {}), **graph["metadata"]["labels"]},
+            "annotations": {**(current["metadata"].get("annotations") or {}), **graph["metadata"]["annotations"]},
         }
         try:
             written = await call.kube.replace(

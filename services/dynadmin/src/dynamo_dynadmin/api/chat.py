@@ -98,7 +98,7 @@ class Chat:
         await stream.send("end", completion.summary(time.monotonic() - started))
 
     async def _service(self, call: Call) -> ObjectKey:
-        """The Service of the graph's frontend. ProblemError where there is none yet."""
+        """The Service of the graph's frontend. ProblemError where it has no Service yet."""
         graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
         listed = graph["spec"].get("components") or []
         frontend = next((each["name"] for each in listed if each.get("type") == "frontend"), None)

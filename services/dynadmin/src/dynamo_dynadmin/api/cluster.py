@@ -55,7 +55,7 @@ class Cluster:
             page = await call.kube.list_page(NAMESPACES, limit=_NAMESPACES)
             names = {each["metadata"]["name"] for each in page.get("items") or ()}
         except Forbidden:
-            # Who may not list them still sees those that have something to be seen.
+            # A caller who may not list them gets those with something that the caller may list.
             names = set().union(*(self._hub.entries(kind.resource).namespaces() for kind in KINDS))
         slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 

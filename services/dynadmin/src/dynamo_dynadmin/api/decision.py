@@ -26,13 +26,13 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 def row(event: str, payload: bytes, uid: str) -> dict[str, Any] | None:
     """An event as a row; None where it is of an earlier graph of the same name. ValueError where it is not readable."""
-    found = _decode(payload)
-    if uid and found.k8suid and found.k8suid != uid:
+    decoded = _decode(payload)
+    if uid and decoded.k8suid and decoded.k8suid != uid:
         return None
-    data = found.data
+    data = decoded.data
     components = [each for each in data.get("components") or () if isinstance(each, dict)]
     return {
-        "time": found.time,
+        "time": decoded.time,
         "event": event,
         "reason": str(data.get("reason") or ""),
         "message": str(data.get("message") or ""),
@@ -45,7 +45,7 @@ def row(event: str, payload: bytes, uid: str) -> dict[str, Any] | None:
         "missing": data.get("missing") or {},
         "alternatives": data.get("alternatives") or [],
         "budgets": data.get("budgets") or [],
-        "command": str(data.get("command") or ("" if event in PLANS else found.causationid)),
+        "command": str(data.get("command") or ("" if event in PLANS else decoded.causationid)),
     }
 
 

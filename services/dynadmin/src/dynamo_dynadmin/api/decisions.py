@@ -54,7 +54,7 @@ class Decisions:
                 await self._follow(call, stream, key, uid, limit)
             return stream.response
         kept: deque[dict[str, Any]] = deque(maxlen=limit)
-        seen = 0
+        total = 0
         try:
             async with asyncio.timeout(_WITHIN), self._slots, self._events(key) as events:
                 async for item in events:
@@ -62,11 +62,11 @@ class Decisions:
                         break
                     if isinstance(item, Message) and (row := _row(item, uid)) is not None:
                         kept.append(row)
-                        seen += 1
+                        total += 1
         except (BusError, TimeoutError) as error:
             detail = f"the history cannot be read now: {error or 'NATS does not answer'}"
             raise ProblemError("unavailable", detail, headers={"Retry-After": "2"}) from error
-        return call.answer({"items": list(kept), "truncated": seen > len(kept)})
+        return call.answer({"items": list(kept), "truncated": total > len(kept)})
 
     async def _follow(self, call: Call, stream: Stream, key: ObjectKey, uid: str, limit: int) -> None:
         """What there is (the last of it, or what comes after Last-Event-ID), `synced`, then each decision as it comes."""

@@ -95,13 +95,13 @@ def _at_the_form(made: Translation, error: KubeError) -> ProblemError:
 def _added(sent: Any, stored: Any, path: str = "") -> list[str]:
     """Paths that the API server, or admission, added."""
     if isinstance(sent, dict) and isinstance(stored, dict):
-        found: list[str] = []
+        added: list[str] = []
         for key, value in stored.items():
             if not path and key in ("metadata", "status"):
                 continue
             place = f"{path}.{key}" if path else key
-            found += _added(sent[key], value, place) if key in sent else [place]
-        return found
+            added += _added(sent[key], value, place) if key in sent else [place]
+        return added
     if isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         return [
             each

@@ -1,6 +1,6 @@
 """`POST /estimate`: what an intent is expected to do, simulated; streamed as it gets better, cached, fair among callers.
 
-The simulation is the planner's. A service imports no other, so whoever composes the process gives it here.
+The simulation is the planner's. A service imports no other, so the process that composes both passes it here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAITING = 64
 CACHED = 256
 _AS_GRAPH = "what the same GPUs and backend do at their best; not the graph exactly as it is described"
 
-Tell = Callable[[str, Any], None]
+Report = Callable[[str, Any], None]
 
 
 class NotEstimated(Exception):
@@ -51,8 +51,8 @@ class NotEstimated(Exception):
 class Estimator(Protocol):
     """Estimates requests. Cancelling ends the work."""
 
-    async def estimate(self, manifest: KubeObject, nodes: Sequence[KubeObject], tell: Tell) -> dict[str, Any]:
-        """The estimate of a DynamoGraphDeploymentRequest; `tell` hears `progress` and earlier `estimate`s. NotEstimated."""
+    async def estimate(self, manifest: KubeObject, nodes: Sequence[KubeObject], report: Report) -> dict[str, Any]:
+        """The estimate of a DynamoGraphDeploymentRequest; `report` gets `progress` and earlier `estimate`s. NotEstimated."""
 
     async def close(self) -> None:
         """End what works for it."""
@@ -119,7 +119,7 @@ class Estimating:
             detail = "this process has no simulation: run dynadmin where dynamo-ctl[planner] is installed"
             raise ProblemError("unavailable", detail)
         intent = read_intent(await call.body())
-        objective, notes = as_objective(intent)
+        objective, remarks = as_objective(intent)
         made = translate(objective, call.namespace, self._platform)
         act = Act("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
         await self._reading.require(call, act)
@@ -129,28 +129,28 @@ class Estimating:
         work = _Work(self._estimator, made.manifest, nodes)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
             async with self._streams.opened(call, [act]) as stream:
-                await self._streamed(call, work, notes, stream)
+                await self._streamed(call, work, remarks, stream)
             return stream.response
         try:
-            return call.answer(await self._answer(call, work, notes, lambda _, __: None))
+            return call.answer(await self._answer(call, work, remarks, lambda _, __: None))
         except NotEstimated as error:
             pointer = made.draft().pointer_of(error.field) if error.field else ""
             raise ProblemError("invalid", str(error), errors=[Problem(pointer, str(error), error.field)]) from None
 
-    async def _streamed(self, call: Call, work: _Work, notes: list[str], stream: Stream) -> None:
-        told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
+    async def _streamed(self, call: Call, work: _Work, remarks: list[str], stream: Stream) -> None:
+        reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
 
-        def tell(event: str, data: Any) -> None:
+        def report(event: str, data: Any) -> None:
             with suppress(asyncio.QueueFull):
-                told.put_nowait((event, data))
+                reports.put_nowait((event, data))
 
-        task = asyncio.create_task(self._answer(call, work, notes, tell), name="estimate")
-        task.add_done_callback(lambda _: tell("", None))
+        task = asyncio.create_task(self._answer(call, work, remarks, report), name="estimate")
+        task.add_done_callback(lambda _: report("", None))
         try:
             while True:
                 try:
-                    async with asyncio.timeout(stream.patience(self._streams.heartbeat)):
-                        event, data = await told.get()
+                    async with asyncio.timeout(stream.timeout(self._streams.heartbeat)):
+                        event, data = await reports.get()
                 except TimeoutError:
                     await stream.keep()
                     await stream.beat()
@@ -169,23 +169,23 @@ class Estimating:
             with suppress(asyncio.CancelledError, Exception):
                 await task
 
-    async def _answer(self, call: Call, work: _Work, notes: list[str], tell: Tell) -> dict[str, Any]:
+    async def _answer(self, call: Call, work: _Work, remarks: list[str], report: Report) -> dict[str, Any]:
         key = work.key
         if (kept := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
-            return {**kept, "cached": True, "notes": [*notes, *kept["notes"]]}
+            return {**kept, "cached": True, "notes": [*remarks, *kept["notes"]]}
         started = time.monotonic()
         async with self._turns.taken(call.caller.key):
             try:
                 async with asyncio.timeout(self._within):
-                    found = await work.estimator.estimate(work.manifest, work.nodes, tell)
+                    result = await work.estimator.estimate(work.manifest, work.nodes, report)
             except TimeoutError:
                 raise NotEstimated(f"no estimate within {self._within:g} s; try again, or a smaller model") from None
-        answer = {**found, "seconds": round(time.monotonic() - started, 3), "cached": False}
+        answer = {**result, "seconds": round(time.monotonic() - started, 3), "cached": False}
         self._cache[key] = answer
         if len(self._cache) > CACHED:
             self._cache.popitem(last=False)
-        return {**answer, "notes": [*notes, *answer["notes"]]}
+        return {**answer, "notes": [*remarks, *answer["notes"]]}
 
 
 class _Work:

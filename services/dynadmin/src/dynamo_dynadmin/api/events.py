@@ -15,15 +15,15 @@ from dynamo_shared.kube import Expired, NotFound
 from dynamo_shared.kube.watch_wire import BOOKMARK, ERROR, Lines, decode_event
 
 from dynamo_dynadmin.api import family
+from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import Kind
-from dynamo_dynadmin.api.looking import Looking
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
 from dynamo_dynadmin.identity.access import Act
 
-#: Events of a namespace that are looked through. The API server keeps them for an hour.
+#: Events of a namespace that are searched. The API server keeps them for an hour.
 READ = 2000
 #: Seconds of one watch; the API server is asked again after that.
 _WATCH = 1800
@@ -37,20 +37,20 @@ _GONE = "the events in between are not known any more; stream without Last-Event
 class Events:
     """Answers with Events."""
 
-    def __init__(self, looking: Looking, streams: Streams) -> None:
-        self._looking = looking
+    def __init__(self, details: Details, streams: Streams) -> None:
+        self._details = details
         self._streams = streams
 
     async def events(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Newest first; with `watch` oldest first, and then as they come."""
-        root = await self._looking.object(call, kind)
+        root = await self._details.object(call, kind)
         last = call.request.headers.get("Last-Event-ID", "") if call.flag("watch") else ""
         if last and not (last.isascii() and last.isdecimal() and len(last) <= 20):
             raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
         rows: list[dict[str, Any]] = []
         if not last:
             page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)
-            objects, _ = await self._looking.visible(call)
+            objects, _ = await self._details.visible(call)
             known = family.descendants({**root, "kind": kind.resource.kind}, objects)
             rows = [row(each) for each in page.get("items") or () if _about(each) in known]
             rows.sort(key=lambda each: str(each["time"]), reverse=True)
@@ -63,7 +63,7 @@ class Events:
             Act("get", kind.resource, call.namespace, call.name),
         ]
         async with self._streams.opened(call, acts) as stream:
-            follower = _Follower(self._looking, call, kind, stream)
+            follower = _Follower(self._details, call, kind, stream)
             await follower.follow(reversed(rows), last, self._streams.heartbeat)
         return stream.response
 
@@ -71,13 +71,13 @@ class Events:
 class _Follower:
     """One stream: events wait a moment for the object that they are about to be known."""
 
-    def __init__(self, looking: Looking, call: Call, kind: Kind, stream: Stream) -> None:
-        self._looking = looking
+    def __init__(self, details: Details, call: Call, kind: Kind, stream: Stream) -> None:
+        self._details = details
         self._call = call
         self._kind = kind
         self._stream = stream
         self._family: set[tuple[str, str]] = set()
-        self._looked = float("-inf")
+        self._refreshed = float("-inf")
         self._held: deque[tuple[float, KubeObject]] = deque()
 
     async def follow(self, first: Iterable[dict[str, Any]], version: str, heartbeat: float) -> None:
@@ -95,17 +95,17 @@ class _Follower:
 
     async def _take(self, event: KubeObject) -> None:
         if _about(event) not in self._family:
-            await self._look()
+            await self._refresh()
         if _about(event) in self._family:
             await self._send(event)
         elif len(self._held) < _HELD:
             self._held.append((time.monotonic() + _HELD_FOR, event))
 
     async def _release(self) -> None:
-        """Send what waited, and was found to be of the family; drop what waited for too long."""
+        """Send what waited, and is of the family by now; drop what waited for too long."""
         if not self._held:
             return
-        await self._look()
+        await self._refresh()
         waiting, self._held = self._held, deque()
         for until, event in waiting:
             if _about(event) in self._family:
@@ -113,16 +113,16 @@ class _Follower:
             elif time.monotonic() < until:
                 self._held.append((until, event))
 
-    async def _look(self) -> None:
-        if time.monotonic() - self._looked < _FAMILY_EVERY:
+    async def _refresh(self) -> None:
+        if time.monotonic() - self._refreshed < _FAMILY_EVERY:
             return
-        self._looked = time.monotonic()
+        self._refreshed = time.monotonic()
         try:
-            root = await self._looking.object(self._call, self._kind)
+            root = await self._details.object(self._call, self._kind)
         except NotFound:
             # Gone: the last events about it and its children still come.
             return
-        objects, _ = await self._looking.visible(self._call)
+        objects, _ = await self._details.visible(self._call)
         self._family |= family.descendants({**root, "kind": self._kind.resource.kind}, objects)
 
     async def _send(self, event: KubeObject) -> None:
@@ -144,12 +144,12 @@ class _Follower:
                     lines = Lines()
                     async for chunk in content.iter_any():
                         for line in lines.feed(chunk):
-                            told = decode_event(line)
-                            if told.type == ERROR:
+                            change = decode_event(line)
+                            if change.type == ERROR:
                                 raise Ended("resync", _GONE)
-                            version = str(told.object["metadata"]["resourceVersion"])
-                            if told.type not in (BOOKMARK, "DELETED"):
-                                yield told.object
+                            version = str(change.object["metadata"]["resourceVersion"])
+                            if change.type not in (BOOKMARK, "DELETED"):
+                                yield change.object
             except Expired:
                 raise Ended("resync", _GONE) from None
 

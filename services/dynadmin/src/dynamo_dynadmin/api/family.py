@@ -38,15 +38,15 @@ def _owner(obj: KubeObject, owner: KubeObject, deployments: Mapping[str, KubeObj
 
 def descendants(root: KubeObject, objects: Iterable[KubeObject]) -> set[tuple[str, str]]:
     """Kind and name of an object and of all that it owns."""
-    found: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
 
     def add(node: Mapping[str, Any]) -> None:
-        found.add((node["kind"], node["name"]))
+        names.add((node["kind"], node["name"]))
         for child in node["children"]:
             add(child)
 
     add(tree(root, objects))
-    return found
+    return names
 
 
 def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int) -> dict[str, Any]:

@@ -48,14 +48,14 @@ def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[No
     for pod in pods:
         if count := gpus_in_use(pod):
             used[pod["spec"]["nodeName"]] += count
-    found = []
+    rows = []
     for node in nodes:
         metadata, spec = node["metadata"], node.get("spec") or {}
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         total = gpus.count({"resources": {"limits": allocatable}})
         if total:
             given = metadata.get("labels") or {}
-            found.append(
+            rows.append(
                 Node(
                     name=metadata["name"],
                     product=given.get(labels.GPU_PRODUCT, ""),
@@ -66,12 +66,12 @@ def nodes_of(nodes: Iterable[KubeObject], pods: Iterable[KubeObject]) -> list[No
                     schedulable=not spec.get("unschedulable"),
                 )
             )
-    return sorted(found, key=lambda each: each.name)
+    return sorted(rows, key=lambda each: each.name)
 
 
 def demands_of(graph: KubeObject) -> list[Demand]:
     """What the components of a v1beta1 graph want."""
-    found = []
+    rows = []
     for component in graph["spec"].get("components") or ():
         spec = (component.get("podTemplate") or {}).get("spec") or {}
         of_replica = gpus.of_replica(component)
@@ -81,7 +81,7 @@ def demands_of(graph: KubeObject) -> list[Demand]:
         claims = tuple(str(each.get("name") or "") for each in spec.get("resourceClaims") or ())
         replicas = component.get("replicas", 1)
         if (of_replica or claims) and replicas:
-            found.append(
+            rows.append(
                 Demand(
                     component=component["name"],
                     pods=replicas * nodes,
@@ -91,7 +91,7 @@ def demands_of(graph: KubeObject) -> list[Demand]:
                     claims=claims,
                 )
             )
-    return found
+    return rows
 
 
 def fit(demands: Sequence[Demand], nodes: Sequence[Node], *, exact: bool) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import KubeError
 
+from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import Kind
-from dynamo_dynadmin.api.looking import Looking
 from dynamo_dynadmin.api.reading import Reading
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
@@ -47,14 +47,14 @@ class Source(NamedTuple):
 class Logs:
     """Reads logs with the caller's rights."""
 
-    def __init__(self, looking: Looking, reading: Reading, streams: Streams) -> None:
-        self._looking = looking
+    def __init__(self, details: Details, reading: Reading, streams: Streams) -> None:
+        self._details = details
         self._reading = reading
         self._streams = streams
 
     async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Lines of all containers; with `follow` as a stream."""
-        pods = await self._looking.pods_of(call, kind)
+        pods = await self._details.pods_of(call, kind)
         await self._reading.require(call, Act("get", PODS, call.namespace, subresource="log"))
         sources = _sources(pods, call.text("component"), call.text("pod"), call.text("container"))
         if len(sources) > CONTAINERS:
@@ -108,7 +108,7 @@ class Logs:
         try:
             while True:
                 try:
-                    async with asyncio.timeout(stream.patience(self._streams.heartbeat)):
+                    async with asyncio.timeout(stream.timeout(self._streams.heartbeat)):
                         item = await queue.get()
                 except TimeoutError:
                     await stream.keep()

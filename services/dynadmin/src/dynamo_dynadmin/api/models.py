@@ -263,7 +263,7 @@ class Candidate(Schema):
 
 
 class Candidates(Schema):
-    """Points that profiling found for a request."""
+    """Points of the Pareto front of a request."""
 
     phase: str
     source: str

@@ -61,10 +61,10 @@ def merged(old: Any, patch: Any) -> Any:
 
 def to_commit(old: KubeObject, new: Mapping[str, Any]) -> KubeObject:
     """The change that a user wants, as a patch for the repository."""
-    patch = merge_patch(_wanted(old), _wanted(new))
+    patch = merge_patch(_desired(old), _desired(new))
     return patch if isinstance(patch, dict) else {}
 
 
-def _wanted(obj: Mapping[str, Any]) -> KubeObject:
+def _desired(obj: Mapping[str, Any]) -> KubeObject:
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _SERVERS}
     return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}

@@ -59,12 +59,12 @@ class Reading:
         after = _after(call.text("continue"))
         await self.require(call, Act("list", kind.resource, namespace))
         self.known(kind.resource)
-        found = [
+        matching = [
             each
             for each in self._hub.entries(kind.resource).of_namespace(namespace)
             if each.key.name > after and matches(each.labels)
         ]
-        page, rest = found[:limit], len(found) - limit
+        page, rest = matching[:limit], len(matching) - limit
         metadata: dict[str, object] = {"position": str(self._hub.position())}
         if rest > 0 and page:
             metadata |= {"continue": _token(page[-1].key.name), "remainingItemCount": rest}
@@ -121,7 +121,7 @@ class _Follower:
                 missed = self._hub.resume(self._resource, namespace, position)
                 content = b"".join(self._frame(each, self._id(each)) for each in missed if self._concerns(each))
             await stream.write(content + frame("synced", {"position": str(here)}, str(here)))
-            async for batch in changes(reader, lambda: stream.patience(heartbeat)):
+            async for batch in changes(reader, lambda: stream.timeout(heartbeat)):
                 await stream.keep()
                 content = b"".join(self._frame(each, self._id(each)) for each in batch if self._concerns(each))
                 if content:

@@ -22,7 +22,7 @@ class InvalidSelector(ValueError):
 
 
 def selector(text: str) -> Selector:
-    """What tells whether labels match. InvalidSelector."""
+    """Whether labels match. InvalidSelector."""
     if not text.strip():
         return lambda _: True
     requirements = [_requirement(part.strip()) for part in _COMMA.split(text)]

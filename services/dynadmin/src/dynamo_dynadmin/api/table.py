@@ -11,11 +11,11 @@ from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.decisions import Decisions
 from dynamo_dynadmin.api.deploying import Deploying
+from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.kinds import KINDS
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.looking import Looking
 from dynamo_dynadmin.api.reading import Reading
 from dynamo_dynadmin.api.routes.about import about
 from dynamo_dynadmin.api.routes.actions import actions, conversation
@@ -33,7 +33,7 @@ class Topics:
 
     reading: Reading
     writing: Writing
-    looking: Looking
+    details: Details
     events: Events
     logs: Logs
     chat: Chat
@@ -52,7 +52,7 @@ def table(topics: Topics, document: Callable[[], bytes]) -> tuple[Route, ...]:
             kind,
             reading=topics.reading,
             writing=topics.writing,
-            looking=topics.looking,
+            details=topics.details,
             events=topics.events,
             logs=topics.logs,
         )

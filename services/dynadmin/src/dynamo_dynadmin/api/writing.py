@@ -1,7 +1,7 @@
 """Objects one by one, with the caller's rights: read, created, replaced, patched, deleted.
 
 Changes name the version that they are of. A creation may carry an Idempotency-Key: its hash is stored on the object, so
-that the same request again is answered with the object, and no state of ours is needed.
+that the same request again is answered with the object, and the service needs no state of its own.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Writing:
         self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
     ) -> web.StreamResponse:
         """Create an object; `sent` is what the caller sent, by which a repetition is known."""
-        found, is_new = await self.ensure(call, kind, obj, sent, dry_run=dry_run)
-        headers = {"Location": location(kind, found)}
+        stored_object, is_new = await self.ensure(call, kind, obj, sent, dry_run=dry_run)
+        headers = {"Location": location(kind, stored_object)}
         if not is_new:
-            return call.answer_object(found, 200, {**headers, "Idempotency-Replayed": "true"})
-        return call.answer_object(found, 200 if dry_run else 201, headers)
+            return call.answer_object(stored_object, 200, {**headers, "Idempotency-Replayed": "true"})
+        return call.answer_object(stored_object, 200 if dry_run else 201, headers)
 
     async def ensure(
         self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
@@ -78,20 +78,20 @@ class Writing:
             name = obj["metadata"].get("name")
             if not mark or not name:
                 raise
-        found = await call.kube.get(kind.resource, ObjectKey(obj["metadata"]["namespace"], name))
-        stored = (found["metadata"].get("annotations") or {}).get(IDEMPOTENCY, "")
+        stored_object = await call.kube.get(kind.resource, ObjectKey(obj["metadata"]["namespace"], name))
+        stored = (stored_object["metadata"].get("annotations") or {}).get(IDEMPOTENCY, "")
         if stored == mark:
-            return found, False
+            return stored_object, False
         if stored.partition(".")[0] == mark.partition(".")[0]:
             raise ProblemError("key-reused", "this Idempotency-Key was used with another body; use a new one")
         raise ProblemError("already-exists", f"{kind.resource.kind} {name} exists, and another request created it")
 
     async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Put another object in place of the one that is there."""
-        wanted = call.if_match()
+        version = call.if_match()
         sent = await call.object()
         obj = self._checked(call, kind, sent, name=call.name)
-        current = await self._current(call, kind, wanted)
+        current = await self._current(call, kind, version)
         self._refuse_managed(current, obj)
         metadata = {**obj["metadata"], "resourceVersion": current["metadata"]["resourceVersion"]}
         try:
@@ -102,9 +102,9 @@ class Writing:
 
     async def patch(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Change fields of an object by a merge patch or a JSON patch."""
-        wanted = call.if_match()
+        version = call.if_match()
         sent = await call.body()
-        current = await self._current(call, kind, wanted)
+        current = await self._current(call, kind, version)
         key, dry_run = ObjectKey(call.namespace, call.name), call.flag("dryRun")
         version = current["metadata"]["resourceVersion"]
         try:
@@ -135,8 +135,8 @@ class Writing:
 
     async def delete(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Delete an object, and what it owns as `propagation` says."""
-        wanted = call.if_match()
-        current = await self._current(call, kind, wanted)
+        version = call.if_match()
+        current = await self._current(call, kind, version)
         if owner := manager_of(current):
             raise ProblemError(
                 "managed-elsewhere",
@@ -150,7 +150,7 @@ class Writing:
                 kind.resource,
                 ObjectKey(call.namespace, call.name),
                 uid=metadata["uid"],
-                resource_version=metadata["resourceVersion"] if wanted else None,
+                resource_version=metadata["resourceVersion"] if version else None,
                 propagation=propagation,  # type: ignore[arg-type]  # one of the words that the parameter takes
                 dry_run=call.flag("dryRun"),
             )
@@ -158,23 +158,23 @@ class Writing:
             raise ProblemError("stale", _STALE) from error
         return web.Response(status=204)
 
-    async def _current(self, call: Call, kind: Kind, wanted: str) -> KubeObject:
+    async def _current(self, call: Call, kind: Kind, version: str) -> KubeObject:
         """The object as it is, which must be of the version that the caller knows."""
         current = await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
-        if wanted and current["metadata"]["resourceVersion"] != wanted:
+        if version and current["metadata"]["resourceVersion"] != version:
             raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
         return current
 
-    def _refuse_managed(self, current: KubeObject, wanted: KubeObject) -> None:
+    def _refuse_managed(self, current: KubeObject, desired: KubeObject) -> None:
         if owner := manager_of(current):
-            raise _managed(owner, to_commit(current, wanted))
+            raise _managed(owner, to_commit(current, desired))
 
     def _checked(self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "") -> KubeObject:
         """The object of a body, which is of this collection and belongs where the path says. ProblemError."""
         resource, errors = kind.resource, []
-        for field, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
-            if sent.get(field, wanted) != wanted:
-                errors.append(Problem(f"/{field}", f"must be {wanted} here"))
+        for field, expected in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+            if sent.get(field, expected) != expected:
+                errors.append(Problem(f"/{field}", f"must be {expected} here"))
         metadata = sent.get("metadata")
         if not isinstance(metadata, dict):
             errors.append(Problem("/metadata", "required: an object with a name"))
@@ -197,8 +197,8 @@ def location(kind: Kind, obj: KubeObject) -> str:
 
 def _refuse(errors: list[FieldError]) -> None:
     if errors:
-        found = [Problem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
-        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=found)
+        listed = [Problem(pointer(parts_of(each.path)), each.message, each.path) for each in errors]
+        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=listed)
 
 
 def _managed(owner: str, patch: KubeObject | None) -> ProblemError:

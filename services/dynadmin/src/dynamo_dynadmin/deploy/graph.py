@@ -66,7 +66,7 @@ def draft_of(intent: DeployIntent, namespace: str, platform: Platform) -> Draft:
 
 
 def _backend(intent: DeployIntent) -> str:
-    """One that exists, so that a graph without one is still looked at for other mistakes."""
+    """One that exists, so that a graph without one is still checked for other mistakes."""
     return intent.backend.value if intent.backend not in (None, Backend.AUTO) else Backend.VLLM.value
 
 

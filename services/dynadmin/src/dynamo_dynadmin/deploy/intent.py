@@ -209,7 +209,7 @@ class Objective(Section):
     search: Search | None = None
     """`rapid` by default."""
     auto_apply: bool | None = None
-    """Whether the graph that is found is deployed at once; true by default."""
+    """Whether the graph that profiling selects is deployed at once; true by default."""
 
 
 class EngineOptions(Section):

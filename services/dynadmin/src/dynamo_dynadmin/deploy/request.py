@@ -13,7 +13,7 @@ from dynamo_dynadmin.deploy.intent import DeployIntent, Section
 if TYPE_CHECKING:
     from dynamo_dynadmin.deploy.translation import Platform
 
-_CHOSEN = "profiling chooses it; use mode graph, or deploy a point that profiling found and change that"
+_CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result and change that"
 _LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"
 
 #: Fields of the request, by the fields of the intent that they are: path below spec, then group and field.
@@ -56,7 +56,7 @@ _NOWHERE: tuple[tuple[str, str, str], ...] = (
     ),
     *(("placement", each, _LATER) for each in ("node_selector", "priority_class", "scheduler")),
     ("model", "revision", "a request names a model without its revision"),
-    ("model", "served_name", "the graph that is found serves the model under its own name"),
+    ("model", "served_name", "the selected graph serves the model under its own name"),
     ("model", "token_secret", "graphs that profiling writes name the platform's Secret (platform.planner.modelSecret)"),
 )
 #: Defaults that the request's schema has, for who wants to know what will be planned for.
@@ -65,7 +65,7 @@ _DEFAULTS = {
     "workload.isl": (4000, "typical prompt"),
     "workload.osl": (1000, "typical answer"),
     "searchStrategy": ("rapid", "simulated"),
-    "autoApply": (True, "the graph is deployed as soon as it is found"),
+    "autoApply": (True, "the graph is deployed as soon as it is selected"),
 }
 
 
@@ -132,7 +132,7 @@ def _features(intent: DeployIntent, spec: KubeObject, draft: Draft) -> None:
 
 
 def _overrides(intent: DeployIntent, metadata: KubeObject, spec: KubeObject, draft: Draft) -> None:
-    """What can only be said of the graph that is found, and of the job that finds it."""
+    """What can only be said of the graph that profiling selects, and of the job that does so."""
     graph: KubeObject = {}
     for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
         if given:

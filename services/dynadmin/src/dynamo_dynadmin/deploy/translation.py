@@ -61,14 +61,14 @@ def translate(intent: DeployIntent, namespace: str, platform: Platform, facts: F
     )
     if draft.problems:
         raise InvalidIntent(draft.problems)
-    found = validate(draft.manifest, None, facts or Facts())
-    errors = {(each.path, each.message): each for each in (*schema_errors(draft.manifest), *found.errors)}
+    verdict = validate(draft.manifest, None, facts or Facts())
+    errors = {(each.path, each.message): each for each in (*schema_errors(draft.manifest), *verdict.errors)}
     if errors:
         raise InvalidIntent(translation.problems(errors.values()))
     return Translation(
         translation.manifest,
         translation.defaulted,
         translation.unexpressed,
-        (*translation.warnings, *found.warnings),
+        (*translation.warnings, *verdict.warnings),
         translation.origins,
     )

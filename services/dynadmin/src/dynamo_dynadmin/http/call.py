@@ -120,7 +120,7 @@ class Call:
         return match[1]
 
     def idempotency_key(self) -> str:
-        """The Idempotency-Key; empty where there is none. ProblemError where it is not valid."""
+        """The Idempotency-Key; empty without one. ProblemError where it is not valid."""
         text = self.request.headers.get("Idempotency-Key", "")
         if text and not _IDEMPOTENCY_KEY.fullmatch(text):
             raise ProblemError("bad-request", "Idempotency-Key: 1 to 128 printable ASCII characters without blanks")
@@ -135,23 +135,23 @@ class Call:
         try:
             if kind != "application/yaml":
                 return json.loads(content, parse_constant=_refuse_constant)
-            found = documents(content.decode())
+            listed = documents(content.decode())
         except InvalidManifest as error:
             raise ProblemError(
                 "bad-request", str(error), errors=[Problem(pointer(parts_of(e.path)), e.message) for e in error.errors]
             ) from None
         except (ValueError, RecursionError) as error:
             raise ProblemError("bad-request", f"the body is not valid: {str(error)[:500]}") from None
-        if len(found) != 1:
-            raise ProblemError("bad-request", f"one document is expected, {len(found)} are given")
-        return found[0]
+        if len(listed) != 1:
+            raise ProblemError("bad-request", f"one document is expected, {len(listed)} are given")
+        return listed[0]
 
     async def object(self) -> dict[str, Any]:
         """The body, which must be an object."""
-        found = await self.body()
-        if not isinstance(found, dict):
+        body = await self.body()
+        if not isinstance(body, dict):
             raise ProblemError("invalid", "the body must be an object", errors=[Problem("", "must be an object")])
-        return found
+        return body
 
     def answer(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
         """JSON; warnings of the API server go along."""

@@ -112,14 +112,14 @@ def _header_parameters(route: Route) -> Iterable[dict[str, Any]]:
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
-    found: dict[str, Any] = {"description": answer.description}
+    described: dict[str, Any] = {"description": answer.description}
     if answer.content:
-        found["content"] = {media: _content(media, name) for media, name in answer.content.items()}
+        described["content"] = {media: _content(media, name) for media, name in answer.content.items()}
     if answer.headers:
-        found["headers"] = {
+        described["headers"] = {
             name: {"description": _HEADERS[name], "schema": {"type": "string"}} for name in answer.headers
         }
-    return found
+    return described
 
 
 def _content(media: str, name: str) -> dict[str, Any]:

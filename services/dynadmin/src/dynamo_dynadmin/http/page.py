@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from aiohttp import web
 
-#: Scripts, styles and requests are of this origin, or none. Nobody may frame the page.
+#: Scripts, styles and requests are of this origin, or none. No other page may frame this one.
 POLICY = "; ".join(
     (
         "default-src 'self'",

@@ -29,7 +29,7 @@ MEDIA_TYPE = "application/problem+json"
 KINDS: Mapping[str, tuple[int, str]] = {
     "bad-request": (400, "The request is not understood"),
     "invalid": (422, "Fields are not valid"),
-    "unidentified": (401, "Nobody is known to call"),
+    "unidentified": (401, "The caller is not known"),
     "forbidden": (403, "The caller may not do this"),
     "csrf": (403, "The session's CSRF token is missing"),
     "not-found": (404, "There is no such thing"),
@@ -119,11 +119,11 @@ class ProblemError(Exception):
 
 def manifest_problems(error: KubeError) -> list[Problem]:
     """The fields that the API server, or an admission webhook, refused, as pointers into the manifest."""
-    found = [(cause.field, cause.message) for cause in error.causes if cause.field]
-    if not found:
+    fields = [(cause.field, cause.message) for cause in error.causes if cause.field]
+    if not fields:
         text = _DENIED.sub("", error.message)
-        found = [(match[1], match[2]) for line in text.splitlines() if (match := _LINE.match(line)) is not None]
-    return [Problem(pointer(parts_of(path)), message, path) for path, message in found]
+        fields = [(match[1], match[2]) for line in text.splitlines() if (match := _LINE.match(line)) is not None]
+    return [Problem(pointer(parts_of(path)), message, path) for path, message in fields]
 
 
 def of_kube(error: KubeError) -> ProblemError:

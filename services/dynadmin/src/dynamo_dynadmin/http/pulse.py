@@ -41,7 +41,7 @@ class Pulse(Generic[Item]):
         while True:
             if self._step is None:
                 self._step = asyncio.ensure_future(anext(self._source))
-            done, _ = await asyncio.wait({self._step}, timeout=self._stream.patience(self._heartbeat()))
+            done, _ = await asyncio.wait({self._step}, timeout=self._stream.timeout(self._heartbeat()))
             await self._stream.keep()
             if not done:
                 await self._stream.beat()

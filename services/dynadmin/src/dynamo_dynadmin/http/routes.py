@@ -57,7 +57,7 @@ class Route:
     idempotent: bool = False
     """whether an Idempotency-Key is taken"""
     public: bool = False
-    """whether nobody needs to be known to call"""
+    """whether callers without identity may call"""
     lenient: bool = False
     """whether parameters that are not listed are ignored: others add theirs"""
     streams: bool = False

@@ -28,14 +28,14 @@ from dynamo_dynadmin.metrics import DynadminMetrics
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _IMPERSONATE = "impersonate-"
-#: Field managers have 128 characters; names of users may be longer. A hash tells them apart then.
+#: Field managers have 128 characters; names of users may be longer. A hash distinguishes them then.
 _LONGEST_MANAGER = 128
 #: Smaller answers do not get smaller.
 _WORTH_COMPRESSING = 1400
 _LIMITS = 10_000
 _COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
-#: Of routes that nobody needs to be known for; nothing is asked of Kubernetes for them with its name.
-NOBODY = Caller(Identity("nobody"))
+#: The caller of public routes. No request to Kubernetes has this name.
+ANONYMOUS = Caller(Identity("anonymous"))
 
 log = structlog.get_logger("dynamo.dynadmin")
 
@@ -86,7 +86,7 @@ class Server:
     def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             request[TURN].operation = route.operation
-            caller = NOBODY if route.public else await self._caller(request)
+            caller = ANONYMOUS if route.public else await self._caller(request)
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)
@@ -211,7 +211,7 @@ class Server:
         warnings: list[str] = []
         identifier = request[TURN].id
         kube = self._kube
-        if caller is not NOBODY:
+        if caller is not ANONYMOUS:
             kube = kube.for_identity(
                 caller.identity, request=identifier, field_manager=manager_of(caller), warned=warnings.append
             )

@@ -77,7 +77,7 @@ class Streams:
             )
         place = object()
         self._open[place] = key, call.request
-        # Streams have limits of their own, and are no requests under way.
+        # Streams have limits of their own, and do not count as requests under way.
         call.request[TURN].leave()
         self._metrics.streams(len(self._open))
         response = web.StreamResponse(
@@ -153,7 +153,7 @@ class Stream:
         self._expires = call.caller.expires
         self._next = now() + recheck
 
-    def patience(self, longest: float) -> float:
+    def timeout(self, longest: float) -> float:
         """Seconds to wait for something to send, before `keep` has to be called."""
         until = self._next if self._expires is None else min(self._next, self._expires)
         return max(0.01, min(longest, until - self._now()))

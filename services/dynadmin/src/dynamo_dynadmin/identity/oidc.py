@@ -43,7 +43,7 @@ class Issuer:
             key = await self._provider.key(str(header.get("kid") or ""))
             if key is None:
                 raise Unidentified("the token is signed with a key that its issuer does not publish")
-            found: dict[str, Any] = jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=list(ALGORITHMS),
@@ -54,7 +54,7 @@ class Issuer:
             )
         except jwt.PyJWTError as error:
             raise Unidentified(f"the token is not valid: {error}") from error
-        return found
+        return claims
 
     def _caller_of(self, claims: dict[str, Any]) -> Caller:
         settings = self._settings

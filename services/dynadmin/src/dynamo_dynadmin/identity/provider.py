@@ -47,7 +47,7 @@ class Provider:
         self._reading = asyncio.Lock()
 
     async def key(self, identifier: str) -> jwt.PyJWK | None:
-        """The key of an id; without an id the only one there is. None where there is none. Unavailable."""
+        """The key of an id; without an id the only one that exists. None where it is not known. Unavailable."""
         async with self._reading:
             age = self._now() - self._keys_at
             if age > KEYS_FOR or (identifier not in self._keys and age > KEYS_NOT_BEFORE):
@@ -66,10 +66,10 @@ class Provider:
             if document.get("issuer") != issuer:
                 raise _unavailable("the issuer's discovery document names another issuer")
             names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-            found = Endpoints(*(str(document.get(name) or "") for name in names))
-            if any(each and urlsplit(each).scheme not in self._schemes() for each in found):
+            endpoints = Endpoints(*(str(document.get(name) or "") for name in names))
+            if any(each and urlsplit(each).scheme not in self._schemes() for each in endpoints):
                 raise _unavailable("an endpoint of the issuer is not served over https")
-            self._endpoints, self._endpoints_at = found, self._now()
+            self._endpoints, self._endpoints_at = endpoints, self._now()
         return self._endpoints
 
     async def exchange(self, form: Mapping[str, str], secret: str) -> dict[str, Any]:
@@ -118,12 +118,12 @@ async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
                 raise Refused(_reason(content))
             if response.status != 200:
                 raise _unavailable(f"the issuer answers {response.status}")
-        found = json.loads(content)
+        answer = json.loads(content)
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
         raise _unavailable(f"the issuer cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise _unavailable("the issuer's answer is not a JSON object")
-    return found
+    return answer
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -138,8 +138,8 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
 def _reason(content: bytes) -> str:
     """What an error of the token endpoint says; never more of the answer, which may hold secrets."""
     try:
-        found = json.loads(content)
-        return " ".join(str(found[name])[:200] for name in ("error", "error_description") if name in found)
+        answer = json.loads(content)
+        return " ".join(str(answer[name])[:200] for name in ("error", "error_description") if name in answer)
     except (ValueError, TypeError, RecursionError):
         return ""
 

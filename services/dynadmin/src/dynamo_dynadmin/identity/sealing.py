@@ -1,4 +1,4 @@
-"""Content that browsers keep for this service: sealed, so that nobody reads, changes or makes it without the key."""
+"""Content that browsers keep for this service: sealed, so that it cannot be read, changed or created without the key."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _OF_SERVICE_ACCOUNTS = "system:serviceaccounts:"
 
 
 class Unidentified(Exception):
-    """Nobody is known to call: no token, one that nobody knows, or one that has expired."""
+    """The caller is not known: no token, one that no issuer knows, or one that has expired."""
 
 
 class Disallowed(Exception):
@@ -34,7 +34,7 @@ class Caller:
 
     @cached_property
     def key(self) -> str:
-        """Tells callers apart, all of their identity considered."""
+        """Distinguishes callers by all of their identity."""
         identity = self.identity
         extra = sorted((name, tuple(values)) for name, values in identity.extra.items())
         text = repr((identity.user, identity.uid, sorted(identity.groups), extra))

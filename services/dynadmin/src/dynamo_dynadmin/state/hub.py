@@ -191,14 +191,14 @@ class Hub:
             self.ready.set()
 
 
-async def changes(reader: Reader, patience: Callable[[], float]) -> AsyncIterator[list[Entry]]:
-    """Changes as they come; an empty list after as many seconds of silence as `patience` says.
+async def changes(reader: Reader, timeout: Callable[[], float]) -> AsyncIterator[list[Entry]]:
+    """Changes as they come; an empty list after as many seconds of silence as `timeout` says.
 
     Resync where the reader was too slow, or the stream is another one.
     """
     while True:
         try:
-            async with asyncio.timeout(patience()):
+            async with asyncio.timeout(timeout()):
                 await reader.signal.wait()
         except TimeoutError:
             yield []

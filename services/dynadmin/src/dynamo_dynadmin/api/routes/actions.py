@@ -32,7 +32,7 @@ def actions(acting: Acting) -> Iterator[Route]:
     yield _REQUEST(
         "GET /candidates",
         "listRequestCandidates",
-        "Points that profiling found.",
+        "Points of the Pareto front.",
         acting.candidates,
         "Candidates",
         "not-found",

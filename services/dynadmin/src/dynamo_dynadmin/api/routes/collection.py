@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from aiohttp import web
 
+from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.looking import Looking
 from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST, Reading
 from dynamo_dynadmin.api.routes.section import (
     DRY_RUN,
@@ -56,7 +56,7 @@ def _of(kind: Kind, handle: _OfKind) -> Handler:
 
 
 def collection(
-    kind: Kind, *, reading: Reading, writing: Writing, looking: Looking, events: Events, logs: Logs
+    kind: Kind, *, reading: Reading, writing: Writing, details: Details, events: Events, logs: Logs
 ) -> Iterator[Route]:
     """Every route of a kind, but for those that it alone has."""
     of = partial(_of, kind)
@@ -91,12 +91,12 @@ def collection(
     )
     if kind.writable:
         yield from _writes(kind, route, writing)
-    yield route("GET /{name}/status", f"get{name}Status", "How it is.", of(looking.status), "Status", "not-found")
+    yield route("GET /{name}/status", f"get{name}Status", "How it is.", of(details.status), "Status", "not-found")
     yield route(
         "GET /{name}/manifest",
         f"get{name}Manifest",
         "What a user would apply.",
-        of(looking.manifest),
+        of(details.manifest),
         {200: Answer("The manifest.", OBJECT_OR_YAML)},
         "not-found",
         query=(choice("format", "JSON or YAML.", "json", "yaml", default="json"),),
@@ -115,9 +115,9 @@ def collection(
         ),
         streams=True,
     )
-    yield route("GET /{name}/tree", f"get{name}Tree", "It and all that it owns.", of(looking.tree), "Tree", "not-found")
+    yield route("GET /{name}/tree", f"get{name}Tree", "It and all that it owns.", of(details.tree), "Tree", "not-found")
     if kind.has_pods:
-        yield route("GET /{name}/pods", f"list{name}Pods", "Its pods.", of(looking.pods), "Pods", "not-found")
+        yield route("GET /{name}/pods", f"list{name}Pods", "Its pods.", of(details.pods), "Pods", "not-found")
         yield route(
             "GET /{name}/logs",
             f"get{name}Logs",

@@ -1,4 +1,4 @@
-"""Looks at one object: status, manifest, pods, tree."""
+"""Details of one object: status, manifest, pods, tree."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dynamo_dynadmin.state.hub import Hub
 _SERVERS_FIELDS = ("resourceVersion", "uid", "generation", "creationTimestamp", "selfLink", "ownerReferences")
 
 
-class Looking:
-    """Answers looks at single objects."""
+class Details:
+    """Answers with details of single objects."""
 
     def __init__(self, hub: Hub, reading: Reading) -> None:
         self._hub = hub
@@ -31,8 +31,8 @@ class Looking:
     async def status(self, call: Call, kind: Kind) -> web.StreamResponse:
         """How it is, in the same words for every kind."""
         obj = await self.object(call, kind)
-        found = obj.get("status") or {}
-        metadata, observed = obj["metadata"], found.get("observedGeneration")
+        status = obj.get("status") or {}
+        metadata, observed = obj["metadata"], status.get("observedGeneration")
         return call.answer(
             {
                 "name": metadata["name"],
@@ -47,9 +47,9 @@ class Looking:
                         name: str(each.get(name) or "")
                         for name in ("type", "status", "reason", "message", "lastTransitionTime")
                     }
-                    for each in found.get("conditions") or ()
+                    for each in status.get("conditions") or ()
                 ],
-                "status": found,
+                "status": status,
             }
         )
 
