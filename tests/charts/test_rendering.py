@@ -14,6 +14,7 @@ from dynamo_ctl import settings
 from dynamo_ctl.bootstrap.specification import load
 from dynamo_ctl.charts.rights import of_service
 from dynamo_ctl.services import SERVICES
+from dynamo_dynadmin.rights import AS_CALLERS
 from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import ENABLE_METRICS
@@ -245,6 +246,32 @@ def test_dynadmin_may_act_as_its_callers_and_services_may_bind_the_cluster_roles
         "pod-builder": {"planner-pods", "epp-pods"},
         "planner": {"profiling-jobs"},
     }
+
+
+@pytest.mark.parametrize(
+    ("settings", "constrained"),
+    [
+        (("--kube-version", "1.36.0"), True),
+        (("--kube-version", "1.35.4"), False),
+        (("--kube-version", "1.35.4", "--set", "dynadmin.constrainedImpersonation=true"), True),
+        (("--kube-version", "1.36.0", "--set", "dynadmin.constrainedImpersonation=false"), False),
+    ],
+)
+def test_users_are_impersonated_for_the_requests_of_dynadmin_only(settings: tuple[str, ...], constrained: bool) -> None:
+    text = helm.template("--values", helm.PLATFORM / "ci" / "dynadmin.yaml", *settings)
+    roles = helm.of_kind(tuple(each for each in yaml.safe_load_all(text) if each), "ClusterRole")
+    (role,) = [each for each in roles if each["metadata"]["name"].endswith("platform-dynadmin")]
+    granted = {each for rule in role["rules"] for each in _flat(rule)}
+    plain = {resource for _, resource, verb, _ in granted if verb == "impersonate"}
+    as_users = {resource for _, resource, verb, _ in granted if verb == "impersonate:user-info"}
+    tenant = "userextras/example.org/tenant"
+    assert ("users" in plain, tenant in plain) == (not constrained, not constrained)
+    assert as_users == ({"users", "groups", "uids", tenant} if constrained else set())
+    sent = {
+        (resource, verb.rpartition(":")[2]) for _, resource, verb, _ in granted if verb.startswith("impersonate-on:")
+    }
+    requests = {(right.plural, verb) for right in AS_CALLERS for verb in right.verbs}
+    assert sent == (requests if constrained else set())
 
 
 def test_the_users_of_nats_are_in_the_name_of_their_secret() -> None:

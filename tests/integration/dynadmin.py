@@ -142,6 +142,17 @@ async def account(kube: KubeClient, namespace: str, name: str, *rules: dict[str,
     return await token_of(kube, namespace, name)
 
 
+async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, str], *rules: dict[str, Any]) -> None:
+    """A role of a user or group: EVERYTHING, and these rules."""
+    await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": [EVERYTHING, *rules]})
+    group = "rbac.authorization.k8s.io"
+    bound = {
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+        "subjects": [{**subject, "apiGroup": group}],
+    }
+    await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **bound})
+
+
 async def token_of(kube: KubeClient, namespace: str, name: str, seconds: int = 3600) -> str:
     """A token of a service account."""
     request = {

@@ -18,10 +18,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
-from dynamo_shared.api.resources import ROLE_BINDINGS, ROLES
 from dynamo_shared.kube import KubeClient
 
-from .dynadmin import EVERYTHING, Answer, Api, dynadmin
+from .dynadmin import Answer, Api, dynadmin, may
 from .oidc_issuer import CLIENT, SECRET, OidcIssuer
 
 CALLBACK = "https://dynadmin.test/api/v1/session/callback"
@@ -58,24 +57,6 @@ async def api(
     await may(kube, namespace, "ann", {"kind": "User", "name": "oidc:ann"})
     async with dynadmin(control_plane.kubeconfig, nats_server.url, **configured) as running:
         yield running
-
-
-async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, str]) -> None:
-    group = "rbac.authorization.k8s.io"
-    metadata = {"name": name, "namespace": namespace}
-    await kube.create(
-        ROLES, {"apiVersion": ROLES.api_version, "kind": "Role", "metadata": metadata, "rules": [EVERYTHING]}
-    )
-    await kube.create(
-        ROLE_BINDINGS,
-        {
-            "apiVersion": ROLE_BINDINGS.api_version,
-            "kind": ROLE_BINDINGS.kind,
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
-            "subjects": [{**subject, "apiGroup": group}],
-        },
-    )
 
 
 def forged(issuer: OidcIssuer) -> dict[str, str]:

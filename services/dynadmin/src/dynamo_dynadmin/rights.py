@@ -1,12 +1,30 @@
-"""What dynadmin may do: ask who calls and what the caller may, and act with the caller's rights. Nothing else is its own."""
+"""What dynadmin may do: ask who calls and what the caller may, and act with the caller's rights. Nothing else is its own.
+
+Where the API server constrains impersonation (KEP-5284), dynadmin may act as a user only in the requests of AS_CALLERS.
+Service accounts stay unconstrained there: that mode takes their name alone, without the extras of their tokens.
+"""
 
 from __future__ import annotations
 
-from dynamo_shared.api.resources import ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from dynamo_shared.api.resources import (
+    ACCESS_REVIEWS,
+    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+    EVENTS,
+    NAMESPACES,
+    PODS,
+    SERVICES,
+    TOKEN_REVIEWS,
+    Resource,
+)
 from dynamo_shared.api.rights import Place, Right
+
+from dynamo_dynadmin.api.kinds import KINDS
 
 _AUTHENTICATION = "authentication.k8s.io"
 _FOR_CALLERS = "audit logs of tests name the caller of an impersonated request"
+
+#: Values of the chart that choose between the two ways to act as a user.
+CONSTRAINED, UNCONSTRAINED = "constrainedImpersonation", "unconstrainedImpersonation"
 
 #: What the API server says besides of service accounts' tokens. RBAC has no pattern for extras: those of other
 #: authenticators need rules of their own, and are never left out, since they may narrow a user's rights.
@@ -15,20 +33,43 @@ EXTRAS = tuple(
     for each in ("credential-id", "node-name", "node-uid", "pod-name", "pod-uid")
 )
 
+#: Every request that is sent as the caller.
+AS_CALLERS = (
+    *(
+        Right(kind.resource, ("create", "delete", "get", "patch", "update") if kind.writable else ("get",))
+        for kind in KINDS
+    ),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "scale"),
+    Right(EVENTS, ("list", "watch")),
+    Right(NAMESPACES, ("list",)),
+    Right(PODS, ("list",)),
+    Right(PODS, ("get",), "log"),
+    Right(SERVICES, ("create", "get"), "proxy"),
+)
 
-def _identities(group: str, plural: str) -> Resource:
-    return Resource(group, "v1", plural, "", namespaced=False)
+
+def _identity(group: str, plural: str, verb: str, part: str = "") -> Right:
+    resource = Resource(group, "v1", plural, "", namespaced=False)
+    return Right(resource, (verb,), place=Place.CLUSTER, part=part, unused=_FOR_CALLERS)
+
+
+def _as_user(right: Right) -> Right:
+    verbs = tuple(f"impersonate-on:user-info:{verb}" for verb in right.verbs)
+    return Right(right.resource, verbs, right.subresource, place=Place.CLUSTER, part=CONSTRAINED, unused=_FOR_CALLERS)
 
 
 RIGHTS = (
     Right(TOKEN_REVIEWS, ("create",), place=Place.CLUSTER),
     Right(ACCESS_REVIEWS, ("create",), place=Place.CLUSTER),
+    _identity("", "serviceaccounts", "impersonate"),
     *(
-        Right(_identities("", plural), ("impersonate",), place=Place.CLUSTER, unused=_FOR_CALLERS)
-        for plural in ("users", "groups", "serviceaccounts")
-    ),
-    *(
-        Right(_identities(_AUTHENTICATION, plural), ("impersonate",), place=Place.CLUSTER, unused=_FOR_CALLERS)
+        _identity(_AUTHENTICATION, plural, "impersonate")
         for plural in ("uids", *(f"userextras/{each}" for each in EXTRAS))
     ),
+    *(_identity("", plural, "impersonate", UNCONSTRAINED) for plural in ("users", "groups")),
+    *(
+        _identity(_AUTHENTICATION, plural, "impersonate:user-info", CONSTRAINED)
+        for plural in ("users", "groups", "uids")
+    ),
+    *(_as_user(right) for right in AS_CALLERS),
 )

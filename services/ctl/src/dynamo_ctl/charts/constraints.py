@@ -117,6 +117,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "dynadmin.corsOrigins": {"type": "array", "items": {"type": "string", "pattern": "^https?://[^/@\\s]+$"}},
     "dynadmin.from": _OBJECTS,
     "dynadmin.userExtras": {"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9][a-z0-9./%_-]*$"}},
+    "dynadmin.constrainedImpersonation": _SWITCH,
     "dynadmin.oidc.issuer": _URL,
     "dynadmin.oidc.jwksUri": _URL,
     "dynadmin.oidc.usernameClaim": {"type": "string", "minLength": 1},

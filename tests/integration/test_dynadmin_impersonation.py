@@ -1,0 +1,119 @@
+"""Constrained impersonation (KEP-5284): with the chart's rules dynadmin acts as users in its own requests, and in no others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynamo_ctl.localcluster.controlplane import ControlPlane
+from dynamo_ctl.localcluster.options import ControlPlaneOptions
+from dynamo_ctl.localcluster.programs import Programs
+from dynamo_ctl.localcluster.servers import NatsServer
+from dynamo_ctl.platform import install_definitions
+from dynamo_dynadmin import rights as dynadmin_rights
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_MODELS, NAMESPACES, ObjectKey
+from dynamo_shared.api.rights import rules
+from dynamo_shared.kube import Forbidden, Identity, KubeClient
+from dynamo_watcher.rights import RIGHTS as WATCHER
+
+from .dynadmin import EVERYTHING, WATCHING, account, cluster_wide, dynadmin, may
+from .oidc_issuer import CLIENT, OidcIssuer
+
+TEAM = "team"
+CONFIGURATION = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
+ANN = Identity("oidc:ann", groups=("oidc:dev",))
+
+
+@asynccontextmanager
+async def constrained(programs: Programs, folder: Path) -> AsyncIterator[tuple[ControlPlane, KubeClient]]:
+    """A control plane that constrains impersonation, and its administrator."""
+    options = ControlPlaneOptions(
+        controller_manager=False,
+        scheduler=False,
+        kwok_nodes=0,
+        prepare=install_definitions,
+        audit_folder=folder,
+        api_server_arguments=("--feature-gates=ConstrainedImpersonation=true",),
+    )
+    async with (
+        ControlPlane(options, programs) as plane,
+        await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube,
+    ):
+        yield plane, kube
+
+
+def as_ann(kube: KubeClient) -> KubeClient:
+    """A client that acts as the user."""
+    return kube.for_identity(ANN, request=str(uuid.uuid4()), field_manager="dynamo-tests")
+
+
+async def kubeconfig_of(kube: KubeClient, plane: ControlPlane, folder: Path) -> Path:
+    """Of a service account with the rules of the chart for dynadmin; those of the watcher, which runs with it, in addition."""
+    held = [each for each in dynadmin_rights.RIGHTS if each.part != dynadmin_rights.UNCONSTRAINED]
+    token = await account(kube, TEAM, "dynadmin")
+    await cluster_wide(kube, TEAM, "dynadmin", *rules([*held, *WATCHER]))
+    document: dict[str, Any] = json.loads(plane.kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": token}
+    file = folder / "kubeconfig"
+    file.write_text(json.dumps(document))
+    return file
+
+
+@pytest.mark.timeout(180)
+async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
+    programs: Programs, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    audit = tmp_path / "audit"
+    audit.mkdir()
+    async with constrained(programs, audit) as (plane, kube), OidcIssuer().serving() as issuer:
+        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
+        file = await kubeconfig_of(kube, plane, tmp_path)
+        await may(kube, TEAM, "ann", {"kind": "User", "name": ANN.user}, CONFIGURATION)
+        oidc = {
+            "OIDC__ISSUER": issuer.url,
+            "OIDC__AUDIENCE": CLIENT,
+            "OIDC__USERNAME_PREFIX": "oidc:",
+            "OIDC__GROUPS_PREFIX": "oidc:",
+        }
+        async with dynadmin(file, nats_server.url, **oidc) as api:
+            many = f"/api/v1/namespaces/{TEAM}/models"
+            # A service account acts with its whole identity, as everywhere.
+            for name, token in (("m", issuer.token()), ("n", await account(kube, TEAM, "owner", EVERYTHING, WATCHING))):
+                api.token = token
+                sent = {"metadata": {"name": name}, "spec": {"modelName": "m", "baseModelName": "b"}}
+                created = await api("POST", many, sent)
+                assert created.status == 201, created.content
+                changed = {"spec": {"modelName": "other"}}
+                merge = {"If_Match": "*", "Content_Type": "application/merge-patch+json"}
+                assert (await api("PATCH", f"{many}/{name}", changed, **merge)).status == 200
+                assert (await api("GET", f"{many}/{name}")).json["spec"]["modelName"] == "other"
+                assert (await api("DELETE", f"{many}/{name}", If_Match="*")).status == 204
+        metadata = {"name": "c", "namespace": TEAM}
+        await kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        key = ObjectKey(TEAM, "c")
+        assert await as_ann(kube).get(CONFIG_MAPS, key), "the user may"
+        async with await KubeClient.open(kubeconfig=file, field_manager="dynamo-tests") as own:
+            with pytest.raises(Forbidden, match="impersonate"):
+                await as_ann(own).get(CONFIG_MAPS, key)
+        async with asyncio.timeout(30):
+            while not (found := constraints(audit, "oidc:ann")):
+                await asyncio.sleep(0.1)
+        assert found == {"impersonate:user-info"}
+
+
+def constraints(folder: Path, user: str) -> set[str]:
+    """How the API server let dynadmin act as a user in requests for models."""
+    found = set()
+    for file in folder.glob("audit-*.jsonl"):
+        for line in file.read_text().splitlines():
+            event = json.loads(line) if line.endswith("}") else {}
+            about = event.get("objectRef") or {}
+            if about.get("resource") == DYNAMO_MODELS.plural and event["impersonatedUser"]["username"] == user:
+                found.add((event.get("authenticationMetadata") or {}).get("impersonationConstraint", ""))
+    return found
