@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CLEAN = (
     "services/admission",
     "services/ctl",
+    "services/dynadmin",
     "services/model-discovery",
     "services/planner",
     "services/pod-builder",

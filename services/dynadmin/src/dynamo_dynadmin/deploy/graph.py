@@ -231,7 +231,7 @@ class _Writer:
             self._draft.refuse(*source, why=why)
 
     def _command(self, role: Role, engine: Engine) -> Command:
-        wanted = EngineSpec(
+        spec = EngineSpec(
             role=role,
             engine=engine,
             model=self._intent.model.served_name or self._intent.model.name,
@@ -239,8 +239,8 @@ class _Writer:
             isl=self._intent.workload.isl or TYPICAL_PROMPT,
         )
         if self._intent.mocker:
-            return mocker.command(wanted, profile_folder=None, kv_tokens=None)
-        return BACKENDS[self._backend](wanted)
+            return mocker.command(spec, profile_folder=None, kv_tokens=None)
+        return BACKENDS[self._backend](spec)
 
     def _options(self) -> dict[str, object]:
         """Options that the intent names, by their name in the table of flags."""
