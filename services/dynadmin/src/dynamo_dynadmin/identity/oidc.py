@@ -8,7 +8,7 @@ import jwt
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 from dynamo_dynadmin.identity.provider import Provider
-from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
+from dynamo_dynadmin.identity.who import SYSTEM, Caller, Disallowed, Unidentified, identity_of
 
 #: Signatures of key pairs alone: a key that is published must not also make tokens.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -63,7 +63,13 @@ class Issuer:
             raise Unidentified(f"the token has no claim {settings.username_claim}")
         if settings.username_claim == "email" and claims.get("email_verified") is False:
             raise Unidentified("the token's email address is not verified")
-        identity = identity_of(settings.username_prefix + user, "", groups)
+        name = settings.username_prefix + user
+        if name.startswith(SYSTEM):
+            # Those of the cluster, service accounts included, have tokens of the cluster. Issuers may let users choose names.
+            raise Disallowed(
+                f"the issuer names {name}, an identity of the cluster; set platform.dynadmin.oidc.usernamePrefix"
+            )
+        identity = identity_of(name, "", groups)
         return Caller(identity, float(claims["exp"]))
 
     def _groups(self, claims: dict[str, Any]) -> list[str]:

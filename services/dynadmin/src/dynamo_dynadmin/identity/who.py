@@ -9,7 +9,8 @@ from functools import cached_property
 
 from dynamo_shared.kube import Identity
 
-_SYSTEM = "system:"
+#: Prefix of the identities of the cluster itself.
+SYSTEM = "system:"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 #: The API server gives these to identities by itself: to every authenticated one, and to service accounts.
 _GIVEN = ("system:authenticated", "system:serviceaccounts")
@@ -53,14 +54,14 @@ def identity_of(
     if not user:
         raise Unidentified("the token names no user")
     is_account = user.startswith(_SERVICE_ACCOUNT) and len(user.removeprefix(_SERVICE_ACCOUNT).split(":")) == 2
-    if user.startswith(_SYSTEM) and not is_account:
+    if user.startswith(SYSTEM) and not is_account:
         raise Disallowed(f"{user} is an identity of the system; call with one of a user or of a service account")
     kept = []
     for group in groups:
         _printable(group)
         if group in _GIVEN or (is_account and group.startswith(_OF_SERVICE_ACCOUNTS)):
             continue
-        if group.startswith(_SYSTEM):
+        if group.startswith(SYSTEM):
             raise Disallowed(f"group {group} is one of the system; call with an identity that does not have it")
         kept.append(group)
     if is_account and kept:
