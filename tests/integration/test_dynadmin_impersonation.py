@@ -113,7 +113,7 @@ def constraints(folder: Path, user: str) -> set[str]:
     for file in folder.glob("audit-*.jsonl"):
         for line in file.read_text().splitlines():
             event = json.loads(line) if line.endswith("}") else {}
-            about = event.get("objectRef") or {}
-            if about.get("resource") == DYNAMO_MODELS.plural and event["impersonatedUser"]["username"] == user:
+            about, acting_as = event.get("objectRef") or {}, event.get("impersonatedUser") or {}
+            if about.get("resource") == DYNAMO_MODELS.plural and acting_as.get("username") == user:
                 found.add((event.get("authenticationMetadata") or {}).get("impersonationConstraint", ""))
     return found
