@@ -8,7 +8,7 @@ STAMP := $(VENV)/.dynamo-setup
 CONTAINER_TOOLS := .dynamo/container-tools
 BROWSER_TOOLS := .dynamo/browser-tools
 FUZZ_TOOLS := .dynamo/fuzz-tools
-MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/ctl
+MEMBERS := shared services/watcher services/pod-builder services/scaler services/model-discovery services/planner services/admission services/dynadmin services/image-builder services/ctl
 INPUTS := Makefile requirements/uv.txt requirements/dev.txt $(addsuffix /pyproject.toml,$(MEMBERS))
 GENERATORS := dynamo_shared.api.generate dynamo_shared.bus.generate dynamo_shared.runtime.generate dynamo_dynadmin.generate dynamo_ctl.generate
 N ?= 100
@@ -91,7 +91,7 @@ test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in 
 check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/dynadmin/src services/ctl/src tests tools
+	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/planner/src services/admission/src services/dynadmin/src services/image-builder/src services/ctl/src tests tools
 	$(BIN)/lint-imports --no-cache
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml

@@ -21,6 +21,7 @@ CLEAN = (
     "services/admission",
     "services/ctl",
     "services/dynadmin",
+    "services/image-builder",
     "services/model-discovery",
     "services/planner",
     "services/pod-builder",

@@ -129,7 +129,11 @@ def test_roles_are_the_rights_of_the_services() -> None:
     }
     own = {"$CLUSTER_ROLE": "dynamo-system-dynamo-platform-admission"}
     for service in cluster.keys() & SERVICES.keys():
-        held = [each for each in of_service(service) if each.place is not Place.OWN and each.part != SECURE_METRICS]
+        held = [
+            each
+            for each in of_service(service)
+            if each.place in (Place.SERVED, Place.CLUSTER) and each.part != SECURE_METRICS
+        ]
         granted = {_flat(rule) for rule in cluster[service]}
         declared = {(*rest, own.get(name, name)) for rule in rules(held) for *rest, name in _flat(rule)}
         assert frozenset().union(*granted) == declared
@@ -272,6 +276,21 @@ def test_users_are_impersonated_for_the_requests_of_dynadmin_only(settings: tupl
     }
     requests = {(right.plural, verb) for right in AS_CALLERS for verb in right.verbs}
     assert sent == (requests if constrained else set())
+
+
+def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
+    objects = helm.rendered(helm.PLATFORM / "ci" / "image-builder.yaml")
+    (namespace,) = helm.of_kind(objects, "Namespace")
+    assert namespace["metadata"]["name"] == "images"
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    granted = {
+        (o["kind"], o["metadata"].get("namespace", "")): {each[:3] for rule in o["rules"] for each in _flat(rule)}
+        for o in helm.of_kind(objects, "ClusterRole", "Role")
+        if o["metadata"]["name"].endswith("platform-image-builder")
+    }
+    declared = [each for each in of_service("image-builder") if each.place is Place.BUILDS]
+    assert granted["Role", "images"] == {each[:3] for rule in rules(declared) for each in _flat(rule)}
+    assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 
 
 def test_the_users_of_nats_are_in_the_name_of_their_secret() -> None:

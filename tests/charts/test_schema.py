@@ -41,6 +41,8 @@ WRONG = [
     ("webhook.enabled=on", "at '/webhook/enabled': got string, want boolean"),
     ("webhook.check.timeoutSeconds=1", "at '/webhook/check/timeoutSeconds': minimum: got 1, want 10"),
     ("dynadmin.enabled=sometimes", "at '/dynadmin/enabled': got string, want boolean"),
+    ("imageBuilder.namespace=A", "at '/imageBuilder/namespace': 'A' does not match pattern"),
+    ("imageBuilder.podSecurity=none", "at '/imageBuilder/podSecurity': value must be one of 'privileged', 'baseline'"),
     ("dynadmin.port=80", "at '/dynadmin/port': minimum: got 80, want 1,024"),
     ("dynadmin.oidc.issuer=login.example.org", "at '/dynadmin/oidc/issuer': 'login.example.org' does not match"),
     ("dynadmin.oidc.clientSecret=x", "at '/dynadmin/oidc': additional properties 'clientSecret' not allowed"),
@@ -83,6 +85,10 @@ TOGETHER = [
     (
         "kai.enabled=true,webhook.enabled=false,namespaces={a}",
         "kai.enabled must not be true where namespaces are listed",
+    ),
+    (
+        "imageBuilder.enabled=true,webhook.enabled=false,namespaces={a}",
+        "imageBuilder.namespace dynamo-builds must be one of the namespaces that are listed",
     ),
     ("dynadmin.oidc.issuer=https://a", "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set"),
     ("dynadmin.httpRoute.enabled=true", "dynadmin.httpRoute.parentRefs is empty"),

@@ -75,8 +75,8 @@ imagePullSecrets:
 
 {{/* Keys of the values and the services that they mean: those that run, as a JSON object. */}}
 {{- define "dynamo.services" -}}
-{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "planner" "planner" "admission" "admission" "dynadmin" "dynadmin" -}}
-{{- $switches := dict "admission" $.Values.webhook.enabled "dynadmin" $.Values.dynadmin.enabled -}}
+{{- $names := dict "watcher" "watcher" "podBuilder" "pod-builder" "scaler" "scaler" "modelDiscovery" "model-discovery" "planner" "planner" "admission" "admission" "dynadmin" "dynadmin" "imageBuilder" "image-builder" -}}
+{{- $switches := dict "admission" $.Values.webhook.enabled "dynadmin" $.Values.dynadmin.enabled "imageBuilder" $.Values.imageBuilder.enabled -}}
 {{- $running := dict -}}
 {{- range $key, $name := $names -}}
 {{- if ternary (get $switches $key) (index $.Values.services $key).enabled (hasKey $switches $key) -}}
@@ -234,6 +234,9 @@ wait for it to exist. One that is given keeps its name. */}}
 {{- end -}}
 {{- if and $namespaces .Values.dynadmin.enabled -}}
 {{- fail "dynadmin.enabled must be false where namespaces are listed: to know its callers takes rights on the whole cluster" -}}
+{{- end -}}
+{{- if and $namespaces .Values.imageBuilder.enabled (not (has .Values.imageBuilder.namespace $namespaces)) -}}
+{{- fail (printf "imageBuilder.namespace %s must be one of the namespaces that are listed: its Jobs are read there" .Values.imageBuilder.namespace) -}}
 {{- end -}}
 {{- if and .Values.dynadmin.oidc.issuer (not .Values.dynadmin.oidc.audience) -}}
 {{- fail "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set: tokens for other programs must not work here" -}}

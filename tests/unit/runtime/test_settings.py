@@ -71,11 +71,23 @@ def value_of(settings, path: str):
     return settings
 
 
+#: Of settings that do not take any text: what is written, and what is read.
+VALUES = {
+    "ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME": ("true", True),
+    "BENTO_IMAGE_BUILD_ENGINE": ("buildkit-rootless", "buildkit-rootless"),
+    "BUILDKIT_URL": ("tcp://buildkitd:1234", "tcp://buildkitd:1234"),
+    "DOCKER_REGISTRY_SECURE": ("false", False),
+    "ESTARGZ_ENABLED": ("true", True),
+    "YATAI_ENDPOINT": ("http://store", "http://store"),
+}
+
+
 @pytest.mark.parametrize("name", OLDER_NAMES)
 def test_an_older_name_acts_and_is_warned_of_with_todays(tmp_path, name):
     file = written(tmp_path, "logging: {level: error}\ningress: {hostSuffix: of-the-file}\n")
-    settings = load_settings(file, {name: "debug"})
-    assert [value_of(settings, path) for path in OLDER_NAMES[name]] == ["debug"] * len(OLDER_NAMES[name])
+    text, value = VALUES.get(name, ("debug", "debug"))
+    settings = load_settings(file, {name: text})
+    assert [value_of(settings, path) for path in OLDER_NAMES[name]] == [value] * len(OLDER_NAMES[name])
     (warning,) = settings.older_names
     assert warning == f"{name} is an older name: use the setting {' and '.join(OLDER_NAMES[name])}"
     assert load_settings(file, {name: ""}).older_names == ()

@@ -25,6 +25,7 @@ SERVICES = {
     "scaler": "dynamo_scaler.app:ScalerService",
     "model-discovery": "dynamo_model_discovery.app:ModelDiscoveryService",
     "planner": "dynamo_planner.app:PlannerService",
+    "image-builder": "dynamo_image_builder.app:ImageBuilderService",
     DYNADMIN: "dynamo_dynadmin.app:DynadminService",
 }
 

@@ -22,6 +22,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_MODELS,
     DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
     DYNAMO_WORKER_METADATAS,
     ENDPOINT_SLICES,
     GROUP,
@@ -105,10 +106,11 @@ WATCHED: tuple[Watched, ...] = (
     # Kinds before graphs that run.
     Watched(DYNAMO_DEPLOYMENTS),
     Watched(DYNAMO_NIM_DEPLOYMENTS),
+    Watched(DYNAMO_NIM_REQUESTS),
     Watched(HORIZONTAL_POD_AUTOSCALERS, labels.GRAPH_DEPLOYMENT_NAME),
     Watched(SCALED_OBJECTS, labels.GRAPH_DEPLOYMENT_NAME, optional=True),
-    # Those that take or use a checkpoint, and those that profile for a request.
-    Watched(JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME)),
+    # Those that take or use a checkpoint, those that profile for a request, and those that build an image.
+    Watched(JOBS, any_label=(labels.CHECKPOINT_ID, labels.REQUEST_NAME, labels.IMAGE_BUILD)),
     # The slices of a Service carry its labels.
     Watched(ENDPOINT_SLICES, any_label=(labels.COMPONENT, labels.BASE_MODEL_HASH)),
     # What GPUs there are.

@@ -72,7 +72,7 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
         "write a DynamoGraphDeployment, as dynamoctl convert does, or a DynamoComponentDeployment for one component",
         ignored=False,
     ),
-    _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment"),
+    _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment", ignored=False),
     Deprecation(
         (GRAPH,),
         _ALPHA,

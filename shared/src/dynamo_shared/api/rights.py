@@ -20,10 +20,13 @@ SERIES = "an Event that repeats is counted in place of being written again"
 
 
 class Place(enum.StrEnum):
-    """Where a right holds: in the namespaces that a platform serves, in its own, or for what has no namespace."""
+    """Where a right holds: in the namespaces that a platform serves, in its own, where images are built, or for what has no
+    namespace.
+    """
 
     SERVED = "served"
     OWN = "own"
+    BUILDS = "builds"
     CLUSTER = "cluster"
 
 

@@ -112,6 +112,8 @@ CONSTRAINTS: dict[str, Schema] = {
     "webhook.issuerRef": _ISSUER,
     "webhook.port": {**_PORT, "minimum": 1024},
     "webhook.check.timeoutSeconds": {"type": "integer", "minimum": 10},
+    "imageBuilder.namespace": {"type": "string", "pattern": _NAME},
+    "imageBuilder.podSecurity": {"enum": ["privileged", "baseline", "restricted"]},
     "dynadmin.port": {**_PORT, "minimum": 1024},
     "dynadmin.audiences": _STRINGS,
     "dynadmin.corsOrigins": {"type": "array", "items": {"type": "string", "pattern": "^https?://[^/@\\s]+$"}},

@@ -189,7 +189,12 @@ LEGACY = (
             VersionDefinition(
                 resources.DYNAMO_NIM_REQUESTS,
                 legacy.DynamoNimRequest,
-                (Column("Tag", ".spec.bentoTag", "Artifact to build an image of"), _AGE),
+                (
+                    Column("Tag", ".spec.bentoTag", "Archive to build an image of"),
+                    Column("Phase", ".status.phase", "Pending, Building, Ready or Failed"),
+                    Column("Cached", ".status.cached", "Whether nothing had to be built", type="boolean"),
+                    _AGE,
+                ),
             ),
         ),
     ),

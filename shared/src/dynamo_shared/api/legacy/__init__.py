@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dynamo_shared.api.legacy.deployment import DynamoDeployment, DynamoDeploymentSpec, DynamoDeploymentStatus
 from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
-from dynamo_shared.api.legacy.nim_request import DynamoNimRequest, DynamoNimRequestSpec
+from dynamo_shared.api.legacy.nim_request import (
+    BuildPhase,
+    DynamoNimRequest,
+    DynamoNimRequestSpec,
+    DynamoNimRequestStatus,
+)
 from dynamo_shared.api.legacy.service import (
     Autoscaling,
     ClaimToMount,
@@ -17,6 +22,7 @@ from dynamo_shared.api.legacy.successor import Successor, graph_of_deployment, g
 
 __all__ = [
     "Autoscaling",
+    "BuildPhase",
     "ClaimToMount",
     "DynamoDeployment",
     "DynamoDeploymentSpec",
@@ -25,6 +31,7 @@ __all__ = [
     "DynamoNimDeploymentSpec",
     "DynamoNimRequest",
     "DynamoNimRequestSpec",
+    "DynamoNimRequestStatus",
     "ExternalService",
     "LegacyServiceSpec",
     "LegacyStatus",

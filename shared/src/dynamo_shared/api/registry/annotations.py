@@ -317,3 +317,30 @@ IDEMPOTENCY = _add(
     values="sha256 (hex) of the user and the Idempotency-Key, a dot, and that of the body",
     where="DGDs, DGDRs, DynamoModels, DynamoCheckpoints",
 )
+BENTO_TAG = _add(
+    "nvidia.com/bento-tag",
+    "The archive that a Job builds an image of, for people.",
+    set_by="image-builder",
+    read_by="kubectl users",
+    values="name:version",
+    where="Jobs",
+    stability=Stability.EVOLVING,
+)
+ARCHIVE_DIGEST = _add(
+    "nvidia.com/archive-digest",
+    "Digest of the archive that a Job builds an image of, for people.",
+    set_by="image-builder",
+    read_by="kubectl users",
+    values="`sha256:` and 64 hex digits",
+    where="Jobs",
+    stability=Stability.EVOLVING,
+)
+IMAGE_DIGEST = _add(
+    "nvidia.com/image-digest",
+    "Digest of the image that a Job has pushed; the image-builder notes it while the Job's pod exists.",
+    set_by="image-builder",
+    read_by="image-builder",
+    values="`sha256:` and 64 hex digits",
+    where="Jobs",
+    stability=Stability.EVOLVING,
+)

@@ -337,3 +337,12 @@ LWS_NAME = _add(
     where="pods of LeaderWorkerSets",
     stability=Stability.EVOLVING,
 )
+IMAGE_BUILD = _add(
+    "nvidia.com/dynamo-image-build",
+    "The build of an image that a Job and its pod are of.",
+    set_by="image-builder",
+    read_by="image-builder",
+    values="16 hex digits: the same for the same tag, archive and image",
+    where="Jobs, pods",
+    stability=Stability.EVOLVING,
+)

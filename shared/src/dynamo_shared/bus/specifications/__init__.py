@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dynamo_shared.bus.specifications import checkpoint, deployment, discovery, planning, platform, scaling, workers
+from dynamo_shared.bus.specifications import (
+    checkpoint,
+    deployment,
+    discovery,
+    image,
+    planning,
+    platform,
+    scaling,
+    workers,
+)
 from dynamo_shared.bus.specifications.base import ASKED, CommandSpec, Count, EventSpec, Identity, Int64
 from dynamo_shared.bus.specifications.checkpoint import CHECKPOINT, CheckpointData, checkpoint_data
 from dynamo_shared.bus.specifications.deployment import (
@@ -57,6 +66,7 @@ EVENTS: tuple[EventSpec, ...] = (
     *scaling.EVENTS,
     *discovery.EVENTS,
     *workers.EVENTS,
+    *image.EVENTS,
     *planning.EVENTS,
     *platform.EVENTS,
 )

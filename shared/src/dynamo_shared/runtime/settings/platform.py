@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, model_validator
 from dynamo_shared.runtime.settings.addresses import Address, Tls
 from dynamo_shared.runtime.settings.base import Duration, Section
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_shared.runtime.settings.planner import Planner
 from dynamo_shared.runtime.settings.scaler import Scaler
@@ -158,6 +159,7 @@ class Platform(Section):
     tracing: Tracing = Tracing()
     admission: Admission = Admission()
     dynadmin: Dynadmin = Dynadmin()
+    image_builder: ImageBuilder = ImageBuilder()
     model_discovery: ModelDiscovery = ModelDiscovery()
     planner: Planner = Planner()
     scaler: Scaler = Scaler()

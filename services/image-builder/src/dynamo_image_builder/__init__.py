@@ -1,0 +1,1 @@
+"""The image-builder service: images of DynamoNimRequests."""

@@ -1,0 +1,45 @@
+"""Which archive a tag names now, asked of the store or registry: fetch.py in threads, a few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from dynamo_image_builder.builds import BentoTag
+from dynamo_image_builder.fetch import Archive, FetchError, Source, find
+
+#: Archives that are read at once.
+AT_ONCE = 4
+
+
+class Archives(Protocol):
+    """Finds archives."""
+
+    async def find(self, tag: BentoTag) -> Archive:
+        """The archive of a tag. FetchError where it cannot be had."""
+
+
+class StoredArchives:
+    """The archives of the store that the settings name."""
+
+    def __init__(self, settings: ImageBuilder) -> None:
+        self._settings = settings
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def find(self, tag: BentoTag) -> Archive:
+        """The archive of a tag. FetchError where it cannot be had."""
+        settings = self._settings
+        async with self._slots:
+            source = Source(settings.store.endpoint, tag.name, tag.version, settings.store.username, self._password())
+            return await asyncio.to_thread(find, source, settings.max_archive_size, settings.archive_timeout)
+
+    def _password(self) -> str:
+        """Read each time: Kubernetes replaces the file where the Secret changes."""
+        file = self._settings.store.password_file
+        try:
+            return file.read_text().strip() if file is not None else ""
+        except OSError as error:
+            message = f"platform.imageBuilder.store.passwordFile cannot be read: {error.strerror}"
+            raise FetchError("NoPassword", message) from error

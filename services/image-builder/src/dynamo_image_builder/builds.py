@@ -1,0 +1,92 @@
+"""What is to be built: the tag of a request, the image it becomes, and what makes two builds the same. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+#: BentoML's own limits of names and versions.
+_NAME = re.compile(r"[a-z0-9]([-_.a-z0-9]{0,61}[a-z0-9])?")
+_VERSION = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+#: Digests of images and archives.
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+#: Longest tag of an image.
+_TAG_LIMIT = 128
+#: Hex digits in the names of Jobs.
+_ID_LENGTH = 16
+
+
+class InvalidTag(ValueError):
+    """A text does not name an archive; the message says what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BentoTag:
+    """Name and version of an archive."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.version}"
+
+
+def parse_tag(text: str) -> BentoTag:
+    """The tag that `text` is. InvalidTag where it is not one."""
+    name, _, version = text.partition(":")
+    if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
+        raise InvalidTag(
+            f"spec.bentoTag: {text[:200]!r} is not a tag: write name:version, as in frontend:jh2o6dqzpsgfued4; each has 1 to 63 "
+            "letters, digits and inner -_., a name no capitals"
+        )
+    return BentoTag(name, version)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An image without its digest: as builds push it, and as nodes pull it."""
+
+    push: str
+    pull: str
+
+
+def target_of(tag: BentoTag, namespace: str, settings: ImageBuilder) -> Target:
+    """The image of a tag. `namespace` is the request's; the names are those of seed 003's operator."""
+    registry = settings.registry
+    prefix = f"{namespace}." if settings.add_namespace_prefix else ""
+    tail = f"{tag.name}.{tag.version}{'.esgz' if settings.estargz else ''}"
+    name = f"yatai.{prefix}{tail}"
+    if len(name) > _TAG_LIMIT:
+        name = f"yatai.{prefix}{hashlib.sha256(tail.encode()).hexdigest()[:32]}"
+    inside = registry.in_cluster_server or registry.server
+    push, pull = (f"{server.rstrip('/')}/{registry.repository}:{name}" for server in (inside, registry.server))
+    return Target(push, pull)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build: of one archive into one image."""
+
+    tag: BentoTag
+    archive_digest: str
+    target: Target
+    estargz: bool = False
+
+    @property
+    def id(self) -> str:
+        """The same for two builds that need to be made once only."""
+        content = [str(self.tag), self.archive_digest, self.target.push, self.estargz]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_ID_LENGTH]
+
+    @property
+    def job(self) -> str:
+        """Name of its Job."""
+        return f"dynamo-build-{self.id}"
+
+    def image_ref(self, digest: str) -> str:
+        """The image that was built, for a pod."""
+        return f"{self.target.pull}@{digest}"

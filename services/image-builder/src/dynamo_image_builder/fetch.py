@@ -1,0 +1,313 @@
+"""Fetches the archive that a tag names: the service learns its digest, and the build's pod downloads and unpacks it.
+
+The build's pod runs this file alone (`python3 -c`), so it imports nothing but the standard library. A source is a store that
+answers `GET /api/v1/dynamo_nims/NAME/versions/VERSION/download` (seed 003; an older store has
+`/api/v1/bento_repositories/NAME/bentos/VERSION/download`), or a registry, `oci://HOST/PATH` (`oci+http://` without TLS), where
+the archive is the only layer of the artifact `HOST/PATH/NAME:VERSION`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import re
+import shutil
+import sys
+import tarfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+ROUTES = (
+    "/api/v1/dynamo_nims/{name}/versions/{version}/download",
+    "/api/v1/bento_repositories/{name}/bentos/{version}/download",
+)
+MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+#: Where an archive has its Dockerfile: as BentoML writes it, or at its root.
+DOCKERFILES = ("env/docker/Dockerfile", "Dockerfile")
+#: Seconds that one operation of a connection may take.
+IO_TIMEOUT = 30.0
+CHUNK = 1 << 16
+#: A manifest or a token is a few hundred bytes.
+MAX_DOCUMENT = 1 << 20
+MAX_FILES = 200_000
+#: What an archive may unpack to, as a multiple of its own limit.
+UNPACKED = 4
+WORKSPACE = "/workspace"
+TERMINATION_LOG = "/dev/termination-log"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+class FetchError(Exception):
+    """The archive cannot be had. `temporary`: another try may succeed without a change by anyone."""
+
+    def __init__(self, reason: str, message: str, *, temporary: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.temporary = temporary
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the archive of one tag is."""
+
+    endpoint: str
+    name: str
+    version: str
+    username: str = ""
+    password: str = ""
+
+    @property
+    def is_registry(self) -> bool:
+        """Whether it is an artifact of a registry."""
+        return self.endpoint.startswith(("oci://", "oci+http://"))
+
+    @property
+    def tag(self) -> str:
+        """Name and version."""
+        return f"{self.name}:{self.version}"
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The content of an archive: its digest (`sha256:...`), and its size in bytes."""
+
+    digest: str
+    size: int
+
+
+def find(source: Source, limit: int, within: float) -> Archive:
+    """Digest and size of the archive. A registry says it; what a store has is read, `limit` bytes at most.
+
+    `within`: seconds that all of it may take. FetchError where the archive cannot be had.
+    """
+    if source.is_registry:
+        digest, size = _layer(source)
+        _check_size(source, size, limit)
+        return Archive(digest, size)
+    with _content(source, "") as stream:
+        return _copy(source, stream, None, limit, within)
+
+
+def download(source: Source, digest: str, limit: int, file: Path, within: float) -> None:
+    """Write the archive with this digest to a file. FetchError where the tag names another archive now."""
+    with _content(source, digest) as stream, file.open("wb") as target:
+        archive = _copy(source, stream, target, limit, within)
+    if archive.digest != digest:
+        raise FetchError(
+            "ArchiveChanged",
+            f"the archive of {source.tag} is {archive.digest} now, and was {digest}: create the request again to build it",
+        )
+
+
+def unpack(file: Path, context: Path, dockerfile: Path, limit: int) -> None:
+    """Unpack an archive into `context`, and put its Dockerfile into the folder `dockerfile`. FetchError where it has none."""
+    context.mkdir(parents=True, exist_ok=True)
+    left, files = limit * UNPACKED, 0
+    try:
+        with tarfile.open(file, "r:*") as archive:
+            for member in archive:
+                left, files = left - member.size, files + 1
+                if left < 0 or files > MAX_FILES:
+                    raise FetchError(
+                        "ArchiveTooLarge",
+                        f"the archive unpacks to more than {limit * UNPACKED} bytes or {MAX_FILES} files: make it smaller, or "
+                        "raise platform.imageBuilder.maxArchiveSize",
+                    )
+                archive.extract(member, context, filter="data")
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise FetchError("InvalidArchive", f"the archive is not a tar archive that can be unpacked: {error}") from error
+    dockerfile_path = next((context / each for each in DOCKERFILES if (context / each).is_file()), None)
+    if dockerfile_path is None:
+        raise FetchError("NoDockerfile", f"the archive has neither {' nor '.join(DOCKERFILES)}: add one of them")
+    dockerfile.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(dockerfile_path, dockerfile / "Dockerfile")
+
+
+def credentials(server: str, username: str, password: str) -> str:
+    """A Docker configuration with the credentials of one registry; `server` may have a path."""
+    host = server.partition("/")[0]
+    host = "https://index.docker.io/v1/" if host in ("docker.io", "index.docker.io") else host
+    return json.dumps({"auths": {host: {"auth": base64.b64encode(f"{username}:{password}".encode()).decode()}}})
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """What the build's pod runs before BuildKit. The exit code is 1 where it fails; the termination message says why."""
+    workspace = Path(environ.get("WORKSPACE", WORKSPACE))
+    limit = int(environ["ARCHIVE_LIMIT"])
+    source = Source(
+        environ["ARCHIVE_ENDPOINT"],
+        environ["ARCHIVE_NAME"],
+        environ["ARCHIVE_VERSION"],
+        environ.get("ARCHIVE_USERNAME", ""),
+        environ.get("ARCHIVE_PASSWORD", ""),
+    )
+    file = workspace / "archive"
+    try:
+        download(source, environ["ARCHIVE_DIGEST"], limit, file, float(environ["ARCHIVE_TIMEOUT"]))
+        unpack(file, workspace / "context", workspace / "dockerfile", limit)
+    except FetchError as error:
+        Path(environ.get("TERMINATION_LOG", TERMINATION_LOG)).write_text(f"{error.reason}: {error.message}")
+        sys.stderr.write(f"{error.reason}: {error.message}\n")
+        return 1
+    file.unlink()
+    if environ.get("REGISTRY_USERNAME"):
+        folder = workspace / "docker"
+        folder.mkdir(exist_ok=True)
+        text = credentials(environ["REGISTRY_SERVER"], environ["REGISTRY_USERNAME"], environ["REGISTRY_PASSWORD"])
+        (folder / "config.json").write_text(text)
+    return 0
+
+
+@contextmanager
+def _content(source: Source, digest: str) -> Iterator[IO[bytes]]:
+    """The bytes of the archive, to be read once."""
+    if source.is_registry:
+        digest = digest or _layer(source)[0]
+        with _open(source, f"{_repository(source)}/blobs/{digest}") as stream:
+            yield stream
+        return
+    quoted = {key: urllib.parse.quote(getattr(source, key), safe="") for key in ("name", "version")}
+    *first, last = (source.endpoint.rstrip("/") + route.format(**quoted) for route in ROUTES)
+    for url in first:
+        try:
+            with _open(source, url) as stream:
+                yield stream
+            return
+        except FetchError as error:
+            if error.reason != "ArchiveNotFound":
+                raise
+    with _open(source, last) as stream:
+        yield stream
+
+
+def _repository(source: Source) -> str:
+    scheme, _, rest = source.endpoint.partition("://")
+    host, _, path = rest.strip("/").partition("/")
+    repository = "/".join(filter(None, (path, source.name)))
+    return f"{'http' if scheme == 'oci+http' else 'https'}://{host}/v2/{repository}"
+
+
+def _layer(source: Source) -> tuple[str, int]:
+    """Digest and size of the only layer of the artifact."""
+    with _open(source, f"{_repository(source)}/manifests/{source.version}", MANIFESTS) as stream:
+        text = stream.read(MAX_DOCUMENT)
+    try:
+        layers = [(str(each["digest"]), int(each["size"])) for each in json.loads(text)["layers"]]
+    except (ValueError, KeyError, TypeError):
+        layers = []
+    if len(layers) != 1 or not _DIGEST.fullmatch(layers[0][0]):
+        raise FetchError(
+            "InvalidArtifact",
+            f"the artifact {source.tag} does not have exactly one layer with a sha256 digest: push the archive as its only "
+            "layer, for example with `oras push`",
+        )
+    return layers[0]
+
+
+@contextmanager
+def _open(source: Source, url: str, accept: str = "*/*") -> Iterator[IO[bytes]]:
+    """A GET of `url`; a registry that wants a token gets one."""
+    basic = base64.b64encode(f"{source.username}:{source.password}".encode()).decode() if source.username else ""
+    authorization = f"Basic {basic}" if basic else ""
+    try:
+        try:
+            response = _get(url, authorization, accept)
+        except urllib.error.HTTPError as error:
+            challenge = error.headers.get("WWW-Authenticate", "")
+            if error.code != 401 or not challenge.lower().startswith("bearer "):
+                raise
+            error.close()
+            response = _get(url, f"Bearer {_token(challenge, authorization)}", accept)
+        with response:
+            yield response
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _refusal(source, url, error.code) from error
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        message = (
+            f"{_host(url)} cannot be reached for {source.tag}: {reason}; check platform.imageBuilder.store.endpoint"
+        )
+        raise FetchError("StoreUnreachable", message, temporary=True) from error
+
+
+def _get(url: str, authorization: str, accept: str) -> Any:
+    request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "dynamo-image-builder"})  # noqa: S310
+    if authorization:
+        # Not for the host that a redirect leads to.
+        request.add_unredirected_header("Authorization", authorization)
+    return urllib.request.urlopen(request, timeout=IO_TIMEOUT)  # noqa: S310 - the scheme is checked with the settings
+
+
+def _token(challenge: str, authorization: str) -> str:
+    """A token as the registry's challenge says, asked for with the credentials."""
+    parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+    realm = parts.pop("realm", "")
+    if not realm.startswith(("https://", "http://")):
+        raise ValueError(f"the registry names no realm for tokens: {challenge[:200]}")
+    query = urllib.parse.urlencode({key: parts[key] for key in ("service", "scope") if key in parts})
+    with _get(f"{realm}{'&' if '?' in realm else '?'}{query}", authorization, "application/json") as response:
+        answer = json.loads(response.read(MAX_DOCUMENT))
+    return str(answer.get("token") or answer.get("access_token") or "")
+
+
+def _refusal(source: Source, url: str, code: int) -> FetchError:
+    host = _host(url)
+    if code == 404:
+        return FetchError("ArchiveNotFound", f"{host} has no archive {source.tag}: upload it, or correct spec.bentoTag")
+    if code in (401, 403):
+        return FetchError(
+            "ArchiveDenied",
+            f"{host} denies {source.tag} (HTTP {code}): set platform.imageBuilder.store.username and its password",
+        )
+    return FetchError(
+        "StoreFailed", f"{host} answered HTTP {code} for {source.tag}", temporary=code >= 500 or code == 429
+    )
+
+
+def _host(url: str) -> str:
+    return urllib.parse.urlsplit(url).netloc
+
+
+def _copy(source: Source, stream: IO[bytes], target: IO[bytes] | None, limit: int, within: float) -> Archive:
+    """Read all of a stream, and keep it where there is a target. FetchError above `limit` bytes or after `within` seconds."""
+    digest, size = hashlib.sha256(), 0
+    expired = _deadline(within)
+    while chunk := stream.read(CHUNK):
+        size += len(chunk)
+        _check_size(source, size, limit)
+        if expired():
+            raise FetchError("StoreSlow", f"{source.tag} was not read within {within:.0f} s", temporary=True)
+        digest.update(chunk)
+        if target is not None:
+            target.write(chunk)
+    return Archive(f"sha256:{digest.hexdigest()}", size)
+
+
+def _deadline(within: float) -> Callable[[], bool]:
+    end = time.monotonic() + within
+    return lambda: time.monotonic() > end
+
+
+def _check_size(source: Source, size: int, limit: int) -> None:
+    if size > limit:
+        raise FetchError(
+            "ArchiveTooLarge",
+            f"the archive of {source.tag} has more than {limit} bytes: make it smaller, or raise "
+            "platform.imageBuilder.maxArchiveSize",
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

@@ -1,0 +1,187 @@
+"""The Job of a build: an init container fetches the archive, BuildKit builds and pushes the image. Pure."""
+
+from __future__ import annotations
+
+import math
+from importlib import resources
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import OPERATOR, labels
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.resources import JOBS
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from dynamo_image_builder.builds import Build
+
+FETCH, BUILDER = "fetch", "build"
+#: The user of BuildKit's rootless image.
+USER = 1000
+_WORKSPACE = "/workspace"
+_CREDENTIALS = f"{_WORKSPACE}/docker"
+_STATE = "/home/user/.local/share/buildkit"
+_CERTIFICATES = "/certificates"
+_RUNTIME_DEFAULT: KubeObject = {"type": "RuntimeDefault"}
+
+
+def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
+    """The Job of a build. It names no request: all that ask for the build share it."""
+    own_labels = {labels.IMAGE_BUILD: build.id, labels.APP_MANAGED_BY: OPERATOR}
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {
+            "name": build.job,
+            "namespace": settings.namespace,
+            "labels": own_labels,
+            "annotations": {keys.BENTO_TAG: str(build.tag), keys.ARCHIVE_DIGEST: build.archive_digest},
+        },
+        "spec": {
+            # A build that fails fails again, and a node's loss is answered by another request.
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": math.ceil(settings.deadline),
+            "ttlSecondsAfterFinished": math.ceil(settings.keep),
+            "template": {"metadata": {"labels": dict(own_labels)}, "spec": _pod(build, settings)},
+        },
+    }
+
+
+def is_rootless(settings: ImageBuilder) -> bool:
+    """Whether each build has a buildkitd of its own, in its pod."""
+    return settings.engine == "buildkit-rootless" or not settings.buildkit.url
+
+
+def _pod(build: Build, settings: ImageBuilder) -> KubeObject:
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": _RUNTIME_DEFAULT,
+        },
+        "initContainers": [_fetch(build, settings)],
+        "containers": [_builder(build, settings)],
+        "volumes": _volumes(settings),
+    }
+
+
+def _fetch(build: Build, settings: ImageBuilder) -> KubeObject:
+    store, registry = settings.store, settings.registry
+    variables: list[KubeObject] = [
+        {"name": "ARCHIVE_ENDPOINT", "value": store.endpoint},
+        {"name": "ARCHIVE_NAME", "value": build.tag.name},
+        {"name": "ARCHIVE_VERSION", "value": build.tag.version},
+        {"name": "ARCHIVE_DIGEST", "value": build.archive_digest},
+        {"name": "ARCHIVE_LIMIT", "value": str(settings.max_archive_size)},
+        {"name": "ARCHIVE_TIMEOUT", "value": str(math.ceil(settings.archive_timeout))},
+    ]
+    if store.secret:
+        variables += _login("ARCHIVE", store.username, store.secret)
+    if registry.secret and registry.username:
+        variables += [
+            {"name": "REGISTRY_SERVER", "value": registry.in_cluster_server or registry.server},
+            *_login("REGISTRY", registry.username, registry.secret),
+        ]
+    return {
+        "name": FETCH,
+        "image": settings.fetch_image,
+        "command": ["python3", "-c", source("fetch.py")],
+        "env": variables,
+        "volumeMounts": [{"name": "workspace", "mountPath": _WORKSPACE}],
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+
+
+def _login(whose: str, username: str, secret: str) -> list[KubeObject]:
+    password = {"secretKeyRef": {"name": secret, "key": "password"}}
+    return [{"name": f"{whose}_USERNAME", "value": username}, {"name": f"{whose}_PASSWORD", "valueFrom": password}]
+
+
+def _builder(build: Build, settings: ImageBuilder) -> KubeObject:
+    rootless, resources_ = is_rootless(settings), settings.resources
+    mounts: list[KubeObject] = [{"name": "workspace", "mountPath": _WORKSPACE}]
+    variables: list[KubeObject] = [{"name": "DOCKER_CONFIG", "value": _CREDENTIALS}]
+    if settings.registry.secret and not settings.registry.username:
+        mounts.append({"name": "credentials", "mountPath": _CREDENTIALS, "readOnly": True})
+    if rootless:
+        mounts.append({"name": "state", "mountPath": _STATE})
+        variables.append({"name": "BUILDKITD_FLAGS", "value": "--oci-worker-no-process-sandbox"})
+    elif settings.buildkit.tls_secret:
+        mounts.append({"name": "certificates", "mountPath": _CERTIFICATES, "readOnly": True})
+    return {
+        "name": BUILDER,
+        "image": settings.buildkit.image,
+        "command": ["sh", "-c", source("build.sh"), "build.sh", *arguments(build, settings)],
+        "env": variables,
+        "volumeMounts": mounts,
+        "resources": {"requests": dict(resources_.requests), "limits": dict(resources_.limits)},
+        "securityContext": _rootless_security() if rootless else _restricted_security(),
+    }
+
+
+def arguments(build: Build, settings: ImageBuilder) -> list[str]:
+    """The command that builds and pushes."""
+    output = f"type=image,name={build.target.push},push=true"
+    if not settings.registry.secure:
+        output += ",registry.insecure=true"
+    if build.estargz:
+        output += ",oci-mediatypes=true,compression=estargz,force-compression=true"
+    return [
+        *(["buildctl-daemonless.sh"] if is_rootless(settings) else _client(settings)),
+        "build",
+        "--progress=plain",
+        "--frontend=dockerfile.v0",
+        f"--local=context={_WORKSPACE}/context",
+        f"--local=dockerfile={_WORKSPACE}/dockerfile",
+        f"--output={output}",
+    ]
+
+
+def _client(settings: ImageBuilder) -> list[str]:
+    files = (("tlscacert", "ca.crt"), ("tlscert", "tls.crt"), ("tlskey", "tls.key"))
+    tls = [f"--{flag}={_CERTIFICATES}/{file}" for flag, file in files] if settings.buildkit.tls_secret else []
+    return ["buildctl", f"--addr={settings.buildkit.url}", *tls]
+
+
+def _rootless_security() -> KubeObject:
+    """What rootless buildkitd needs: user namespaces, and newuidmap, which is setuid. Neither `restricted` nor `baseline`."""
+    return {
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "seccompProfile": {"type": "Unconfined"},
+        "appArmorProfile": {"type": "Unconfined"},
+    }
+
+
+def _restricted_security() -> KubeObject:
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def _volumes(settings: ImageBuilder) -> list[KubeObject]:
+    volumes: list[KubeObject] = [{"name": "workspace", "emptyDir": {}}]
+    registry = settings.registry
+    if registry.secret and not registry.username:
+        items = [{"key": ".dockerconfigjson", "path": "config.json"}]
+        volumes.append({"name": "credentials", "secret": {"secretName": registry.secret, "items": items}})
+    if is_rootless(settings):
+        volumes.append({"name": "state", "emptyDir": {}})
+    elif settings.buildkit.tls_secret:
+        volumes.append({"name": "certificates", "secret": {"secretName": settings.buildkit.tls_secret}})
+    return volumes
+
+
+def source(name: str) -> str:
+    """A file of this package, as the build's pod runs it."""
+    return resources.files("dynamo_image_builder").joinpath(name).read_text()

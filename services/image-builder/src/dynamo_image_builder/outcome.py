@@ -1,0 +1,196 @@
+"""How a build stands, from its Job and the Job's pods. Pure. What pods say is quoted short and without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.untrusted.words import last_of, quoted, redacted
+
+from dynamo_image_builder.builds import DIGEST
+from dynamo_image_builder.job import BUILDER, FETCH
+
+#: A Job without a pod for so long has been refused one. Seconds.
+POD_WITHIN = 15.0
+#: Of the log that a status has. Characters.
+LOG_LIMIT = 3000
+#: Waiting is nothing to report for these.
+_ORDINARY = frozenset({"ContainerCreating", "PodInitializing"})
+#: What the log of a failed build has, the reason that this means, and what to do.
+_ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r"(?i)failed to (push|authorize)|insufficient_scope|push access denied|denied: requested access"),
+        "PushFailed",
+        "check platform.imageBuilder.registry: its server, and the Secret with credentials that may push",
+    ),
+    (
+        re.compile(r"(?i)server gave HTTP response to HTTPS client"),
+        "PushFailed",
+        "the registry has no TLS: set platform.imageBuilder.registry.secure to false",
+    ),
+    (
+        re.compile(r"(?i)failed to resolve source metadata|failed to do request|pull access denied"),
+        "PullFailed",
+        "the build's pod cannot pull what the Dockerfile begins FROM: check the network and the image's name",
+    ),
+    (
+        re.compile(r"(?i)newuidmap|failed to start the child|rootlesskit"),
+        "NotAllowed",
+        "rootless BuildKit may not create namespaces: admit Pod Security privileged in the builds' namespace, and let nodes "
+        "create user namespaces; or set platform.imageBuilder.buildkit.url",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """How a build stands. `done` is None while it is under way; `duration` in seconds."""
+
+    done: bool | None
+    reason: str
+    message: str
+    digest: str = ""
+    log: str = ""
+    duration: int | None = None
+    ended_at: str = ""
+
+
+def observe(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Observed:
+    """The state of a build."""
+    complete, failed = objects.condition(job, "Complete"), objects.condition(job, "Failed")
+    if objects.is_true(job, "Complete") and complete is not None:
+        return _complete(job, pods, complete)
+    if objects.is_true(job, "Failed") and failed is not None:
+        return _failed(job, pods, failed)
+    return _under_way(job, pods, now)
+
+
+def digest_of(job: KubeObject) -> str:
+    """The image's digest, where an earlier reconcile noted it on the Job; "" where none did."""
+    noted = objects.annotations(job).get(keys.IMAGE_DIGEST, "")
+    return noted if DIGEST.fullmatch(noted) else ""
+
+
+def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> Observed:
+    digest, log = _said(pods)
+    digest = digest or digest_of(job)
+    ended = condition.get("lastTransitionTime", "")
+    if not digest:
+        message = "the build ended, but its pod is gone and no digest is known: it is built again"
+        return Observed(False, "ResultLost", message, log=log, ended_at=ended)
+    message = f"the image is pushed, as {digest}"
+    return Observed(True, "Built", message, digest, log, _duration(job, ended), ended)
+
+
+def _failed(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> Observed:
+    _, log = _said(pods)
+    ended = condition.get("lastTransitionTime", "")
+    reason, message = _cause(pods, log) or ("BuildFailed", quoted(condition.get("message") or "the Job failed"))
+    if condition.get("reason") == "DeadlineExceeded":
+        seconds = job.get("spec", {}).get("activeDeadlineSeconds")
+        reason = "DeadlineExceeded"
+        message = f"the build took more than {seconds} s: make it smaller, or raise platform.imageBuilder.deadline"
+    return Observed(False, reason, message, log=log, duration=_duration(job, ended), ended_at=ended)
+
+
+def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Observed:
+    name, namespace = objects.name(job), objects.namespace(job)
+    for pod in pods:
+        for condition in pod.get("status", {}).get("conditions") or ():
+            if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
+                return Observed(None, "Unschedulable", f"the build's pod waits for a node: {_short(condition)}")
+        for container, waiting in _waiting(pod):
+            return Observed(None, waiting["reason"], f"container {container} waits: {_short(waiting)}")
+    if not pods and _age(job, now) > POD_WITHIN:
+        message = (
+            f"Job {name} has no pod: `kubectl describe job {name} --namespace {namespace}` says why; rootless builds need Pod "
+            "Security privileged in that namespace"
+        )
+        return Observed(None, "NoPod", message)
+    return Observed(None, "Building", f"Job {name} in namespace {namespace} builds the image")
+
+
+def _said(pods: Sequence[KubeObject]) -> tuple[str, str]:
+    """The digest and the end of the log, as the builder's termination message has them."""
+    for pod in pods:
+        for name, end in _ended(pod):
+            if name == BUILDER and end.get("message"):
+                first, _, rest = str(end["message"]).partition("\n")
+                digest = first.removeprefix("digest=")
+                return digest if DIGEST.fullmatch(digest) else "", redacted(rest)[-LOG_LIMIT:].strip()
+    return "", ""
+
+
+def _cause(pods: Sequence[KubeObject], log: str) -> tuple[str, str] | None:
+    """Why a build failed, and what to do."""
+    for pod in pods:
+        for name, end in _ended(pod):
+            if not end.get("exitCode"):
+                continue
+            if end.get("reason") == "OOMKilled":
+                return "OutOfMemory", f"container {name} ran out of memory: raise platform.imageBuilder.resources"
+            if name == FETCH:
+                reason, _, message = str(end.get("message") or "").partition(": ")
+                known = re.fullmatch(r"[A-Z][A-Za-z]{2,40}", reason)
+                return (
+                    (reason, quoted(message))
+                    if known
+                    else ("FetchFailed", f"the archive was not fetched: {_short(end)}")
+                )
+            for pattern, reason, advice in _ADVICE:
+                if pattern.search(log):
+                    return reason, f"{_last_error(log)}; {advice}"
+            code = end["exitCode"]
+            return (
+                "BuildFailed",
+                f"{_last_error(log) or f'the builder ended with code {code}'}; correct it in the archive",
+            )
+        if (reason := pod.get("status", {}).get("reason")) in ("Evicted", "NodeLost", "Shutdown"):
+            return reason, f"the build's pod was lost: {quoted(pod['status'].get('message') or reason)}"
+    return None
+
+
+def _last_error(log: str) -> str:
+    errors = [line for line in log.splitlines() if re.search(r"(?i)error|failed", line)]
+    return last_of((errors or log.splitlines() or [""])[-1])
+
+
+def _ended(pod: KubeObject) -> Iterator[tuple[str, KubeObject]]:
+    status = pod.get("status", {})
+    for entry in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if end := (entry.get("state") or {}).get("terminated"):
+            yield entry["name"], end
+
+
+def _waiting(pod: KubeObject) -> Iterator[tuple[str, KubeObject]]:
+    status = pod.get("status", {})
+    for entry in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        waiting = (entry.get("state") or {}).get("waiting")
+        if waiting and waiting.get("reason", "") not in ("", *_ORDINARY):
+            yield entry["name"], waiting
+
+
+def _short(said: KubeObject) -> str:
+    return quoted(": ".join(filter(None, (said.get("reason"), said.get("message")))) or "no reason is given")
+
+
+def _duration(job: KubeObject, ended: str) -> int | None:
+    begun, end = _time(job.get("status", {}).get("startTime", "")), _time(ended)
+    return max(0, round((end - begun).total_seconds())) if begun and end else None
+
+
+def _age(job: KubeObject, now: datetime) -> float:
+    created = _time(objects.created_at(job))
+    return (now - created).total_seconds() if created else 0.0
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

@@ -1,0 +1,206 @@
+"""DynamoNimRequest -> a build Job, shared by all requests for the same archive, and the status of the request.
+
+1. A request that has its answer is left alone until its spec changes.
+2. A request whose build is under way follows the build's Job.
+3. Any other request learns its archive's digest. Then the image is there already, or it joins the build's Job, or creates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.legacy import BuildPhase
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, PODS, ObjectKey
+from dynamo_shared.bus import ObjectCache
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+from dynamo_shared.runtime.status_writer import StatusWriter
+
+from dynamo_image_builder.archives import Archives
+from dynamo_image_builder.builds import Build, InvalidTag, parse_tag, target_of
+from dynamo_image_builder.events import BuildReporter
+from dynamo_image_builder.fetch import FetchError
+from dynamo_image_builder.job import build_job
+from dynamo_image_builder.outcome import Observed, digest_of, observe
+from dynamo_image_builder.status import (
+    State,
+    build_under_way,
+    is_settled,
+    known_digest,
+    reason_of,
+    state_of,
+    status_of,
+)
+
+BY_JOB = "job"
+#: A build's pods are not in STATE: they are listed so often. Seconds.
+FOLLOW = 10.0
+#: What is in the way of a build may pass without an event. Seconds.
+RETRY = 30.0
+#: A Job that is being deleted is gone soon. Seconds.
+REPLACE = 1.0
+_NO_REGISTRY = State(
+    BuildPhase.FAILED,
+    "NoRegistry",
+    "nothing says where images are pushed: set platform.imageBuilder.registry.server in the operator configuration",
+)
+
+
+def index(cache: ObjectCache) -> None:
+    """Keep requests findable by their build's Job."""
+    cache.add_index(DYNAMO_NIM_REQUESTS, BY_JOB, lambda each: filter(None, [(each.get("status") or {}).get("job")]))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReconciler:
+    """Has the image of one request built, and reports in its status."""
+
+    kube: KubeClient
+    cache: ObjectCache
+    archives: Archives
+    statuses: StatusWriter
+    reporter: BuildReporter
+    settings: ImageBuilder
+    now: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One reconcile of one request. Raises KubeError where the API server is away: the queue comes back to it."""
+        request = self.cache.get(DYNAMO_NIM_REQUESTS, key)
+        if request is None or objects.is_deleting(request) or is_settled(request):
+            return Result()
+        settings = self.settings
+        try:
+            tag = parse_tag(str((request.get("spec") or {}).get("bentoTag", "")))
+        except InvalidTag as error:
+            return await self._report(request, State(BuildPhase.FAILED, "InvalidTag", str(error)))
+        if not settings.registry.server:
+            return await self._report(request, _NO_REGISTRY)
+        target = target_of(tag, key.namespace, settings)
+        build = build_under_way(request, tag, target, estargz=settings.estargz, namespace=settings.namespace)
+        if build is not None and (job := await self._job(build)) is not None:
+            return await self._follow(request, build, job, began=True)
+        try:
+            archive = await self.archives.find(tag)
+        except FetchError as error:
+            phase = BuildPhase.PENDING if error.temporary else BuildPhase.FAILED
+            return await self._report(request, State(phase, error.reason, error.message), RETRY)
+        return await self._begin(request, Build(tag, archive.digest, target, settings.estargz))
+
+    async def _begin(self, request: KubeObject, build: Build) -> Result:
+        same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
+        if digest := known_digest(same):
+            return await self._cached(request, build, Observed(True, "Built", _there(digest), digest))
+        try:
+            job = await self.kube.create(JOBS, build_job(build, self.settings))
+        except AlreadyExists:
+            stored = await self._stored(build)
+            return Result(REPLACE) if stored is None else await self._follow(request, build, stored, began=False)
+        except NotFound:
+            namespace = self.settings.namespace
+            message = f"there is no namespace {namespace} to build in: create it; rootless builds need Pod Security privileged"
+            return await self._report(request, State(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)
+        except (Invalid, Forbidden) as error:
+            message = f"the API server refuses the build's Job: {error}; correct platform.imageBuilder, its rights or the quota"
+            return await self._report(request, State(BuildPhase.FAILED, "RefusedByApiServer", message), RETRY)
+        self.cache.put(JOBS, job)
+        return await self._follow(request, build, job, began=True)
+
+    async def _follow(self, request: KubeObject, build: Build, job: KubeObject, *, began: bool) -> Result:
+        """`began`: the request waited for this build, or began it; one that had ended before answers it at once."""
+        if objects.is_deleting(job):
+            return Result(REPLACE)
+        if objects.labels(job).get(labels.IMAGE_BUILD) != build.id:
+            name, namespace = objects.name(job), objects.namespace(job)
+            message = f"Job {name} in namespace {namespace} is not of this platform: delete it"
+            return await self._report(request, State(BuildPhase.FAILED, "NameTaken", message), RETRY)
+        observed = observe(job, await self._pods(job), self.now())
+        if observed.done is None:
+            return await self._report(request, state_of(observed), FOLLOW, build=build, observed=observed)
+        if observed.done:
+            await self._note(job, observed.digest)
+            if not began:
+                return await self._cached(request, build, observed)
+            return await self._report(request, state_of(observed), build=build, observed=observed, cached=False)
+        if observed.reason == "ResultLost" or (not began and objects.created_at(request) > observed.ended_at):
+            return await self._replace(job)
+        return await self._report(request, state_of(observed), build=build, observed=observed, cached=False)
+
+    async def _cached(self, request: KubeObject, build: Build, observed: Observed) -> Result:
+        state = State(BuildPhase.READY, "Built", _there(observed.digest))
+        return await self._report(request, state, build=build, observed=observed, cached=True)
+
+    async def _replace(self, job: KubeObject) -> Result:
+        """A build that failed before the request was created, or whose result is lost, is made again."""
+        try:
+            await self.kube.delete(JOBS, ObjectKey(objects.namespace(job), objects.name(job)), uid=objects.uid(job))
+        except (NotFound, Conflict):
+            return Result(REPLACE)
+        return Result(REPLACE)
+
+    async def _note(self, job: KubeObject, digest: str) -> None:
+        """Keep the digest on the Job: its pod may go before it does."""
+        if digest_of(job) == digest:
+            return
+        key = ObjectKey(objects.namespace(job), objects.name(job))
+        patch = {"metadata": {"uid": objects.uid(job), "annotations": {keys.IMAGE_DIGEST: digest}}}
+        self.cache.put(JOBS, await self.kube.merge_patch(JOBS, key, patch))
+
+    async def _job(self, build: Build) -> KubeObject | None:
+        """The Job as STATE has it; its news may come after that of the status that names it."""
+        key = ObjectKey(self.settings.namespace, build.job)
+        return self.cache.get(JOBS, key) or await self._stored(build)
+
+    async def _stored(self, build: Build) -> KubeObject | None:
+        try:
+            return await self.kube.get(JOBS, ObjectKey(self.settings.namespace, build.job))
+        except NotFound:
+            return None
+
+    async def _pods(self, job: KubeObject) -> list[KubeObject]:
+        listed = await self.kube.list(
+            PODS, objects.namespace(job), label_selector=f"{labels.JOB_NAME}={objects.name(job)}"
+        )
+        return list(listed.items)
+
+    async def _report(
+        self,
+        request: KubeObject,
+        state: State,
+        again: float | None = None,
+        *,
+        build: Build | None = None,
+        observed: Observed | None = None,
+        cached: bool | None = None,
+    ) -> Result:
+        status = status_of(
+            request,
+            state,
+            self.now(),
+            build=build,
+            observed=observed,
+            namespace=self.settings.namespace,
+            cached=cached,
+        )
+        before = request.get("status") or {}
+
+        def report() -> None:
+            if (
+                reason_of(status) != reason_of(before)
+                or before.get("observedGeneration") != status["observedGeneration"]
+            ):
+                self.reporter.changed(request, status, state)
+
+        wait = await self.statuses.write(DYNAMO_NIM_REQUESTS, request, status, urgent=True, report=report)
+        return Result(requeue_after=again if wait is None else wait)
+
+
+def _there(digest: str) -> str:
+    return f"the image of this archive was there already, as {digest}: nothing was built"

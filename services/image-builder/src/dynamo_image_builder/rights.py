@@ -1,0 +1,16 @@
+"""What the image-builder may do: it writes the status of its kind, and runs Jobs in the namespace of builds alone."""
+
+from __future__ import annotations
+
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
+from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Place, Right
+
+RIGHTS = (
+    *STANDBY,
+    *SCRAPED,
+    Right(DYNAMO_NIM_REQUESTS, ("patch",), "status"),
+    Right(EVENTS, ("create",)),
+    Right(EVENTS, ("patch",), unused=SERIES),
+    Right(JOBS, ("create", "delete", "get", "patch"), place=Place.BUILDS),
+    Right(PODS, ("list",), place=Place.BUILDS),
+)

@@ -1,0 +1,126 @@
+"""Status of a DynamoNimRequest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import Condition, condition, find
+from dynamo_shared.api.legacy import BuildPhase
+from dynamo_shared.api.objects import KubeObject
+
+from dynamo_image_builder.builds import DIGEST, BentoTag, Build, Target
+from dynamo_image_builder.outcome import Observed
+
+READY, PROGRESSING, FAILED = "Ready", "Progressing", "Failed"
+#: What a user does about a build that failed for good.
+_AGAIN = "to try again, delete this request and create it"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Phase of a request, and why it is in it."""
+
+    phase: BuildPhase
+    reason: str
+    message: str
+
+
+def status_of(
+    request: KubeObject,
+    state: State,
+    now: datetime,
+    *,
+    build: Build | None = None,
+    observed: Observed | None = None,
+    namespace: str = "",
+    cached: bool | None = None,
+) -> KubeObject:
+    """The status of a request in this state. `namespace` is that of the build's Job."""
+    status: KubeObject = {
+        "phase": state.phase.value,
+        "observedGeneration": objects.generation(request),
+        "conditions": _conditions(request, state, now),
+    }
+    if build is not None:
+        status |= {"image": build.target.pull, "archiveDigest": build.archive_digest, "job": f"{namespace}/{build.job}"}
+    if cached is not None:
+        status["cached"] = cached
+    if observed is None or observed.done is None:
+        return status
+    if build is not None and observed.done:
+        status |= {"digest": observed.digest, "imageRef": build.image_ref(observed.digest)}
+    if observed.log:
+        status["log"] = observed.log
+    if observed.duration is not None and not cached:
+        status["durationSeconds"] = observed.duration
+    return status
+
+
+def state_of(observed: Observed) -> State:
+    """The state that a build brings its requests into."""
+    if observed.done is None:
+        return State(BuildPhase.BUILDING, observed.reason, observed.message)
+    if observed.done:
+        return State(BuildPhase.READY, observed.reason, observed.message)
+    return State(BuildPhase.FAILED, observed.reason, f"{observed.message}; {_AGAIN}")
+
+
+def is_settled(request: KubeObject) -> bool:
+    """Whether the request has its answer: its image, or a build that failed."""
+    status = _current(request)
+    phase = status.get("phase")
+    return phase == BuildPhase.READY or (phase == BuildPhase.FAILED and bool(status.get("job")))
+
+
+def build_under_way(
+    request: KubeObject, tag: BentoTag, target: Target, *, estargz: bool, namespace: str
+) -> Build | None:
+    """The build that the status names; None where it names none, or settings have changed since."""
+    status = _current(request)
+    if status.get("phase") != BuildPhase.BUILDING or not status.get("archiveDigest"):
+        return None
+    build = Build(tag, status["archiveDigest"], target, estargz)
+    return build if status.get("job") == f"{namespace}/{build.job}" else None
+
+
+def known_digest(requests: Sequence[KubeObject]) -> str:
+    """The image's digest, of requests that name the same build; "" where none of them has it."""
+    statuses = (each.get("status") or {} for each in requests)
+    digests = (str(each.get("digest", "")) for each in statuses if each.get("phase") == BuildPhase.READY)
+    return next((each for each in digests if DIGEST.fullmatch(each)), "")
+
+
+def reason_of(status: KubeObject) -> tuple[str, str]:
+    """Phase and reason of a status."""
+    ready = find(status.get("conditions") or (), READY)
+    return status.get("phase", ""), ready["reason"] if ready is not None else ""
+
+
+def _current(request: KubeObject) -> KubeObject:
+    """The status, where it is about the request as it is now."""
+    status: KubeObject = request.get("status") or {}
+    return status if status.get("observedGeneration") == objects.generation(request) else {}
+
+
+def _conditions(request: KubeObject, state: State, now: datetime) -> list[Condition]:
+    previous = (request.get("status") or {}).get("conditions") or ()
+    held = {
+        READY: state.phase is BuildPhase.READY,
+        PROGRESSING: state.phase in (BuildPhase.PENDING, BuildPhase.BUILDING),
+        FAILED: state.phase is BuildPhase.FAILED,
+    }
+    return [
+        condition(
+            previous,
+            type_,
+            status=is_so,
+            reason=state.reason,
+            message=state.message,
+            generation=objects.generation(request),
+            now=now,
+        )
+        for type_, is_so in held.items()
+    ]

@@ -1,0 +1,139 @@
+"""The `platform.imageBuilder` section: how images of DynamoNimRequests are built, and where they are pushed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from dynamo_shared.api.model import Quantity
+from dynamo_shared.runtime.settings.base import Duration, Section
+
+_HOST = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?"
+_PATH = r"[a-z0-9]+([._-]+[a-z0-9]+)*"
+_SERVER = rf"^({_HOST}(/{_PATH})*/?)?$"
+_OBJECT = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"
+
+
+class ArchiveStore(Section):
+    """Where the archives are that tags name."""
+
+    endpoint: str = Field(
+        "http://dynamo-store",
+        pattern=r"^(https?|oci|oci\+http)://[^/@\s?#]+(/[^@\s?#]*)?$",
+        description="A store's address; or `oci://host/path` (`oci+http://` without TLS): the archive is then the only layer of "
+        "the artifact `host/path/name:version`.",
+    )
+    username: str = Field("", description="User name; empty: none is sent.")
+    password_file: Path | None = Field(None, description="File that holds the password, for the service itself.")
+    secret: str = Field(
+        "",
+        pattern=_OBJECT,
+        description="Secret of the builds' namespace with the key `password`, for the builds' pods.",
+    )
+
+    @model_validator(mode="after")
+    def _has_both_passwords(self) -> Self:
+        given = (bool(self.username), self.password_file is not None, bool(self.secret))
+        if any(given) and not all(given):
+            raise ValueError(
+                "username, passwordFile and secret go together: the service and the pods both read archives"
+            )
+        return self
+
+
+class ImageRegistry(Section):
+    """Where images are pushed."""
+
+    server: str = Field(
+        "",
+        pattern=_SERVER,
+        description="Registry that images are named by, with or without a path; empty: no image is built.",
+    )
+    in_cluster_server: str = Field(
+        "", pattern=_SERVER, description="The same registry as builds reach it, where that is another address."
+    )
+    repository: str = Field(
+        "yatai-bentos", pattern=rf"^{_PATH}(/{_PATH})*$", description="Repository of all images; their tags differ."
+    )
+    secure: bool = Field(True, description="Whether it is reached with TLS.")
+    username: str = Field(
+        "", description="User name; the Secret has the key `password` then. Empty: it is a pull secret."
+    )
+    secret: str = Field(
+        "",
+        pattern=_OBJECT,
+        description="Secret of the builds' namespace, of type kubernetes.io/dockerconfigjson or with the key `password`; "
+        "empty: no credentials.",
+    )
+
+
+class Buildkit(Section):
+    """What builds."""
+
+    image: str = Field(
+        "docker.io/moby/buildkit:v0.25.0-rootless",
+        min_length=1,
+        pattern=r"^\S+$",
+        description="Image with buildctl; without `url` also with rootless buildkitd and buildctl-daemonless.sh.",
+    )
+    url: str = Field(
+        "",
+        pattern=r"^((tcp|unix)://\S+)?$",
+        description="A buildkitd that exists, `tcp://host:1234`; empty: each build has its own, rootless, in its pod.",
+    )
+    tls_secret: str = Field(
+        "",
+        pattern=_OBJECT,
+        description="Secret of the builds' namespace with ca.crt, tls.crt and tls.key for it; empty: no TLS.",
+    )
+
+
+class BuildResources(Section):
+    """Resources of the container that builds; that of an existing buildkitd only sends files to it."""
+
+    requests: dict[str, Quantity] = Field(
+        {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "4Gi"}, description="Requests."
+    )
+    limits: dict[str, Quantity] = Field({"memory": "4Gi", "ephemeral-storage": "20Gi"}, description="Limits.")
+
+
+class ImageBuilder(Section):
+    """How images of DynamoNimRequests are built."""
+
+    engine: Literal["buildkit", "buildkit-rootless"] = Field(
+        "buildkit",
+        description="`buildkit`: by `buildkit.url` where it is set, else rootless; `buildkit-rootless`: rootless.",
+    )
+    namespace: str = Field(
+        "dynamo-builds",
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        max_length=63,
+        description="Namespace of the build Jobs and their Secrets. Rootless builds need Pod Security `privileged` there.",
+    )
+    store: ArchiveStore = ArchiveStore()
+    registry: ImageRegistry = ImageRegistry()
+    buildkit: Buildkit = Buildkit()
+    add_namespace_prefix: bool = Field(
+        False, description="Whether tags of images begin with the request's namespace, so that namespaces share none."
+    )
+    estargz: bool = Field(
+        False, description="Whether layers are eStargz, which nodes can pull lazily; tags end with `.esgz`."
+    )
+    fetch_image: str = Field(
+        "docker.io/library/python:3.13-slim-trixie",
+        min_length=1,
+        pattern=r"^\S+$",
+        description="Image with Python 3.12 or later, in which a build's pod downloads and unpacks the archive.",
+    )
+    max_archive_size: int = Field(
+        1 << 30, ge=1, description="Largest archive, bytes; it may unpack to four times as much."
+    )
+    archive_timeout: Duration = Field(300.0, gt=0, description="How long reading an archive may take.")
+    deadline: Duration = Field(3600.0, ge=1, description="How long a build may take.")
+    keep: Duration = Field(
+        7 * 86400.0,
+        description="How long a build's Job stays after its end: its log, and that it need not be built again.",
+    )
+    resources: BuildResources = BuildResources()

@@ -1,0 +1,111 @@
+"""A store of archives, and a registry of artifacts, as a small HTTP server of the tests' own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Store(ThreadingHTTPServer):
+    """Serves `archives` by tag: on the routes of a store, and as artifacts with one layer."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.archives: dict[str, bytes] = {}
+        #: `user:password` that is asked for, of artifacts through a token.
+        self.login = ""
+        #: Only the routes of older stores.
+        self.old = False
+        #: Answered with this code.
+        self.failing = 0
+        self.paths: list[str] = []
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @property
+    def registry(self) -> str:
+        """Its address as a registry."""
+        return f"oci+http://127.0.0.1:{self.server_address[1]}/team"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Store
+
+    def do_GET(self) -> None:
+        store, path = self.server, self.path.partition("?")[0]
+        store.paths.append(self.path)
+        given = self.headers.get("Authorization", "")
+        basic = f"Basic {base64.b64encode(store.login.encode()).decode()}"
+        if store.failing:
+            self._answer(store.failing, b"")
+        elif path == "/token":
+            self._answer(200 if given == basic else 401, b'{"token": "a-token"}')
+        elif path.startswith("/v2/"):
+            if store.login and given != "Bearer a-token":
+                self._answer(
+                    401, b"", {"WWW-Authenticate": f'Bearer realm="{store.url}/token",service="s",scope="pull"'}
+                )
+            else:
+                self._artifact(path.split("/"))
+        elif store.login and given != basic:
+            self._answer(401, b"")
+        else:
+            self._download(path.split("/"))
+
+    def _download(self, parts: list[str]) -> None:
+        kinds = ("bento_repositories", "bentos") if self.server.old else ("dynamo_nims", "versions")
+        match parts:
+            case ["", "api", "v1", first, name, second, version, "download"] if (first, second) == kinds:
+                content = self.server.archives.get(f"{name}:{version}")
+                self._answer(404 if content is None else 200, content or b"")
+            case _:
+                self._answer(404, b"")
+
+    def _artifact(self, parts: list[str]) -> None:
+        by_digest = {_digest(each): each for each in self.server.archives.values()}
+        match parts:
+            case ["", "v2", "team", name, "manifests", version] if f"{name}:{version}" in self.server.archives:
+                content = self.server.archives[f"{name}:{version}"]
+                layers = [{"digest": _digest(content), "size": len(content)}]
+                self._answer(200, json.dumps({"schemaVersion": 2, "layers": layers}).encode())
+            case ["", "v2", "team", _, "blobs", digest] if digest in by_digest:
+                self._answer(200, by_digest[digest])
+            case _:
+                self._answer(404, b"")
+
+    def _answer(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(code)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: tests read `paths`."""
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+@contextmanager
+def archive_store() -> Iterator[Store]:
+    """A store that runs while the block does."""
+    with Store() as store:
+        thread = threading.Thread(target=store.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield store
+        finally:
+            store.shutdown()
+            thread.join()

@@ -1,0 +1,215 @@
+"""Requests for images on a real API server: one build for all, its answer, and what the news of it are. Builds are played."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import nats
+import pytest
+from dynamo_image_builder.app import ImageBuilderService
+from dynamo_image_builder.job import BUILDER
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS, ObjectKey
+from dynamo_watcher.app import WatcherService
+
+from .archive_store import Store, archive_store
+from .platform import eventually, platform, settings
+
+DIGEST = f"sha256:{'c4' * 32}"
+TAG = "frontend:jh2o6dqzpsgfued4"
+#: No node has it: a build's pod waits, and the test plays its end.
+NOWHERE = '{"example.com/no-such": "1"}'
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with archive_store() as running:
+        running.archives[TAG] = b"an archive"
+        yield running
+
+
+@pytest.fixture
+async def running_builder(control_plane, nats_server, namespace, store) -> AsyncIterator[None]:
+    configured = settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
+        PLATFORM__IMAGE_BUILDER__STORE__ENDPOINT=store.url,
+        PLATFORM__IMAGE_BUILDER__REGISTRY__SERVER="registry.example.com/team",
+        PLATFORM__IMAGE_BUILDER__RESOURCES__REQUESTS=NOWHERE,
+        PLATFORM__IMAGE_BUILDER__RESOURCES__LIMITS=NOWHERE,
+    )
+    async with platform(configured, [WatcherService(), ImageBuilderService()]):
+        yield
+
+
+async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
+    obj = {
+        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
+        "kind": DYNAMO_NIM_REQUESTS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"bentoTag": tag},
+    }
+    await kube.create(DYNAMO_NIM_REQUESTS, obj)
+
+
+async def until(kube, namespace: str, name: str, phase: str, reason: str = "") -> KubeObject:
+    async def look() -> KubeObject | None:
+        status = (await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, name))).get("status") or {}
+        reasons = {each["reason"] for each in status.get("conditions", ())}
+        return status if status.get("phase") == phase and reason in ("", *reasons) else None
+
+    found: KubeObject = await eventually(look, f"request {name} is {phase} {reason}")
+    return found
+
+
+async def jobs(kube, namespace: str) -> list[KubeObject]:
+    found: list[KubeObject] = (await kube.list(JOBS, namespace, label_selector=labels.IMAGE_BUILD)).items
+    return found
+
+
+async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
+    """What the node of a build's pod reports at its end."""
+
+    async def pods() -> list[KubeObject]:
+        listed = (await kube.list(PODS, namespace, label_selector=labels.IMAGE_BUILD)).items
+        return [each for each in listed if each["status"]["phase"] == "Pending"]
+
+    (pod,) = await eventually(pods, "the build's pod")
+    end = {"exitCode": code, "message": message, "reason": "Error" if code else "Completed"}
+    container = {
+        "name": BUILDER,
+        "image": "i",
+        "imageID": "i",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"terminated": end},
+    }
+    status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]}
+    await kube.merge_patch(
+        PODS, ObjectKey(namespace, pod["metadata"]["name"]), {"status": status}, subresource="status"
+    )
+
+
+async def reasons(kube, namespace: str, name: str) -> list[str]:
+    items = (await kube.list(EVENTS, namespace)).items
+    return [item["reason"] for item in items if item["regarding"]["name"] == name]
+
+
+@pytest.mark.usefixtures("running_builder")
+async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kube, namespace):
+    await ask(kube, namespace, "one")
+    status = await until(kube, namespace, "one", "Building")
+    (job,) = await jobs(kube, namespace)
+    assert status["job"] == f"{namespace}/{job['metadata']['name']}"
+    assert job["metadata"]["annotations"][keys.BENTO_TAG] == TAG
+    await pod_ends(kube, namespace, f"digest={DIGEST}\n#9 pushing layers\n#9 DONE 1.2s")
+
+    status = await until(kube, namespace, "one", "Ready")
+    image = "registry.example.com/team/yatai-bentos:yatai.frontend.jh2o6dqzpsgfued4"
+    assert (status["image"], status["imageRef"], status["digest"]) == (image, f"{image}@{DIGEST}", DIGEST)
+    assert status["cached"] is False
+    assert status["durationSeconds"] >= 0
+    assert status["log"] == "#9 pushing layers\n#9 DONE 1.2s"
+    (job,) = await jobs(kube, namespace)
+    assert job["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
+
+    begun = time.monotonic()
+    await ask(kube, namespace, "two")
+    second = await until(kube, namespace, "two", "Ready")
+    assert time.monotonic() - begun < 10
+    assert (second["imageRef"], second["cached"]) == (status["imageRef"], True)
+    assert len(await jobs(kube, namespace)) == 1
+
+    async def told() -> bool:
+        return "ImageReady" in await reasons(kube, namespace, "two")
+
+    await eventually(told, "an Event reports the image")
+
+
+@pytest.mark.usefixtures("running_builder")
+async def test_ten_requests_at_once_are_one_build(kube, namespace):
+    names = [f"request-{number}" for number in range(10)]
+    await asyncio.gather(*(ask(kube, namespace, name) for name in names))
+    followed = [await until(kube, namespace, name, "Building") for name in names]
+    (job,) = await jobs(kube, namespace)
+    assert {each["job"] for each in followed} == {f"{namespace}/{job['metadata']['name']}"}
+    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
+    answers = [await until(kube, namespace, name, "Ready") for name in names]
+    assert {each["digest"] for each in answers} == {DIGEST}
+    assert [each["metadata"]["uid"] for each in await jobs(kube, namespace)] == [job["metadata"]["uid"]]
+
+
+@pytest.mark.usefixtures("running_builder")
+async def test_a_build_that_fails_says_why_and_is_tried_again_by_a_new_request(kube, namespace, store):
+    await ask(kube, namespace, "one")
+    await until(kube, namespace, "one", "Building")
+    await pod_ends(kube, namespace, "digest=\nERROR: failed to push: unauthorized", code=1)
+    status = await until(kube, namespace, "one", "Failed", "PushFailed")
+    assert status["log"] == "ERROR: failed to push: unauthorized"
+    (first,) = await jobs(kube, namespace)
+
+    async def told() -> bool:
+        return "PushFailed" in await reasons(kube, namespace, "one")
+
+    await eventually(told, "an Event says why")
+    # A request of the same second would share the answer.
+    ended = next(each["lastTransitionTime"] for each in first["status"]["conditions"] if each["type"] == "Failed")
+
+    async def later() -> bool:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > ended
+
+    await eventually(later, "the next second")
+    await ask(kube, namespace, "two")
+    await until(kube, namespace, "two", "Building")
+    (second,) = await jobs(kube, namespace)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    # Another archive under the same tag is another build.
+    store.archives[TAG] = b"another archive"
+    await ask(kube, namespace, "three")
+    await until(kube, namespace, "three", "Building")
+    assert len(await jobs(kube, namespace)) == 2
+
+
+@pytest.mark.usefixtures("running_builder")
+async def test_what_stands_in_the_way_is_in_the_status_and_passes(kube, namespace, store):
+    await ask(kube, namespace, "absent", "frontend:absent")
+    status = await until(kube, namespace, "absent", "Failed", "ArchiveNotFound")
+    assert "upload it, or correct spec.bentoTag" in status["conditions"][0]["message"]
+    await ask(kube, namespace, "wrong", "no-version")
+    await until(kube, namespace, "wrong", "Failed", "InvalidTag")
+    assert await jobs(kube, namespace) == []
+    patch = {"spec": {"bentoTag": TAG}}
+    await kube.merge_patch(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, "wrong"), patch)
+    await until(kube, namespace, "wrong", "Building")
+
+
+@pytest.mark.usefixtures("running_builder")
+async def test_programs_hear_of_a_build(kube, namespace, nats_server):
+    connection = await nats.connect(nats_server.url)
+    heard: list[Any] = []
+
+    async def take(message: Any) -> None:
+        heard.append(json.loads(message.data))
+
+    try:
+        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.dynamonimrequest.one.*", cb=take)
+        await connection.flush()
+        await ask(kube, namespace, "one")
+        await until(kube, namespace, "one", "Building")
+        await pod_ends(kube, namespace, f"digest={DIGEST}\n")
+
+        async def ready() -> bool:
+            return any(each["type"] == "com.nvidia.dynamo.image.ready.v1" for each in heard)
+
+        await eventually(ready, "the event of the image")
+    finally:
+        await connection.close()
+    assert {each["type"] for each in heard[:-1]} == {"com.nvidia.dynamo.image.building.v1"}
+    assert heard[-1]["data"]["digest"] == DIGEST

@@ -1,0 +1,61 @@
+"""Requests, Jobs and pods of builds, as the API server stores them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from dynamo_image_builder.builds import BentoTag, Build, target_of
+from dynamo_image_builder.job import build_job
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+NOW = datetime(2026, 1, 2, 0, 10, tzinfo=UTC)
+TAG = BentoTag("frontend", "jh2o6dqzpsgfued4")
+ARCHIVE = f"sha256:{'1f' * 32}"
+DIGEST = f"sha256:{'c4' * 32}"
+
+
+def settings(**platform: Any) -> ImageBuilder:
+    registry = {"server": "registry.example.com/team", **platform.pop("registry", {})}
+    return ImageBuilder.model_validate({"registry": registry, **platform})
+
+
+def build(of: ImageBuilder | None = None, namespace: str = "ns", archive: str = ARCHIVE) -> Build:
+    of = of or settings()
+    return Build(TAG, archive, target_of(TAG, namespace, of), of.estargz)
+
+
+def request(name: str = "one", created: str = "2026-01-02T00:00:00Z", **parts: Any) -> KubeObject:
+    metadata = {
+        "name": name,
+        "namespace": "ns",
+        "uid": name,
+        "resourceVersion": "1",
+        "generation": 1,
+        "creationTimestamp": created,
+    }
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoNimRequest",
+        "metadata": metadata,
+        "spec": {"bentoTag": str(TAG)},
+        **parts,
+    }
+
+
+def job(
+    end: str = "", at: str = "2026-01-02T00:02:34Z", of: ImageBuilder | None = None, **condition: str
+) -> KubeObject:
+    stored = build_job(build(of), of or settings())
+    stored["metadata"] |= {"uid": "job", "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:01:00Z"}
+    stored["status"] = {"startTime": "2026-01-02T00:01:00Z"}
+    if end:
+        stored["status"]["conditions"] = [{"type": end, "status": "True", "lastTransitionTime": at, **condition}]
+    return stored
+
+
+def ended(container: str, message: str = "", code: int = 0, **parts: Any) -> KubeObject:
+    state = {"terminated": {"exitCode": code, "message": message, **parts}}
+    which = "initContainerStatuses" if container == "fetch" else "containerStatuses"
+    return {"metadata": {"name": "pod"}, "status": {which: [{"name": container, "state": state}]}}

@@ -1,0 +1,132 @@
+"""The Job of a build."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_image_builder.job import arguments, build_job
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from .building import ARCHIVE, build, settings
+
+
+def pod(of: ImageBuilder) -> KubeObject:
+    spec: KubeObject = build_job(build(of), of)["spec"]["template"]["spec"]
+    return spec
+
+
+def variables(container: KubeObject) -> dict[str, object]:
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+
+
+def test_one_build_has_one_job_in_the_namespace_of_builds() -> None:
+    made = build_job(build(), settings(namespace="builds", deadline="10m", keep="2h"))
+    assert made["metadata"]["name"] == build().job == f"dynamo-build-{build().id}"
+    assert made["metadata"]["namespace"] == "builds"
+    assert made["metadata"]["labels"][labels.IMAGE_BUILD] == build().id
+    assert "ownerReferences" not in made["metadata"]
+    assert (made["spec"]["activeDeadlineSeconds"], made["spec"]["ttlSecondsAfterFinished"]) == (600, 7200)
+    assert made["spec"]["backoffLimit"] == 0
+
+
+def test_the_archive_is_fetched_before_with_its_digest_and_its_bounds() -> None:
+    (fetch,) = pod(settings(store={"endpoint": "http://store:80"}, maxArchiveSize=5, archiveTimeout="90s"))[
+        "initContainers"
+    ]
+    assert variables(fetch) == {
+        "ARCHIVE_ENDPOINT": "http://store:80",
+        "ARCHIVE_NAME": "frontend",
+        "ARCHIVE_VERSION": "jh2o6dqzpsgfued4",
+        "ARCHIVE_DIGEST": ARCHIVE,
+        "ARCHIVE_LIMIT": "5",
+        "ARCHIVE_TIMEOUT": "90",
+    }
+    assert fetch["command"][:2] == ["python3", "-c"]
+    compile(fetch["command"][2], "fetch.py", "exec")
+
+
+def test_a_rootless_build_may_make_user_namespaces_and_is_not_privileged() -> None:
+    made = pod(settings())
+    (builder,) = made["containers"]
+    assert builder["securityContext"] == {
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "seccompProfile": {"type": "Unconfined"},
+        "appArmorProfile": {"type": "Unconfined"},
+    }
+    assert variables(builder)["BUILDKITD_FLAGS"] == "--oci-worker-no-process-sandbox"
+    assert "buildctl-daemonless.sh" in builder["command"]
+    assert made["automountServiceAccountToken"] is False
+    assert {each["name"] for each in made["volumes"]} == {"workspace", "state"}
+    assert set(builder["resources"]) == {"requests", "limits"}
+
+
+def restricted(container: KubeObject) -> bool:
+    security = container["securityContext"]
+    return security == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_a_build_by_an_existing_buildkitd_is_restricted_and_knows_it_by_its_certificates() -> None:
+    made = pod(settings(buildkit={"url": "tcp://buildkitd:1234", "tlsSecret": "client"}))
+    assert all(restricted(each) for each in (*made["initContainers"], *made["containers"]))
+    assert made["securityContext"]["runAsNonRoot"] is True
+    assert made["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert made["containers"][0]["command"][4:10] == [
+        "buildctl",
+        "--addr=tcp://buildkitd:1234",
+        "--tlscacert=/certificates/ca.crt",
+        "--tlscert=/certificates/tls.crt",
+        "--tlskey=/certificates/tls.key",
+        "build",
+    ]
+    assert {"name": "certificates", "secret": {"secretName": "client"}} in made["volumes"]
+    assert "--tlscacert=/certificates/ca.crt" not in arguments(build(), settings(buildkit={"url": "tcp://b:1"}))
+
+
+def test_the_engine_buildkit_rootless_leaves_an_existing_buildkitd_alone() -> None:
+    rootless = settings(engine="buildkit-rootless", buildkit={"url": "tcp://buildkitd:1234"})
+    assert arguments(build(rootless), rootless)[0] == "buildctl-daemonless.sh"
+
+
+@pytest.mark.parametrize(
+    ("given", "output"),
+    [
+        ({}, "push=true"),
+        ({"registry": {"secure": False}}, "push=true,registry.insecure=true"),
+        ({"estargz": True}, "push=true,oci-mediatypes=true,compression=estargz,force-compression=true"),
+    ],
+)
+def test_the_image_is_pushed_as_the_settings_say(given: dict[str, object], output: str) -> None:
+    of = settings(**given)
+    assert arguments(build(of), of)[-1] == f"--output=type=image,name={build(of).target.push},{output}"
+
+
+def test_a_pull_secret_is_mounted_for_the_builder_alone() -> None:
+    made = pod(settings(registry={"secret": "push"}))
+    volume = {"secretName": "push", "items": [{"key": ".dockerconfigjson", "path": "config.json"}]}
+    assert {"name": "credentials", "secret": volume} in made["volumes"]
+    mount = {"name": "credentials", "mountPath": "/workspace/docker", "readOnly": True}
+    assert mount in made["containers"][0]["volumeMounts"]
+    assert mount not in made["initContainers"][0]["volumeMounts"]
+    assert variables(made["containers"][0])["DOCKER_CONFIG"] == "/workspace/docker"
+
+
+def test_a_user_name_takes_the_password_from_the_secret() -> None:
+    made = pod(settings(registry={"secret": "push", "username": "robot", "inClusterServer": "inside:5000"}))
+    held = variables(made["initContainers"][0])
+    assert held["REGISTRY_USERNAME"] == "robot"
+    assert held["REGISTRY_SERVER"] == "inside:5000"
+    assert held["REGISTRY_PASSWORD"] == {"secretKeyRef": {"name": "push", "key": "password"}}
+    assert {each["name"] for each in made["volumes"]} == {"workspace", "state"}
+
+
+def test_the_password_of_the_store_comes_from_its_secret() -> None:
+    store = {"endpoint": "oci://r.example.com/archives", "username": "u", "passwordFile": "/p", "secret": "store"}
+    held = variables(pod(settings(store=store))["initContainers"][0])
+    assert held["ARCHIVE_PASSWORD"] == {"secretKeyRef": {"name": "store", "key": "password"}}
+    assert held["ARCHIVE_USERNAME"] == "u"

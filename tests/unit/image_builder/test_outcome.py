@@ -1,0 +1,139 @@
+"""How a build stands, from its Job and pods."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from dynamo_image_builder.job import source
+from dynamo_image_builder.outcome import observe
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+
+from .building import DIGEST, NOW, ended, job
+
+WAITING = {"name": "build", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+UNPLACED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+
+
+def test_a_build_that_ended_has_digest_duration_and_the_end_of_its_log() -> None:
+    observed = observe(job("Complete"), [ended("build", f"digest={DIGEST}\n#9 pushing\n#9 DONE 1.2s\n")], NOW)
+    assert (observed.done, observed.reason, observed.digest) == (True, "Built", DIGEST)
+    assert observed.duration == 94
+    assert observed.log == "#9 pushing\n#9 DONE 1.2s"
+
+
+def test_the_digest_stays_known_when_the_pod_is_gone() -> None:
+    kept = job("Complete")
+    kept["metadata"]["annotations"][keys.IMAGE_DIGEST] = DIGEST
+    assert observe(kept, [], NOW).digest == DIGEST
+    lost = observe(job("Complete"), [], NOW)
+    assert (lost.done, lost.reason) == (False, "ResultLost")
+
+
+@pytest.mark.parametrize("digest", ["", "sha256:12", "latest", "sha256:" + "G" * 64])
+def test_a_digest_that_is_none_is_not_believed(digest: str) -> None:
+    assert observe(job("Complete"), [ended("build", f"digest={digest}\nlog")], NOW).reason == "ResultLost"
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason", "words"),
+    [
+        (ended("fetch", "NoDockerfile: the archive has neither x nor y", 1), "NoDockerfile", "has neither x nor y"),
+        (ended("fetch", "", 2, reason="Error"), "FetchFailed", "the archive was not fetched: Error"),
+        (ended("build", "digest=\n#5 ERROR: process /bin/false", 1), "BuildFailed", "correct it in the archive"),
+        (ended("build", "digest=\n", 137, reason="OOMKilled"), "OutOfMemory", "raise platform.imageBuilder.resources"),
+        (
+            ended("build", "digest=\nerror: failed to push r/x: unauthorized", 1),
+            "PushFailed",
+            "the Secret with credentials that may push",
+        ),
+        (
+            ended("build", "digest=\nERROR: failed to do request: http: server gave HTTP response to HTTPS client", 1),
+            "PushFailed",
+            "set platform.imageBuilder.registry.secure to false",
+        ),
+        (
+            ended("build", "digest=\nERROR: failed to resolve source metadata for docker.io/x", 1),
+            "PullFailed",
+            "cannot pull what the Dockerfile begins FROM",
+        ),
+        (
+            ended("build", "digest=\n[rootlesskit:parent] error: failed to start the child", 1),
+            "NotAllowed",
+            "admit Pod Security privileged",
+        ),
+        ({"status": {"reason": "Evicted", "message": "disk"}}, "Evicted", "the build's pod was lost: disk"),
+    ],
+)
+def test_a_failure_says_what_to_do(pod: KubeObject, reason: str, words: str) -> None:
+    observed = observe(job("Failed", reason="BackoffLimitExceeded", message="Job has reached its limit"), [pod], NOW)
+    assert (observed.done, observed.reason) == (False, reason)
+    assert words in observed.message
+
+
+def test_a_failure_without_a_pod_has_the_words_of_the_job() -> None:
+    observed = observe(job("Failed", message="Job has reached its limit"), [], NOW)
+    assert (observed.reason, observed.message) == ("BuildFailed", "Job has reached its limit")
+
+
+def test_a_build_that_takes_too_long_names_the_setting() -> None:
+    observed = observe(job("Failed", reason="DeadlineExceeded"), [], NOW)
+    assert observed.reason == "DeadlineExceeded"
+    assert (
+        observed.message == "the build took more than 3600 s: make it smaller, or raise platform.imageBuilder.deadline"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([], "NoPod"),
+        ([{"status": {"conditions": [UNPLACED]}}], "Unschedulable"),
+        ([{"status": {"containerStatuses": [WAITING]}}], "ImagePullBackOff"),
+        ([{"status": {"containerStatuses": [{"name": "build", "state": {"running": {}}}]}}], "Building"),
+    ],
+)
+def test_what_holds_a_build_up_is_reported(pods: list[KubeObject], reason: str) -> None:
+    observed = observe(job(), pods, NOW)
+    assert (observed.done, observed.reason) == (None, reason)
+
+
+def test_a_job_may_take_some_seconds_to_have_a_pod() -> None:
+    assert observe(job(), [], NOW.replace(minute=1, second=3)).reason == "Building"
+
+
+def test_secrets_of_a_log_are_not_repeated() -> None:
+    text = "digest=\nERROR: GET https://robot:hunter22@r.example.com/x?X-Signature=abcdef failed"
+    observed = observe(job("Failed"), [ended("build", text, 1)], NOW)
+    for said in (observed.log, observed.message):
+        assert "hunter22" not in said
+        assert "abcdef" not in said
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (
+            f'echo \'{{"containerimage.digest": "{DIGEST}"}}\' > $0/metadata.json; echo pushed',
+            0,
+            f"digest={DIGEST}\npushed\n",
+        ),
+        ("echo broken >&2; exit 3", 3, "digest=\nbroken\n"),
+        ("seq 1 5000", 0, None),
+    ],
+)
+def test_the_script_of_the_builder_leaves_digest_and_log(
+    tmp_path: Path, command: str, code: int, said: str | None
+) -> None:
+    (tmp_path / "metadata.json").write_text("{}")
+    message = tmp_path / "message"
+    environment = {"WORKSPACE": str(tmp_path), "TERMINATION_LOG": str(message), "PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(
+        ["sh", "-c", source("build.sh"), "build.sh", "sh", "-c", command, str(tmp_path)], env=environment, check=False
+    )
+    assert ran.returncode == code
+    text = message.read_text()
+    assert len(text) <= 4096
+    assert text == said if said is not None else text.endswith("4999\n5000\n")

@@ -1,0 +1,318 @@
+"""The reconciler of requests: what is built, what is shared, and what the status says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_image_builder import reconciler
+from dynamo_image_builder.builds import BentoTag
+from dynamo_image_builder.events import BuildReporter
+from dynamo_image_builder.fetch import Archive, FetchError
+from dynamo_image_builder.reconciler import RequestReconciler
+from dynamo_image_builder.status import State
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource
+from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound
+from dynamo_shared.kube.objects import ObjectList
+from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.settings.image_builder import ImageBuilder
+
+from .building import ARCHIVE, DIGEST, NOW, build, ended, job, request, settings
+
+BUILT = ended("build", f"digest={DIGEST}\n#9 DONE")
+PLACE = f"dynamo-builds/{build().job}"
+
+
+class Kube:
+    """Jobs and pods of an API server."""
+
+    def __init__(self, *jobs: KubeObject, pods: tuple[KubeObject, ...] = (), refusal: KubeError | None = None) -> None:
+        self.jobs = {each["metadata"]["name"]: each for each in jobs}
+        self.pods = list(pods)
+        self.refusal = refusal
+        self.created: list[str] = []
+        self.deleted: list[str] = []
+
+    async def create(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        assert resource == JOBS
+        name = obj["metadata"]["name"]
+        if self.refusal is not None:
+            raise self.refusal
+        if name in self.jobs:
+            raise AlreadyExists(409, "AlreadyExists", name)
+        stored = {"uid": "job", "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:09:58Z"}
+        self.jobs[name] = {**obj, "metadata": {**obj["metadata"], **stored}}
+        self.created.append(name)
+        return self.jobs[name]
+
+    async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+        if key.name not in self.jobs:
+            raise NotFound(404, "NotFound", key.name)
+        return self.jobs[key.name]
+
+    async def list(self, resource: Resource, namespace: str, *, label_selector: str) -> ObjectList:
+        assert namespace == "dynamo-builds"
+        assert label_selector == f"batch.kubernetes.io/job-name={build().job}"
+        return ObjectList(self.pods, "1")
+
+    async def merge_patch(self, resource: Resource, key: ObjectKey, patch: KubeObject) -> KubeObject:
+        self.jobs[key.name]["metadata"]["annotations"] |= patch["metadata"]["annotations"]
+        return self.jobs[key.name]
+
+    async def delete(self, resource: Resource, key: ObjectKey, *, uid: str) -> None:
+        assert self.jobs.pop(key.name)["metadata"]["uid"] == uid
+        self.deleted.append(key.name)
+
+
+class Store:
+    """A store with one archive."""
+
+    def __init__(self, refusal: FetchError | None = None) -> None:
+        self.refusal = refusal
+        self.asked = 0
+
+    async def find(self, tag: BentoTag) -> Archive:
+        self.asked += 1
+        if self.refusal is not None:
+            raise self.refusal
+        return Archive(ARCHIVE, 10)
+
+
+class Writer:
+    """Writes statuses into the cache, as the API server would."""
+
+    def __init__(self, cache: ObjectCache) -> None:
+        self.cache = cache
+
+    async def write(
+        self, resource: Resource, obj: KubeObject, status: KubeObject, *, urgent: bool, report: Any
+    ) -> float | None:
+        if obj.get("status") != status:
+            report()
+            version = str(int(obj["metadata"]["resourceVersion"]) + 1)
+            self.cache.put(
+                resource, {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, "status": status}
+            )
+        return None
+
+
+class Reporter(BuildReporter):
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def changed(self, request: KubeObject, status: KubeObject, state: State) -> None:
+        self.said.append((request["metadata"]["name"], state.reason))
+
+
+class Stage:
+    """The reconciler, on a cache and servers of the test's own."""
+
+    def __init__(self, kube: Kube, *requests: KubeObject, store: Store | None = None, of: ImageBuilder | None = None):
+        self.kube, self.cache, self.store, self.reporter = kube, ObjectCache(), store or Store(), Reporter()
+        reconciler.index(self.cache)
+        for each in requests:
+            self.cache.put(DYNAMO_NIM_REQUESTS, each)
+        self.reconciler = RequestReconciler(
+            kube,  # type: ignore[arg-type]
+            self.cache,
+            self.store,
+            Writer(self.cache),  # type: ignore[arg-type]
+            self.reporter,
+            of or settings(),
+            lambda: NOW,
+        )
+
+    async def reconcile(self, name: str = "one") -> Result:
+        return await self.reconciler.reconcile(ObjectKey("ns", name))
+
+    def status(self, name: str = "one") -> KubeObject:
+        found = self.cache.get(DYNAMO_NIM_REQUESTS, ObjectKey("ns", name))
+        assert found is not None
+        status: KubeObject = found["status"]
+        return status
+
+    def news_of_job(self) -> None:
+        for each in self.kube.jobs.values():
+            self.cache.put(JOBS, {**each, "metadata": {**each["metadata"], "resourceVersion": "9"}})
+
+
+def reason(status: KubeObject) -> str:
+    reasons = {each["reason"] for each in status["conditions"]}
+    assert len(reasons) == 1
+    return str(reasons.pop())
+
+
+def held(status: KubeObject) -> list[str]:
+    return [each["type"] for each in status["conditions"] if each["status"] == "True"]
+
+
+async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
+    stage = Stage(Kube(), request())
+    assert (await stage.reconcile()).requeue_after == reconciler.FOLLOW
+    assert stage.kube.created == [build().job]
+    status = stage.status()
+    assert (status["phase"], status["job"], status["archiveDigest"]) == ("Building", PLACE, ARCHIVE)
+    assert held(status) == ["Progressing"]
+    assert "imageRef" not in status
+
+    stage.kube.jobs[build().job] = job("Complete")
+    stage.kube.pods = [BUILT]
+    stage.news_of_job()
+    assert (await stage.reconcile()).requeue_after is None
+    status = stage.status()
+    assert (status["phase"], status["digest"], status["cached"]) == ("Ready", DIGEST, False)
+    assert status["imageRef"] == build().image_ref(DIGEST)
+    assert status["image"] == build().target.pull
+    assert (status["durationSeconds"], status["log"]) == (94, "#9 DONE")
+    assert held(status) == ["Ready"]
+    assert stage.kube.jobs[build().job]["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
+    assert stage.store.asked == 1
+    assert stage.reporter.said == [("one", "Building"), ("one", "Built")]
+    # The answer stays, and costs nothing.
+    assert (await stage.reconcile()).requeue_after is None
+    assert stage.store.asked == 1
+
+
+async def test_ten_requests_for_one_tag_are_one_build() -> None:
+    names = [f"r{number}" for number in range(10)]
+    stage = Stage(Kube(), *(request(name) for name in names))
+    for name in names:
+        await stage.reconcile(name)
+    assert stage.kube.created == [build().job]
+    stage.kube.jobs[build().job] = job("Complete")
+    stage.kube.pods = [BUILT]
+    stage.news_of_job()
+    for name in names:
+        await stage.reconcile(name)
+    assert {stage.status(name)["digest"] for name in names} == {DIGEST}
+    assert not any(stage.status(name)["cached"] for name in names)
+
+
+@pytest.mark.parametrize("what_is_left", ["job", "request"])
+async def test_the_same_archive_is_not_built_again(what_is_left: str) -> None:
+    stage = Stage(Kube(job("Complete"), pods=(BUILT,)), request())
+    await stage.reconcile()
+    status = stage.status()
+    assert (status["phase"], status["cached"], status["digest"]) == ("Ready", True, DIGEST)
+    assert "durationSeconds" not in status
+    if what_is_left == "request":
+        stage.kube.jobs.clear()
+    stage.cache.put(DYNAMO_NIM_REQUESTS, request("two"))
+    await stage.reconcile("two")
+    assert stage.status("two")["imageRef"] == status["imageRef"]
+    assert stage.status("two")["cached"] is True
+    assert stage.kube.created == []
+
+
+async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again() -> None:
+    broken = job("Failed", message="Job has reached its limit")
+    stage = Stage(Kube(broken, pods=(ended("build", "digest=\nERROR: no", 1),)), request())
+    await stage.reconcile()
+    status = stage.status()
+    assert (status["phase"], reason(status), held(status)) == ("Failed", "BuildFailed", ["Failed"])
+    assert status["conditions"][0]["message"].endswith("to try again, delete this request and create it")
+    assert status["log"] == "ERROR: no"
+    assert (await stage.reconcile()).requeue_after is None
+
+    stage.cache.put(DYNAMO_NIM_REQUESTS, request("later", created="2026-01-02T00:05:00Z"))
+    assert (await stage.reconcile("later")).requeue_after == reconciler.REPLACE
+    assert stage.kube.deleted == [build().job]
+    await stage.reconcile("later")
+    assert stage.kube.created == [build().job]
+    assert stage.status("later")["phase"] == "Building"
+
+
+async def test_a_result_that_is_lost_is_built_again() -> None:
+    stage = Stage(Kube(job("Complete")), request())
+    assert (await stage.reconcile()).requeue_after == reconciler.REPLACE
+    assert stage.kube.deleted == [build().job]
+
+
+async def test_a_job_that_is_gone_is_created_again() -> None:
+    stage = Stage(Kube(), request())
+    await stage.reconcile()
+    stage.kube.jobs.clear()
+    stage.cache.remove(JOBS, ObjectKey("dynamo-builds", build().job), "job")
+    await stage.reconcile()
+    assert stage.kube.created == [build().job] * 2
+
+
+@pytest.mark.parametrize(
+    ("refusal", "phase"),
+    [
+        (FetchError("StoreUnreachable", "dynamo-store cannot be reached", temporary=True), "Pending"),
+        (FetchError("ArchiveNotFound", "dynamo-store has no archive"), "Failed"),
+    ],
+)
+async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchError, phase: str) -> None:
+    stage = Stage(Kube(), request(), store=Store(refusal))
+    assert (await stage.reconcile()).requeue_after == reconciler.RETRY
+    assert (stage.status()["phase"], reason(stage.status())) == (phase, refusal.reason)
+    stage.store.refusal = None
+    await stage.reconcile()
+    assert stage.status()["phase"] == "Building"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected", "words"),
+    [
+        (NotFound(404, "NotFound", "namespaces"), "NoBuildNamespace", "there is no namespace dynamo-builds"),
+        (Forbidden(403, "Forbidden", "exceeded quota"), "RefusedByApiServer", "exceeded quota"),
+    ],
+)
+async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeError, expected: str, words: str) -> None:
+    stage = Stage(Kube(refusal=refusal), request())
+    assert (await stage.reconcile()).requeue_after == reconciler.RETRY
+    assert reason(stage.status()) == expected
+    assert words in stage.status()["conditions"][0]["message"]
+
+
+async def test_a_job_of_others_is_left_alone() -> None:
+    taken = job("Complete")
+    taken["metadata"]["labels"] = {}
+    stage = Stage(Kube(taken, pods=(BUILT,)), request())
+    await stage.reconcile()
+    assert reason(stage.status()) == "NameTaken"
+    assert not stage.kube.deleted
+
+
+async def test_without_a_registry_nothing_is_built_and_the_setting_is_named() -> None:
+    stage = Stage(Kube(), request(), of=settings(registry={"server": ""}))
+    await stage.reconcile()
+    assert reason(stage.status()) == "NoRegistry"
+    assert "platform.imageBuilder.registry.server" in stage.status()["conditions"][0]["message"]
+    assert stage.store.asked == 0
+
+
+@pytest.mark.parametrize("spec", [{}, {"bentoTag": "no-version"}])
+async def test_a_tag_that_is_none_is_reported(spec: KubeObject) -> None:
+    stage = Stage(Kube(), request(spec=spec))
+    await stage.reconcile()
+    assert reason(stage.status()) == "InvalidTag"
+
+
+async def test_another_tag_is_another_build() -> None:
+    stage = Stage(Kube(job("Complete"), pods=(BUILT,)), request())
+    await stage.reconcile()
+    changed = request(spec={"bentoTag": "frontend:other"}, status=stage.status())
+    changed["metadata"] |= {"generation": 2, "resourceVersion": "9"}
+    stage.cache.put(DYNAMO_NIM_REQUESTS, changed)
+    stage.kube.list = no_pods  # type: ignore[method-assign]
+    await stage.reconcile()
+    assert (stage.status()["phase"], stage.status()["observedGeneration"]) == ("Building", 2)
+    assert "imageRef" not in stage.status()
+
+
+async def no_pods(*_: object, **__: object) -> ObjectList:
+    return ObjectList([], "1")
+
+
+async def test_a_request_that_is_being_deleted_builds_nothing() -> None:
+    leaving = request()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:01Z"
+    stage = Stage(Kube(), leaving)
+    await stage.reconcile()
+    assert stage.kube.created == []

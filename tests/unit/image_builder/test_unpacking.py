@@ -1,0 +1,80 @@
+"""Archives are unpacked within bounds, and only below their folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from dynamo_image_builder import fetch
+from dynamo_image_builder.fetch import FetchError, credentials, unpack
+
+
+def archive(folder: Path, files: dict[str, bytes], mode: str = "w:gz", links: dict[str, str] | None = None) -> Path:
+    file = folder / "archive"
+    with tarfile.open(file, mode) as written:  # type: ignore[call-overload]
+        for name, target in (links or {}).items():
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            written.addfile(entry)
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            written.addfile(entry, io.BytesIO(content))
+    return file
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+@pytest.mark.parametrize(
+    ("files", "chosen"),
+    [
+        ({"env/docker/Dockerfile": b"FROM a", "Dockerfile": b"FROM b", "src/x.py": b"1"}, "FROM a"),
+        ({"Dockerfile": b"FROM b", "src/x.py": b"1"}, "FROM b"),
+    ],
+)
+def test_the_dockerfile_of_the_archive_is_found(
+    tmp_path: Path, mode: str, files: dict[str, bytes], chosen: str
+) -> None:
+    unpack(archive(tmp_path, files, mode), tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert (tmp_path / "dockerfile" / "Dockerfile").read_text() == chosen
+    assert (tmp_path / "context" / "src" / "x.py").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    ("files", "links", "reason"),
+    [
+        ({"x": b""}, {}, "NoDockerfile"),
+        ({"Dockerfile": b"x" * 4001}, {}, "ArchiveTooLarge"),
+        ({"../Dockerfile": b""}, {}, "InvalidArchive"),
+        ({"out/passwd": b""}, {"out": "/etc"}, "InvalidArchive"),
+        ({"out/x": b""}, {"out": "../.."}, "InvalidArchive"),
+    ],
+)
+def test_an_archive_that_is_not_usable_is_refused(
+    tmp_path: Path, files: dict[str, bytes], links: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(FetchError) as refused:
+        unpack(archive(tmp_path, files, links=links), tmp_path / "context", tmp_path / "dockerfile", 1000)
+    assert refused.value.reason == reason
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "archive").write_bytes(b"<html>")
+    with pytest.raises(FetchError, match="is not a tar archive"):
+        unpack(tmp_path / "archive", tmp_path / "context", tmp_path / "dockerfile", 1000)
+
+
+def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "MAX_FILES", 2)
+    with pytest.raises(FetchError, match="or 2 files"):
+        unpack(archive(tmp_path, {"a": b"", "b": b"", "Dockerfile": b""}), tmp_path / "c", tmp_path / "d", 1000)
+
+
+@pytest.mark.parametrize(
+    ("server", "key"),
+    [("r.example.com:5000/team", "r.example.com:5000"), ("docker.io/team", "https://index.docker.io/v1/")],
+)
+def test_credentials_are_those_of_the_registry(server: str, key: str) -> None:
+    assert json.loads(credentials(server, "robot", "word")) == {"auths": {key: {"auth": "cm9ib3Q6d29yZA=="}}}
