@@ -154,6 +154,9 @@ bench-bus: programs ## Event latency and objects a second through the watcher.
 bench-dynadmin: programs ## The REST API: a list of 1,000 graphs, 500 streams, dry runs, estimates, memory.
 	@$(BIN)/python -m tests.benchmarks.dynadmin $(ARGS)
 
+bench-build: programs ## Debian, root: archives built by a real BuildKit into a real registry; again, and ten requests at once.
+	@$(BIN)/python -m tests.benchmarks.build
+
 bench-scale: programs ## From an adapter's /scale to the Deployment: one at a time, and 200 adapters at once.
 	@$(BIN)/python -m tests.benchmarks.scale $(ARGS)
 

@@ -39,6 +39,8 @@ async def running_builder(control_plane, nats_server, namespace, store) -> Async
     configured = settings(
         control_plane.kubeconfig,
         nats_server.url,
+        # Requests of earlier tests are not built into this one's namespace.
+        NAMESPACE__RESTRICTED=namespace,
         PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
         PLATFORM__IMAGE_BUILDER__STORE__ENDPOINT=store.url,
         PLATFORM__IMAGE_BUILDER__REGISTRY__SERVER="registry.example.com/team",

@@ -1,0 +1,37 @@
+"""BuildKit and a registry, built from their Go modules into the cache of the local cluster's programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_ctl.localcluster.cache import ProgramCache
+from dynamo_ctl.localcluster.catalog import GoPackage, Program
+from dynamo_ctl.localcluster.gobuild import GoBuildSource
+from dynamo_ctl.localcluster.progress import Progress, SilentProgress
+
+GO = Path(__file__).parent / "go"
+BUILDKIT, REGISTRY = "0.25.0", "3.0.0"
+
+
+def _program(name: str, version: str, package: GoPackage) -> Program:
+    return Program(name, version, at_least=(0, 0, 0), below=(99, 0, 0), go=package)
+
+
+PROGRAMS = (
+    _program("buildctl", BUILDKIT, GoPackage("buildkit", "github.com/moby/buildkit/cmd/buildctl", "-s -w")),
+    _program("buildkitd", BUILDKIT, GoPackage("buildkit", "github.com/moby/buildkit/cmd/buildkitd", "-s -w")),
+    _program(
+        "registry", REGISTRY, GoPackage("registry", "github.com/distribution/distribution/v3/cmd/registry", "-s -w")
+    ),
+)
+
+
+async def obtain(progress: Progress | None = None) -> dict[str, Path]:
+    """The programs by name. Each takes minutes the first time; NotHereError without Go or a module proxy."""
+    cache, shown = ProgramCache(), progress or SilentProgress()
+    source, found = GoBuildSource(cache, folder=GO), {}
+    for program in PROGRAMS:
+        step = f"waiting for another process that builds {program.name}"
+        async with cache.lock(program, lambda step=step: shown.started(step)):  # type: ignore[misc]
+            found[program.name] = cache.get(program) or await source.find(program, shown)
+    return found
