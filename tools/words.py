@@ -28,6 +28,7 @@ CLEAN = (
     "services/scaler",
     "services/watcher",
     "shared/src/dynamo_shared/aio",
+    "shared/src/dynamo_shared/api",
     "shared/src/dynamo_shared/bus",
     "shared/src/dynamo_shared/kube",
     "shared/src/dynamo_shared/leases",
@@ -61,7 +62,7 @@ GLOSSARY = {
 
 # What the field itself calls so; and fields of documents and values of metrics, in quotes.
 ALLOWED = re.compile(
-    r"(?:not|services|endpoints)[ -]found|no message found|404 Found|in[ -]flight|of course"
+    r"(?:not|services|endpoints)[ -]found|no (?:message|manifest) found|quotation marks|404 Found|in[ -]flight|of course"
     r"|look(?:s|ed|ing)?[ -](?:up|like|for|the same)|pytest mark"
     r"|(?<=[\"'`])(?:found|notes)(?=[\"'`])",
     re.IGNORECASE,

@@ -90,7 +90,7 @@ def test_every_error_is_told_at_once() -> None:
         "spec.components[2].experimental.failover.numShadows: 2 is too large; at most 1",
         "spec.components[2].name: 'a-' is not allowed; letters, digits and '-', and a letter or digit first and last",
         'spec.labels["nvidia.com/x"]: must be a string, not 3',
-        "metadata.name: 'My_Graph' is no object name, which has lower-case letters, digits, '-' and '.', "
+        "metadata.name: 'My_Graph' is not a valid object name, which has lower-case letters, digits, '-' and '.', "
         "and begins and ends with a letter or digit",
         "spec.components[1].name: 'frontend' is the name of [0] already; case does not count",
         "spec.components[2].experimental.checkpoint: checkpointRef or identity must be set",
@@ -185,19 +185,19 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "one manifest expected, 0 found"),
-        (HEAD + "---\n" + HEAD, "one manifest expected, 2 found"),
+        ("", "one manifest expected, there are 0"),
+        (HEAD + "---\n" + HEAD, "one manifest expected, there are 2"),
         ("- a", "a manifest must be an object, not a list"),
         ("x: 1", "kind: required, and missing; one of DynamoGraphDeployment, DynamoComponentDeployment"),
         (
             "kind: DynamoGraphDeploymnt",
-            "kind: 'DynamoGraphDeploymnt' is no kind that is supported here; did you mean DynamoGraphDeployment?",
+            "kind: 'DynamoGraphDeploymnt' is not a supported kind; did you mean DynamoGraphDeployment?",
         ),
         (
             "kind: DynamoGraphDeployment",
             "apiVersion: required, and missing; DynamoGraphDeployment has nvidia.com/v1beta1, nvidia.com/v1alpha1",
         ),
-        ("a: [1, *b]", "no valid YAML: line 1, column 8: found undefined alias 'b'"),
+        ("a: [1, *b]", "no valid YAML: line 1, column 8: undefined alias 'b'"),
         ("a: 1\na: 2", "no valid YAML: line 2, column 1: the key 'a' stands twice"),
         ("a: &a [*a]", "nested more than 64 levels deep"),
         ("[" * 100_000, "nested more than 64 levels deep"),

@@ -178,14 +178,14 @@ def judged(past: list[Snapshot], registry: list[Deprecation], version: str = "0.
 
 def test_a_field_that_goes_without_notice_is_named_with_what_to_do() -> None:
     (problem,) = judged(history(2, 0, REPLICAS), [])
-    assert problem.startswith(f"{GRAPH} v1beta1 {REPLICAS}: the field is gone. It was otherwise in release 0.2.0")
+    assert problem.startswith(f"{GRAPH} v1beta1 {REPLICAS}: the field is gone. It was different in release 0.2.0")
     assert "deprecations.py" in problem
-    assert "put it back" in problem
+    assert "restore it" in problem
 
 
 def test_a_notice_must_have_been_in_two_releases() -> None:
     (none,) = judged(history(2, 0, REPLICAS), [notice(REPLICAS)])
-    assert "in the file of none" in none
+    assert "in the file of no release" in none
     (one,) = judged(history(2, 1, REPLICAS), [notice(REPLICAS)])
     assert "in the file of 0.2.0" in one
     assert judged(history(2, 2, REPLICAS), [notice(REPLICAS)]) == []

@@ -42,5 +42,5 @@ def test_what_is_no_version_is_never_new_enough(text: str | None) -> None:
 
 
 def test_a_gate_must_name_a_version() -> None:
-    with pytest.raises(ValueError, match="no semantic version"):
+    with pytest.raises(ValueError, match="is not a semantic version"):
         semver.at_least("1.0.0", "one")

@@ -318,5 +318,5 @@ def test_times_are_those_of_the_api_server(time: str) -> None:
     ],
 )
 def test_what_is_no_time_is_refused(time: str) -> None:
-    with pytest.raises(ValidationError, match="is no time; write it as"):
+    with pytest.raises(ValidationError, match="is not a valid time; write it as"):
         RollingUpdateStatus(start_time=time)

@@ -1,7 +1,7 @@
 """Whose number counts: while a component of a graph has an adapter, its replicas are what the adapter's spec says.
 
 The graph's own number is bookkeeping then: the scaler writes it after the adapter's, so that people and older programs
-read the same everywhere. Whoever renders a graph asks here, so that the rule is in one place. Pure.
+read the same everywhere. Every part that renders a graph asks here, so that the rule is in one place. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Difference(NamedTuple):
 
 
 def is_of(adapter: KubeObject, graph: KubeObject) -> bool:
-    """Whether the graph made the adapter: one that somebody else made under its name scales nothing."""
+    """Whether the graph made the adapter: one that another owner made under its name scales nothing."""
     owners = adapter["metadata"].get("ownerReferences", ())
     return any(owner.get("controller") and owner["uid"] == graph["metadata"]["uid"] for owner in owners)
 

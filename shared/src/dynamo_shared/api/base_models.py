@@ -1,4 +1,4 @@
-"""How workers of a base model are found: by a hash of its name, since names may hold what labels and object names cannot."""
+"""How workers of a base model are selected: by a hash of its name, since names may hold what labels and object names cannot."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
-    """The object with defaults: a copy as deep as they go, or the very object where there are none to add.
+    """The object with defaults: a copy as deep as they go, or the very object where nothing has to be added.
 
     `platform_version` is the Dynamo version of the platform, "" where it is not known. Reads any junk.
     """

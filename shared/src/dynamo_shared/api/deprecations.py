@@ -27,7 +27,7 @@ class Deprecation:
     """A version, a kind or a field that goes away.
 
     `path` is in inventory form (`spec.services{}.autoscaling`), "" for all of `kinds` in `version`. `replacement` is a
-    phrase that says what to write instead. `silent` is a value that a server fills in, which is no use of the field.
+    phrase that says what to write instead. `silent` is a value that a server fills in, which does not count as a use.
 
     Names and documents have entries, too: `kinds` is then their sort as a release's file has it (`labels`, `settings`,
     `events`), `path` the name or field, and `version` that of the document, or "".
@@ -155,7 +155,7 @@ def warning(path: str, deprecation: Deprecation, kind: str = "") -> str:
 class _Step:
     """What is deprecated at a place, and the steps to what is deprecated below; "{}" stands for every key of a map."""
 
-    found: Deprecation | None = None
+    deprecation: Deprecation | None = None
     below: dict[str, _Step] = field(default_factory=dict)
 
 
@@ -167,14 +167,18 @@ def _tree(kind: str, version: str) -> _Step:
         place = root
         for part in filter(None, each.path.replace("{}", ".{}").split(".")):
             place = place.below.setdefault(part, _Step())
-        place.found = each
+        place.deprecation = each
     return root
 
 
 def _used(value: Any, step: _Step, location: Location) -> Iterator[tuple[str, Deprecation]]:
-    found = step.found
-    if found is not None and value is not None and (found.silent is None or value is not found.silent):
-        yield path_of(location), found
+    deprecation = step.deprecation
+    if (
+        deprecation is not None
+        and value is not None
+        and (deprecation.silent is None or value is not deprecation.silent)
+    ):
+        yield path_of(location), deprecation
     if not step.below or not isinstance(value, dict):
         return
     for part, below in step.below.items():

@@ -32,7 +32,7 @@ _PATTERNS = {
 
 #: Of one manifest. Findings.
 _SUGGESTIONS = 100
-#: A key that is longer is no name of anything. Characters.
+#: A key that is longer is not a name of anything. Characters.
 _LONGEST_KEY = 100
 
 
@@ -44,7 +44,7 @@ def field_errors(
     `schema`, the kind's, suggests for unknown fields, `moved` explains those of another version.
     """
     return [
-        # Looking for a near word takes its time, and nobody reads the thousandth suggestion.
+        # Looking for a near word takes its time, and the thousandth suggestion is never read.
         FieldError(
             path_of(finding["loc"]), _message(finding, schema or {} if number < _SUGGESTIONS else {}, moved or {})
         )

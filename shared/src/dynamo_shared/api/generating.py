@@ -1,4 +1,4 @@
-"""The command line that all generators share: write what the code says, or with `--check` tell what differs."""
+"""The command line that all generators share: write what the code says, or with `--check` report what differs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def run(
     options = parser.parse_args(arguments)
     root: Path = options.root
     if not (root / "shared" / "pyproject.toml").is_file():
-        parser.error(f"{root} is no checkout of the platform; name it with --root")
-    wanted = outputs(root)
+        parser.error(f"{root} is not a checkout of the platform; name it with --root")
+    desired = outputs(root)
     stale = {
-        path: text for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text
+        path: text for path, text in desired.items() if not path.is_file() or path.read_text(encoding="utf-8") != text
     }
     left_over = sorted(
-        path for folder, pattern in folders for path in (root / folder).glob(pattern) if path not in wanted
+        path for folder, pattern in folders for path in (root / folder).glob(pattern) if path not in desired
     )
     for path, text in stale.items():
         _say("differs" if options.check else "wrote", path.relative_to(root))

@@ -2,7 +2,7 @@
 
 Rules are those of Dynamo's planner (planner.md, section a.8). The ceiling is hard. The floor is not: where both are
 set, a total may stay below the floor by the GPUs of one replica (the tolerance), since replicas come whole and
-a band narrower than one could otherwise not be met. A bound of -1 is none. All arithmetic is whole numbers:
+a band narrower than one could otherwise not be met. A bound of -1 means no bound. All arithmetic is whole numbers:
 shares are floors of exact fractions, never of floats.
 """
 

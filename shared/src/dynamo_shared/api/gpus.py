@@ -19,10 +19,10 @@ def count(container: Mapping[str, Any]) -> int:
     """GPUs of a container: requests before limits, NVIDIA's before any other resource that is a GPU by its name."""
     resources = container.get("resources") or {}
     amounts = [resources.get("requests") or {}, resources.get("limits") or {}]
-    for wanted in (lambda name: name == NVIDIA_GPU, is_gpu):
+    for matches in (lambda name: name == NVIDIA_GPU, is_gpu):
         for amount in amounts:
             for name in sorted(amount):
-                if wanted(name) and (number := _whole(amount[name])):
+                if matches(name) and (number := _whole(amount[name])):
                     return number
     return 0
 

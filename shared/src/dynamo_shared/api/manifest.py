@@ -60,10 +60,10 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 
 def schema_errors(obj: Any, *, embedded: bool = True) -> list[FieldError]:
-    """Everything that is wrong with an object of ours by its own schema, in the version in which it is written.
+    """Everything that is wrong with an object of this platform by its own schema, in the version in which it is written.
 
     Never raises, whatever it is given, and never changes it. Of embedded types of Kubernetes only what rendering relies
-    on is looked at, and with `embedded=False`, for those who check them by the cluster's own schemas, nothing.
+    on is checked, and with `embedded=False`, for those who check them by the cluster's own schemas, nothing.
     """
     try:
         return _read(obj, embedded=embedded)[1]
@@ -74,14 +74,14 @@ def schema_errors(obj: Any, *, embedded: bool = True) -> list[FieldError]:
 
 
 def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
-    """The one manifest of ours in a text or an object; InvalidManifest with every error, also for none or several."""
+    """The one manifest of this platform in a text or an object; InvalidManifest with every error, also for none or several."""
     if not isinstance(source, str):
         check_bounds(source)
         return _load(source)
-    found = documents(source)
-    if len(found) != 1:
-        raise InvalidManifest([FieldError("", f"one manifest expected, {len(found)} found")])
-    return _load(found[0])
+    manifests = documents(source)
+    if len(manifests) != 1:
+        raise InvalidManifest([FieldError("", f"one manifest expected, there are {len(manifests)}")])
+    return _load(manifests[0])
 
 
 def load_manifests(text: str) -> list[Manifest | KubeObject]:
@@ -91,12 +91,12 @@ def load_manifests(text: str) -> list[Manifest | KubeObject]:
     """
     manifests: list[Manifest | KubeObject] = []
     errors: list[FieldError] = []
-    found = documents(text)
-    for number, document in enumerate(found, start=1):
+    parsed = documents(text)
+    for number, document in enumerate(parsed, start=1):
         try:
             manifests.append(document if _is_foreign(document) else _load(document))
         except InvalidManifest as error:
-            label = _label(document, number) if len(found) > 1 else ""
+            label = _label(document, number) if len(parsed) > 1 else ""
             errors += [FieldError(each.path, each.message, label) for each in error.errors]
     if errors:
         raise InvalidManifest(errors)
@@ -130,7 +130,7 @@ def _read(document: Any, *, embedded: bool) -> tuple[BaseModel | None, list[Fiel
     """The document as its type, unless it has errors, and its errors. InvalidManifest where its kind is not known."""
     version = _version(document)
     resource = version.resource
-    # As the API server does: a null field is no field.
+    # As the API server does: a null field counts as absent.
     clean = drop_nulls(document if type(document) is dict else dict(document))
     errors: list[FieldError] = []
     try:
@@ -150,7 +150,7 @@ def _version(document: Any) -> VersionDefinition:
         raise InvalidManifest([FieldError("", f"a manifest must be an object, not {shown(document)}")])
     kind, api_version = document.get("kind"), document.get("apiVersion")
     if not isinstance(kind, str) or kind not in _KINDS:
-        problem = "required, and missing" if kind is None else f"{shown(kind)} is no kind that is supported here"
+        problem = "required, and missing" if kind is None else f"{shown(kind)} is not a supported kind"
         hint = did_you_mean(kind, _KINDS) if isinstance(kind, str) else ""
         hint = hint or f"; one of {', '.join(_CURRENT_KINDS)}"
         raise InvalidManifest([FieldError("kind", f"{problem}{hint}")])
@@ -184,4 +184,4 @@ def _name_errors(metadata: Any) -> Iterator[FieldError]:
         yield FieldError("metadata.name", f"{len(name)} characters, where at most {_NAME_LIMIT} are allowed")
     elif isinstance(name, str) and name and not _SUBDOMAIN.fullmatch(name):
         allowed = "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit"
-        yield FieldError("metadata.name", f"{shown(name)} is no object name, which has {allowed}")
+        yield FieldError("metadata.name", f"{shown(name)} is not a valid object name, which has {allowed}")

@@ -1,4 +1,4 @@
-"""Kubernetes' own types as far as ours embed them: metadata, conditions, environment variables, pod templates."""
+"""Kubernetes' own types as far as this platform's embed them: metadata, conditions, environment variables, pod templates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Condition(ApiModel):
     status: ConditionStatus
     """Whether it holds: True, False or Unknown."""
     observed_generation: Int64 | None = Field(default=None, ge=0)
-    """metadata.generation that the condition was found for."""
+    """metadata.generation that the condition was observed for."""
     last_transition_time: Timestamp
     """When status changed last."""
     reason: str = Field(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")

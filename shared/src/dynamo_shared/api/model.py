@@ -30,7 +30,7 @@ from dynamo_shared.api.objects import KubeObject
 """A Kubernetes object, or a part of one, as JSON has it."""
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
-#: Marks where a type of Kubernetes is embedded; no part of what the API server gets to see.
+#: Key that is set where a type of Kubernetes is embedded; not part of what the API server gets.
 EMBEDDED = "x-dynamo-embedded"
 
 
@@ -71,14 +71,14 @@ MEANT_NULLS = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
 
 
 def drop_nulls(value: Any) -> Any:
-    """The same value without null fields that say nothing; the very object where there are none.
+    """The same value without null fields that say nothing; the very object where it has no such field.
 
     The API server prunes all of them, but within embedded objects, where those that are meant survive.
     """
     return _pruned(value) if _has_nulls(value) else value
 
 
-#: Written `dict | list`, the union would be made anew for each of thousands of values.
+#: Written `dict | list`, the union would be created again for each of thousands of values.
 _HOLDERS = (dict, list)
 
 
@@ -108,7 +108,7 @@ def _pruned(value: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How a model is read, as the validation's context. `clean`: nulls are dropped already. `embedded`: whether what is
-    embedded of Kubernetes is looked into; somebody else does who knows the cluster's own schemas.
+    embedded of Kubernetes is checked; another check does who knows the cluster's own schemas.
     """
 
     clean: bool = False
@@ -118,16 +118,16 @@ class Reading:
 _USUAL = Reading()
 
 
-def as_written(shape: type[Any], *, ours: bool = False) -> Any:
+def as_written(shape: type[Any], *, own: bool = False) -> Any:
     """Field type for embedded objects: checked against `shape`, kept as the plain dict that was given, less nulls.
 
-    `shape` is a model or a TypedDict; `ours` tells that nobody else looks into the object.
+    `shape` is a model or a TypedDict; `own` says that no other check reads the object.
     """
 
     def keep(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         reading = info.context if isinstance(info.context, Reading) else _USUAL
         clean = value if reading.clean else drop_nulls(value)
-        if ours or reading.embedded or not isinstance(value, dict):
+        if own or reading.embedded or not isinstance(value, dict):
             handler(clean)
         return clean
 
@@ -190,11 +190,11 @@ def _is_time(value: str) -> str:
             return value
     except ValueError:
         pass
-    problem = f"{value[:80]!r} is no time; write it as 2026-11-21T05:00:00Z"
+    problem = f"{value[:80]!r} is not a valid time; write it as 2026-11-21T05:00:00Z"
     raise PydanticCustomError("timestamp", "{problem}", {"problem": problem})
 
 
-# JSON has no coercion: neither has the API server, so "3" is no integer and 1 no boolean.
+# JSON has no coercion: neither has the API server, so "3" is not an integer and 1 is not a boolean.
 Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]
 Int32 = Annotated[int, Strict(), _Bits(32), Field(json_schema_extra={"format": "int32"})]

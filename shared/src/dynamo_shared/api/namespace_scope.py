@@ -1,8 +1,8 @@
 """Which platform serves a namespace: the lease that a platform of one namespace holds for those that serve all.
 
-The reference's name and fields (operator behaviour, section 10), so that its operators and ours respect each other.
+The reference's name and fields (operator behaviour, section 10), so that its operators and this platform respect each other.
 
-The lease is the word of whoever may write Leases in that namespace; the ClusterRole `edit` is enough. So it only ever
+Everyone who may write Leases in that namespace can write the lease; the ClusterRole `edit` is enough. So it only ever
 costs that namespace: the services leave it alone. It does not switch off a webhook: see the settings' `trustedNamespaces`.
 """
 
@@ -34,12 +34,12 @@ def lease(namespace: str, version: str, duration: float, now: datetime) -> KubeO
     }
 
 
-def is_live(found: KubeObject, now: datetime) -> bool:
+def is_live(lease: KubeObject, now: datetime) -> bool:
     """Whether a platform holds a lease: it was renewed, or created, not too long ago. Any content is answered.
 
     One that was never renewed counts from its creation: the reference creates it so, and renews it only 10 s later.
     """
-    metadata, spec = found.get("metadata"), found.get("spec")
+    metadata, spec = lease.get("metadata"), lease.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         return False
     since = spec.get("renewTime") or spec.get("acquireTime") or metadata.get("creationTimestamp")

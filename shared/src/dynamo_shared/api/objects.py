@@ -30,14 +30,14 @@ def uid(obj: KubeObject) -> str:
 
 def labels(obj: KubeObject) -> Mapping[str, str]:
     """Labels of an object, or of a pod template."""
-    found: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
-    return found
+    own_labels: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
+    return own_labels
 
 
 def annotations(obj: KubeObject) -> Mapping[str, str]:
     """Annotations of an object, or of a pod template."""
-    found: Mapping[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
-    return found
+    own_annotations: Mapping[str, str] = (obj.get("metadata") or {}).get("annotations") or {}
+    return own_annotations
 
 
 def generation(obj: KubeObject) -> int:
@@ -73,15 +73,15 @@ def without_finalizer(obj: KubeObject, finalizer: str) -> list[str] | None:
 
 
 def condition(obj: KubeObject | None, type_: str) -> KubeObject | None:
-    """The condition of a type in an object's status; None where there is none, or no object."""
+    """The condition of a type in an object's status; None where it is missing, or there is no object."""
     entries = ((obj or {}).get("status") or {}).get("conditions") or ()
     return next((entry for entry in entries if entry["type"] == type_), None)
 
 
 def is_true(obj: KubeObject | None, type_: str) -> bool:
     """Whether an object's status has a condition of this type that is `True`."""
-    found = condition(obj, type_)
-    return found is not None and found["status"] == "True"
+    entry = condition(obj, type_)
+    return entry is not None and entry["status"] == "True"
 
 
 def of_uid(desired: KubeObject, uid: str) -> KubeObject:

@@ -1,4 +1,4 @@
-"""Graphs that profiling found for a request: which there are, and what marks one as created for the request."""
+"""Graphs of a request's profiling: which there are, and what identifies one as created for the request."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> K
 
 def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
     """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
-    marks = graph["metadata"].get("annotations") or {}
-    return bool(marks.get(keys.REQUEST_UID) == obj["metadata"]["uid"])
+    own_annotations = graph["metadata"].get("annotations") or {}
+    return bool(own_annotations.get(keys.REQUEST_UID) == obj["metadata"]["uid"])

@@ -1,6 +1,6 @@
 """What only v1alpha1 can say of a request: kept by conversion in an annotation, and acted on all the same.
 
-`spec_of` is the spec that a request has with it, in the words of v1beta1: whoever works on a request reads that one.
+`spec_of` is the spec that a request has with it, in the words of v1beta1: every part that works on a request reads that one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class RequestParts:
 
 
 def parts_of(obj: KubeObject) -> RequestParts:
-    """What a v1beta1 request was told as v1alpha1; nothing where it never was one, or said nothing more."""
+    """What a v1beta1 request said as v1alpha1; empty where it never was one, or said nothing more."""
     annotations = obj["metadata"].get("annotations") or {}
     spec: dict[str, Any] = {}
     if keys.PRESERVED_FIELDS in annotations:
@@ -122,12 +122,12 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
 def _hardware(config: ProfilerConfig) -> dict[str, Any]:
     hardware, sweep = config.hardware, config.sweep
     most = hardware.max_num_gpus_per_engine if hardware else 0
-    found = {
+    present = {
         "gpuSku": (hardware and hardware.gpu_type) or (sweep and sweep.aic_system),
         "numGpusPerNode": hardware and hardware.num_gpus_per_node,
         "totalGpus": _ROLES * most,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in present.items() if value}
 
 
 def _set(model: Any, name: str) -> Any:

@@ -1,6 +1,6 @@
 """Kubernetes resources by name: the one list of what the platform reads and writes, and where each of them lives.
 
-Ours stand here in their storage version; `Resource.at` names another one.
+The platform's own stand here in their storage version; `Resource.at` names another one.
 """
 
 from __future__ import annotations

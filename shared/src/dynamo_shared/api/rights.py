@@ -15,7 +15,7 @@ READ = ("get", "list", "watch")
 OWN_CLUSTER_ROLE = "$CLUSTER_ROLE"
 
 # Reasons of `Right.unused` that several services have.
-RACE = "reads again what changed, or came, between a look and a write"
+RACE = "reads again what changed, or came, between a read and a write"
 SERIES = "an Event that repeats is counted in place of being written again"
 
 
@@ -84,9 +84,9 @@ def rules(rights: Iterable[Right]) -> list[dict[str, Any]]:
     return [
         {
             "apiGroups": [group],
-            "resources": sorted(found),
+            "resources": sorted(plural_names),
             **({"resourceNames": list(names)} if names else {}),
             "verbs": list(held),
         }
-        for (group, held, names), found in sorted(plurals.items())
+        for (group, held, names), plural_names in sorted(plurals.items())
     ]

@@ -40,7 +40,7 @@ def rule(cel: str, message: str) -> Callable[[Callable[[Any], Violations]], Rule
 
 
 def twin(cel: str) -> Rule:
-    """The rule of a CEL expression found in a schema; KeyError where it has no Python side."""
+    """The rule of a CEL expression of a schema; KeyError where it has no Python side."""
     return _TWINS[cel]
 
 

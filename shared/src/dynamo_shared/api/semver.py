@@ -28,7 +28,7 @@ class Version(NamedTuple):
 
 
 def parse(text: str) -> Version | None:
-    """Version of a text such as `1.2.0` or `v1.2.0-rc.1`; None where it is none."""
+    """Version of a text such as `1.2.0` or `v1.2.0-rc.1`; None where it is not a version."""
     match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
@@ -45,5 +45,5 @@ def at_least(text: str | None, minimum: str) -> bool:
     """Whether a version is `minimum` or later; False where it is absent or no version (feature gates need it so)."""
     version, threshold = parse(text or ""), parse(minimum)
     if threshold is None:
-        raise ValueError(f"{minimum!r} is no semantic version")
+        raise ValueError(f"{minimum!r} is not a semantic version")
     return version is not None and version >= threshold

@@ -134,12 +134,12 @@ def test_what_the_cluster_publishes(fields: dict[str, Any], message: str) -> Non
     [
         (
             {"env": [{"name": "A=B"}]},
-            "env[0].name: 'A=B' is no name of an environment variable, which has printable ASCII characters, and no '=' "
+            "env[0].name: 'A=B' is not a valid name of an environment variable, which has printable ASCII characters, and no '=' "
             "among them",
         ),
         (
             {"env": [{"name": "A", "value": "b", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
-            "env[0].valueFrom: must not stand beside a value; keep one of them",
+            "env[0].valueFrom: must not stand next to a value; keep one of them",
         ),
         (
             {"env": [{"name": "A", "valueFrom": {}}]},
@@ -161,7 +161,8 @@ def test_what_the_cluster_publishes(fields: dict[str, Any], message: str) -> Non
         ({"ports": [{"containerPort": 70000}]}, "ports[0].containerPort: 70000 is too large; at most 65535"),
         (
             {"ports": [{"containerPort": 1, "name": "HTTP"}]},
-            "ports[0].name: 'HTTP' is no port name, which has at most 15 lower-case letters, digits and single '-' between "
+            "ports[0].name: 'HTTP' is not a valid port name, which has at most 15 lower-case letters, digits and "
+            "single '-' between "
             "them, and at least one letter",
         ),
         (
@@ -201,7 +202,8 @@ def test_what_the_cluster_publishes(fields: dict[str, Any], message: str) -> Non
         ({"livenessProbe": {"periodSeconds": -1}}, "livenessProbe.periodSeconds: -1 is too small; at least 0"),
         (
             {"readinessProbe": {"tcpSocket": {"port": "my_port"}}},
-            "readinessProbe.tcpSocket.port: 'my_port' is no port name, which has at most 15 lower-case letters, digits and "
+            "readinessProbe.tcpSocket.port: 'my_port' is not a valid port name, which has at most 15 lower-case "
+            "letters, digits and "
             "single '-' between them, and at least one letter",
         ),
         (
@@ -228,7 +230,8 @@ def test_what_it_does_not_publish_and_refuses(fields: dict[str, Any], message: s
         ),
         (
             {"containers": [{"name": "Main"}]},
-            "containers[0].name: 'Main' is no name, which has lower-case letters, digits and '-', begins and ends with a "
+            "containers[0].name: 'Main' is not a valid name, which has lower-case letters, digits and '-', begins and "
+            "ends with a "
             "letter or digit, and has at most 63 characters",
         ),
         ({"restartPolicy": "Sometimes"}, "restartPolicy: 'Sometimes' is not allowed; one of Always, Never, OnFailure"),
@@ -253,7 +256,8 @@ def test_what_it_does_not_publish_and_refuses(fields: dict[str, Any], message: s
         ),
         (
             {"nodeSelector": {"pool": "a b"}},
-            "nodeSelector.pool: 'a b' is no label value, which has at most 63 letters, digits, '-', '_' and '.', and begins "
+            "nodeSelector.pool: 'a b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and "
+            "'.', and begins "
             "and ends with a letter or digit",
         ),
         ({"nodeSelector": {"gpus": 8}}, "nodeSelector.gpus: must be a string, not 8"),
@@ -265,7 +269,7 @@ def test_pods(fields: dict[str, Any], message: str) -> None:
 
 def test_labels_and_annotations() -> None:
     key = (
-        "is no valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
+        "is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
         "and may stand behind a DNS name and a '/'"
     )
     metadata = {
@@ -274,9 +278,10 @@ def test_labels_and_annotations() -> None:
         "creationTimestamp": "yesterday",
     }
     assert errors({"metadata": metadata}) == [
-        "template.metadata.creationTimestamp: 'yesterday' is no time; write it like 2026-01-31T12:00:00Z",
+        "template.metadata.creationTimestamp: 'yesterday' is not a valid time; write it like 2026-01-31T12:00:00Z",
         f'template.metadata.labels["a b"]: {key}',
-        f"template.metadata.labels.ok: '{'x' * 64}' is no label value, which has at most 63 letters, digits, '-', '_' and "
+        f"template.metadata.labels.ok: '{'x' * 64}' is not a valid label value, which has at most 63 letters, digits, "
+        "'-', '_' and "
         "'.', and begins and ends with a letter or digit",
         f'template.metadata.annotations["a/b/c"]: {key}',
     ]

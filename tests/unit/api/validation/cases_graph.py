@@ -188,7 +188,7 @@ CASES = [
         "alpha: failover in a pod without discovery of containers",
         services({"a": service(gpus="1", gpuMemoryService=GMS_INTRA, failover=FAILOVER_INTRA)}),
         errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container': spec.services.a.failover keeps several engines in one pod, and each must be found by itself",
+            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container': spec.services.a.failover keeps several engines in one pod, and each must be discovered by itself",
         ),
     ),
     Case(
@@ -198,7 +198,7 @@ CASES = [
             metadata=annotated(dynamo_kube_discovery_mode="pod"),
         ),
         errors=(
-            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be found by itself",
+            "metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover keeps several engines in one pod, and each must be discovered by itself",
         ),
     ),
     Case(

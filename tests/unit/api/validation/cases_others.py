@@ -108,7 +108,7 @@ CASES = [
             "spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the "
             "ConfigMap dgdr-output-<name>: leave it out",
             "spec.profilingConfig.config.sweep.use_ai_configurator: is an older name of useAiConfigurator",
-            "spec.profilingConfig.config.sweap: nobody reads this; did you mean sweep?",
+            "spec.profilingConfig.config.sweap: is not a known key, and is ignored; did you mean sweep?",
             "spec.profilingConfig.config.sweep.webuiPort: is ignored: there is no such page; dynadmin shows the results",
             "spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out "
             "sweep.useAiConfigurator, and name a backend, to measure them",
@@ -266,8 +266,8 @@ CASES = [
             "spec.baseModelName: cannot be changed from 'b' to 'c': create a DynamoModel of another name",
         ),
         warnings=(
-            "spec.modelType: endpoints were found by it; keep this DynamoModel until clients use the new one",
-            "spec.baseModelName: endpoints were found by it; keep this DynamoModel until clients use the new one",
+            "spec.modelType: endpoints were selected by it; keep this DynamoModel until clients use the new one",
+            "spec.baseModelName: endpoints were selected by it; keep this DynamoModel until clients use the new one",
         ),
     ),
     Case("model whose type is said", _model(modelType="base"), old=_model()),

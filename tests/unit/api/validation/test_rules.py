@@ -11,14 +11,14 @@ import pytest
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.validation import validate
-from dynamo_shared.api.validation.book import Book, Rule
 from dynamo_shared.api.validation.check import REFUSING, WARNING
+from dynamo_shared.api.validation.rule_set import Rule, RuleSet
 
 from tests.unit.api.validation.building import ALPHA, BETA, PLAIN, Case, manifest
 from tests.unit.api.validation.cases import CASES
 
 EACH = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
-RULES = [rule for book in (*REFUSING, *WARNING) for rule in book.rules]
+RULES = [rule for rule_set in (*REFUSING, *WARNING) for rule in rule_set.rules]
 
 
 @EACH
@@ -55,7 +55,7 @@ def said() -> set[tuple[str, str, str]]:
     """What the cases make rules say: rule, version, message before its blanks are filled."""
     heard: set[tuple[str, str, str]] = set()
 
-    def listening(self: Book, version: str, *subject: Any) -> Iterator[FieldError]:
+    def listening(self: RuleSet, version: str, *subject: Any) -> Iterator[FieldError]:
         for rule in self.rules:
             if version in rule.versions:
                 for _, message in rule.check(*subject):
@@ -63,7 +63,7 @@ def said() -> set[tuple[str, str, str]]:
         yield from ()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Book, "broken", listening)
+        patch.setattr(RuleSet, "broken", listening)
         for case in CASES:
             validate(case.obj, case.old, case.facts)
     return heard

@@ -38,13 +38,13 @@ _BY_NAME = {contract.name: contract for contract in CONTRACTS}
 def contract_errors(name: str, value: Any, at: str = "") -> list[FieldError]:
     """What must change before a value can be used: types, bounds, rules between fields; paths begin with `at`.
 
-    Keys that nobody knows are no errors: another version of the program may know them. KeyError for an unknown contract.
+    Unknown keys are not errors: another version of the program may know them. KeyError for an unknown contract.
     """
     return checking.errors(_BY_NAME[name].model, value, at)
 
 
 def contract_warnings(name: str, value: Any, at: str = "") -> list[FieldError]:
-    """What is allowed and likely not meant: keys that nobody knows, older names, settings without effect."""
+    """What is allowed and likely not meant: unknown keys, older names, settings without effect."""
     return checking.warnings(_BY_NAME[name].model, value, at)
 
 

@@ -1,4 +1,4 @@
-"""The autoscalers that a graph asks for beside its adapters: an annotation, since v1beta1 has no field for them."""
+"""The autoscalers that a graph asks for next to its adapters: an annotation, since v1beta1 has no field for them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class ComponentAutoscaling(ContractModel):
     max_replicas: Annotated[Whole, Field(ge=1)] = Field(validation_alias="maxReplicas")
     """Most replicas."""
     metrics: list[dict[str, Any]] = Field(default_factory=list)
-    """Metrics of autoscaling/v2; CPU at 80 % of what the pods request where there is none."""
+    """Metrics of autoscaling/v2; CPU at 80 % of what the pods request by default."""
     behavior: dict[str, Any] | None = None
     """How fast to go up and down, as in autoscaling/v2."""
     triggers: list[dict[str, Any]] = Field(default_factory=list)
     """Triggers of KEDA."""
     polling_interval: Annotated[Whole | None, Field(ge=1)] = Field(None, validation_alias="pollingInterval")
-    """Seconds between looks of KEDA at its triggers."""
+    """Seconds between two polls of the triggers by KEDA."""
     cooldown_period: Annotated[Whole | None, Field(ge=0)] = Field(None, validation_alias="cooldownPeriod")
     """Seconds without activity after which KEDA goes to zero."""
     idle_replicas: Annotated[Whole | None, Field(ge=0)] = Field(None, validation_alias="idleReplicas")
@@ -39,7 +39,10 @@ class ComponentAutoscaling(ContractModel):
         if self.max_replicas < self.min_replicas:
             yield ("max_replicas",), f"must be at least minReplicas, which is {self.min_replicas}"
         if self.triggers and self.metrics:
-            yield ("triggers",), "cannot be given beside metrics: KEDA's triggers make a ScaledObject, metrics an HPA"
+            yield (
+                ("triggers",),
+                "cannot be given together with metrics: KEDA's triggers make a ScaledObject, metrics an HPA",
+            )
         if not self.triggers:
             for name, value in zip(
                 _OF_KEDA, (self.polling_interval, self.cooldown_period, self.idle_replicas, self.fallback), strict=True

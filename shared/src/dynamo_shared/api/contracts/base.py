@@ -31,14 +31,14 @@ def _whole(value: Any) -> Any:
 
 
 OLDER_NAME_OF = "x-older-name-of"
-"""Marks an older name in pydantic's schema: the type, and today's name. The published schema refers to that one."""
+"""Key of an older name in pydantic's schema: the type, and today's name. The published schema refers to that one."""
 
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
-"""A whole number; a text of digits is none."""
+"""A whole number; a text of digits is not one."""
 
 
 class ContractModel(BaseModel):
-    """A part of a document whose shape Kubernetes does not check: keys that nobody knows pass, and earn a warning."""
+    """A part of a document whose shape Kubernetes does not check: unknown keys pass, and earn a warning."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -62,7 +62,7 @@ class ContractModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema of the fields, with their older names beside them."""
+        """The schema of the fields, with their older names next to them."""
         reference = handler(core_schema)
         schema = handler.resolve_ref_schema(reference)
         properties = schema.get("properties", {})

@@ -1,4 +1,4 @@
-"""What a value does wrong by a contract's type: wrong types and bounds, broken rules, and keys that nobody knows."""
+"""What a value does wrong by a contract's type: wrong types and bounds, broken rules, and unknown keys."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def errors(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     try:
         parsed = model.model_validate(value)
     except ValidationError as error:
-        found = field_errors(error, _known(model))
-        return [FieldError(_join(at, each.path), each.message) for each in found]
+        problems = field_errors(error, _known(model))
+        return [FieldError(_join(at, each.path), each.message) for each in problems]
     return [_error(at, problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
 
 
 def warnings(model: type[BaseModel], value: Any, at: str) -> list[FieldError]:
     """What is allowed and likely not meant: unknown keys, older names, and where all is valid, what has no effect."""
-    found = list(_keys(model, value, ()))
+    remarks = list(_keys(model, value, ()))
     try:
         parsed = model.model_validate(value)
     except ValidationError:
         parsed = None
     if parsed is not None:
         for part in _parts(parsed, value, ()):
-            found += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
-    return [_error(at, problem) for problem in found]
+            remarks += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
+    return [_error(at, problem) for problem in remarks]
 
 
 @cache
@@ -91,7 +91,7 @@ def _keys(model: type[BaseModel], value: Any, location: Location) -> Iterator[Pr
         if key not in fields:
             if not open_ended and issubclass(model, ContractModel):
                 known = [names[0] for names, _ in fields.values()]
-                yield (*location, key), f"nobody reads this{did_you_mean(str(key), known)}"
+                yield (*location, key), f"is not a known key, and is ignored{did_you_mean(str(key), known)}"
             continue
         names, field = fields[key]
         if key != names[0] and issubclass(model, ContractModel):

@@ -24,7 +24,7 @@ Milliseconds = Annotated[Number, Field(gt=0)]
 Percent = Annotated[Number, Field(ge=0, le=100)]
 Count = Annotated[Whole, Field(ge=1)]
 Gpus = Annotated[Whole, Field(ge=-1)]
-"""A bound in GPUs; -1 is none."""
+"""A bound in GPUs; -1: no bound."""
 
 
 class Sweeping(StrEnum):
@@ -71,7 +71,7 @@ class Target(StrEnum):
 
 
 class Predictor(StrEnum):
-    """Ways to foretell load: the last value, or models of time series."""
+    """Ways to predict load: the last value, or models of time series."""
 
     CONSTANT = "constant"
     ARIMA = "arima"
@@ -80,7 +80,7 @@ class Predictor(StrEnum):
 
 
 class MetricsSource(StrEnum):
-    """Whose Prometheus metrics tell of the traffic."""
+    """Whose Prometheus metrics report the traffic."""
 
     FRONTEND = "frontend"
     ROUTER = "router"
@@ -143,11 +143,11 @@ class PlannerConfig(PlannerExtensions):
     itl_ms: Milliseconds = Field(default=50.0, validation_alias=AliasChoices("itl_ms", "itl"))
     """Time between tokens to keep below, ms."""
     load_predictor: Predictor = Predictor.ARIMA
-    """How the load of the next interval is foretold."""
+    """How the load of the next interval is predicted."""
     load_predictor_log1p: Bool = False
     """Whether predictors see log(1 + x) of the load."""
     prophet_window_size: Count = 50
-    """Points that Prophet looks back on."""
+    """Points that Prophet uses."""
     load_predictor_warmup_trace: str | None = None
     """Trace (mooncake JSONL) that predictors learn from before the first request."""
     kalman_q_level: Annotated[Number, Field(ge=0)] = 1.0
@@ -163,13 +163,13 @@ class PlannerConfig(PlannerExtensions):
     metric_reporting_prometheus_port: Annotated[Whole | None, Field(ge=0, le=65535)] = None
     """Port of the planner's own metrics, 0: none; unset: PLANNER_PROMETHEUS_PORT of its container, else none."""
     throughput_metrics_source: MetricsSource = MetricsSource.FRONTEND
-    """Whose metrics tell of the traffic."""
+    """Whose metrics report the traffic."""
     model_name: str | None = None
     """Model whose traffic counts; unset: the one that the workers serve."""
     global_planner_namespace: str | None = None
     """Dynamo namespace of the global planner; environment `global-planner` needs it."""
     enable_throughput_scaling: Bool = True
-    """Predictive scaling: as many replicas as the foretold load needs. Only target `sla` has it."""
+    """Predictive scaling: as many replicas as the predicted load needs. Only target `sla` has it."""
     enable_load_scaling: Bool = False
     """Reactive scaling: one replica more or less as queues and caches fill. Targets other than `sla` always have it."""
     load_adjustment_interval_seconds: Seconds = Field(
@@ -251,7 +251,7 @@ class PlannerConfig(PlannerExtensions):
         if self.environment is Environment.GLOBAL_PLANNER and not self.global_planner_namespace:
             yield ("global_planner_namespace",), "required with environment 'global-planner'"
         if isqrt(self.fpm_sample_bucket_size) ** 2 != self.fpm_sample_bucket_size:
-            yield ("fpm_sample_bucket_size",), f"{self.fpm_sample_bucket_size} is no square number, as 16 or 25 are"
+            yield ("fpm_sample_bucket_size",), f"{self.fpm_sample_bucket_size} is not a square number, as 16 or 25 are"
         if self.optimization_target is Target.LOAD:
             yield from self._threshold_problems()
 

@@ -32,7 +32,7 @@ class Pick(ContractModel):
 
 
 class AicInterpolation(ContractModel):
-    """A sweep of AI Configurator: model, GPU and engine, lengths, and how finely it looks."""
+    """A sweep of AI Configurator: model, GPU and engine, lengths, and how fine its grid is."""
 
     hf_id: str = Field(min_length=1)
     """Model on Hugging Face."""
@@ -45,7 +45,7 @@ class AicInterpolation(ContractModel):
     osl: Count
     """Output tokens of a request."""
     sweep_max_context_length: Count
-    """Longest context that is looked at, tokens."""
+    """Longest context that is considered, tokens."""
     prefill_interpolation_granularity: Count = 16
     """Points of the prefill curve."""
     decode_interpolation_granularity: Count = 6

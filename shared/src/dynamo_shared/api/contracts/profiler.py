@@ -44,15 +44,15 @@ class Hardware(CamelContractModel):
     }
 
     min_num_gpus_per_engine: Maybe = 0
-    """Fewest GPUs of an engine; 0: found by the size of the model."""
+    """Fewest GPUs of an engine; 0: computed from the size of the model."""
     max_num_gpus_per_engine: Maybe = 0
-    """Most GPUs of an engine; 0: found by the size of the model and the cluster. In v1beta1 hardware.totalGpus, twice that."""
+    """Most GPUs of an engine; 0: computed from model and cluster. In v1beta1 hardware.totalGpus, twice that."""
     num_gpus_per_node: Maybe = 0
     """GPUs of a node; 0: discovered. In v1beta1 hardware.numGpusPerNode."""
     gpu_type: str | None = None
     """GPU, such as `h200_sxm`; for people. In v1beta1 hardware.gpuSku."""
     enable_gpu_discovery: Bool = False
-    """Whether nodes are looked at for what is not given here."""
+    """Whether nodes are read for what is not given here."""
 
     def problems(self) -> Iterator[Problem]:
         """Bounds that contradict each other."""
@@ -62,7 +62,7 @@ class Hardware(CamelContractModel):
 
 
 class Sweep(CamelContractModel):
-    """How closely engines are looked at, and whether on GPUs or in simulation."""
+    """How finely engines are profiled, and whether on GPUs or in simulation."""
 
     IGNORED: ClassVar[Mapping[str, str]] = {
         "aic_hf_id": "spec.model is simulated",
@@ -115,7 +115,7 @@ class Engine(CamelContractModel):
     max_context_length: Maybe = 0
     """Longest context that is served, tokens; 0: the model's."""
     is_moe_model: Bool = False
-    """Whether the model is a mixture of experts; otherwise found by its configuration."""
+    """Whether the model is a mixture of experts; otherwise read from its configuration."""
 
 
 class ModelCache(CamelContractModel):
@@ -166,7 +166,7 @@ class ProfilerConfig(CamelContractModel):
     hardware: Hardware | None = None
     """GPUs that engines may have."""
     sweep: Sweep | None = None
-    """How closely engines are looked at."""
+    """How finely engines are profiled."""
     engine: Engine | None = None
     """The engine that is profiled."""
     deployment: Deployment | None = None

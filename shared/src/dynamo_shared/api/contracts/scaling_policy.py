@@ -1,6 +1,6 @@
 """How far and how fast scale commands may scale a graph's components: an annotation, since no field is for that.
 
-Whatever is left out is as the settings say (`platform.scaler.limits`). A key that nobody knows is a mistake here: a typo must not
+Whatever is left out is as the settings say (`platform.scaler.limits`). An unknown key is a mistake here: a typo must not
 lift a limit.
 """
 
@@ -48,7 +48,7 @@ class DirectionPolicy(ContractModel):
     cooldown: Span = None
     """How long the component rests after it was scaled."""
     stabilization: Span = None
-    """How long back requests are looked at: the one that changes least in this direction counts."""
+    """How much history of requests counts: the one that changes least in this direction is taken."""
 
 
 class ComponentPolicy(ContractModel):

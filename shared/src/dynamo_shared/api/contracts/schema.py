@@ -62,7 +62,7 @@ def _without_choice(node: Schema) -> Schema:
 
 def _referenced(node: Any, definitions: Schema) -> set[str]:
     """Names of the definitions that a schema needs, and that these need."""
-    found: set[str] = set()
+    referred: set[str] = set()
     waiting = [node]
     while waiting:
         each = waiting.pop()
@@ -70,11 +70,11 @@ def _referenced(node: Any, definitions: Schema) -> set[str]:
             waiting += each
         elif isinstance(each, dict):
             name = str(each.get("$ref", "")).removeprefix("#/$defs/").partition("/")[0]
-            if name in definitions and name not in found:
-                found.add(name)
+            if name in definitions and name not in referred:
+                referred.add(name)
                 waiting.append(definitions[name])
             waiting += each.values()
-    return found
+    return referred
 
 
 def text(schema: Schema) -> str:

@@ -87,7 +87,7 @@ CONTRACTS: tuple[Contract, ...] = (
         "dynamo-autoscaling",
         Autoscaling,
         "Annotation nvidia.com/dynamo-autoscaling of DynamoGraphDeployments, written as YAML or JSON.",
-        "Autoscalers beside the adapters of a graph.",
+        "Autoscalers next to the adapters of a graph.",
         (
             {"Decode": {"minReplicas": 1, "maxReplicas": 8}},
             {

@@ -57,7 +57,7 @@ def claims_of(resources: dict[str, Any]) -> list[Any] | None:
 
 
 def as_text(amounts: Any) -> dict[str, str]:
-    """Amounts as text, as Kubernetes writes them; what is no amount is left out."""
+    """Amounts as text, as Kubernetes writes them; what is not an amount is left out."""
     if not isinstance(amounts, dict):
         return {}
     return {name: text for name, value in amounts.items() if (text := _text(value)) is not None}

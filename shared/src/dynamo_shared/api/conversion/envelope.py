@@ -2,7 +2,7 @@
 
     {"version": 1, "for": "v1alpha1", "fields": [pieces], "components": {"Decode": [pieces]}, "order": ["B", "A"]}
 
-`for` names the version that can say it. A value that is none of ours is not read, and comes back as it was.
+`for` names the version that can say it. A value that this platform did not write is not read, and comes back as it was.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ABSENT: Any = object()
 
 @dataclass(slots=True)
 class Kept:
-    """What goes along with an object beside the fields that both versions have."""
+    """What goes along with an object in addition to the fields that both versions have."""
 
     fields: Pieces = field(default_factory=list)
     components: dict[str, Pieces] = field(default_factory=dict)
@@ -44,13 +44,13 @@ class Kept:
 
 @dataclass(slots=True)
 class Annotations:
-    """`metadata.annotations` of an object that is being converted, without what is ours."""
+    """`metadata.annotations` of an object that is being converted, without what the platform keeps there."""
 
     kept: Kept
     others: dict[str, Any]
-    #: The annotation's value where it is somebody else's, with the version in which it stands there openly.
+    #: The annotation's value where another writer set it, with the version in which it stands there openly.
     foreign: dict[str, Any] | None = None
-    #: The map itself, where it was there and empty, or was no map.
+    #: The map itself, where it was there and empty, or was not a map.
     was: Any = _ABSENT
     #: The same of the object that this one was made of.
     before: Any = _ABSENT
@@ -113,7 +113,7 @@ def _encoded(kept: Kept, source: Annotations, version: str) -> str:
 
 
 def _decoded(text: Any, version: str) -> dict[str, Any] | None:
-    """The envelope of a value, None where it is none, is damaged, or is for another version."""
+    """The envelope of a value; None where it is not an envelope, is damaged, or is for another version."""
     if not isinstance(text, str):
         return None
     try:

@@ -13,24 +13,24 @@ _SHADOWS = 1
 
 def to_experimental(service: dict[str, Any]) -> dict[str, Any]:
     """What is switched on in a service."""
-    found = {
+    present = {
         "gpuMemoryService": _memory_service(_enabled(service, "gpuMemoryService"), _MODES),
         "failover": _failover(_enabled(service, "failover"), _MODES),
         "checkpoint": _checkpoint(_enabled(service, "checkpoint")),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in present.items() if value is not None}
 
 
 def from_experimental(experimental: Any, service: dict[str, Any]) -> None:
     """Put the features of a component into a service, switched on."""
     if not isinstance(experimental, dict):
         return
-    found = {
+    present = {
         "gpuMemoryService": _memory_service(experimental.get("gpuMemoryService"), _BACK),
         "failover": _failover(experimental.get("failover"), _BACK),
         "checkpoint": _checkpoint(experimental.get("checkpoint")),
     }
-    service.update((name, {"enabled": True, **value}) for name, value in found.items() if value is not None)
+    service.update((name, {"enabled": True, **value}) for name, value in present.items() if value is not None)
 
 
 def _enabled(service: dict[str, Any], name: str) -> Any:
@@ -62,12 +62,12 @@ def _checkpoint(feature: Any) -> dict[str, Any] | None:
     """Reference and identity of a checkpoint, which needs one of them."""
     if not isinstance(feature, dict):
         return None
-    found: dict[str, Any] = {}
+    present: dict[str, Any] = {}
     reference, identity = feature.get("checkpointRef"), feature.get("identity")
     if isinstance(reference, str):
-        found["checkpointRef"] = reference
+        present["checkpointRef"] = reference
     if isinstance(identity, dict) and identity.get("model") and identity.get("backendFramework"):
-        found["identity"] = identity
-    if not found.get("checkpointRef") and "identity" not in found:
+        present["identity"] = identity
+    if not present.get("checkpointRef") and "identity" not in present:
         return None
-    return {"mode": feature.get("mode", "Auto"), **found}
+    return {"mode": feature.get("mode", "Auto"), **present}

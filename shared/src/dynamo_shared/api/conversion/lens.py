@@ -54,20 +54,20 @@ def carry(lens: Lens, live: Any, kept: Pieces) -> tuple[Any, Pieces]:
     A kept piece counts only as far as it changes nothing that the source says by itself: live fields win.
     """
     target = lens.forward(live)
-    seen = lens.backward(target)
+    shown = lens.backward(target)
     if kept:
-        fitting = _Fitting(lens, live, target, seen)
+        fitting = _Fitting(lens, live, target, shown)
         fitting.fit(kept)
-        target, seen = fitting.target, fitting.seen
-    return target, difference(seen, live, lens.keys)
+        target, shown = fitting.target, fitting.shown
+    return target, difference(shown, live, lens.keys)
 
 
 class _Fitting:
     """A target on its way: pieces are tried on it, and stay where the source would look the same."""
 
-    def __init__(self, lens: Lens, live: Any, target: Any, seen: Any) -> None:
+    def __init__(self, lens: Lens, live: Any, target: Any, shown: Any) -> None:
         self.target = target
-        self.seen = seen
+        self.shown = shown
         self._lens = lens
         self._live = live
         self._trials = MAX_TRIALS
@@ -94,8 +94,8 @@ class _Fitting:
             return False
         self._trials -= 1
         candidate = put(self.target, pieces)
-        seen = self._lens.backward(candidate)
-        if seen not in (self.seen, self._live) or (tidy and not self._lens.tidy(candidate)):
+        shown = self._lens.backward(candidate)
+        if shown not in (self.shown, self._live) or (tidy and not self._lens.tidy(candidate)):
             return False
-        self.target, self.seen = candidate, seen
+        self.target, self.shown = candidate, shown
         return True

@@ -14,7 +14,7 @@ Keys = Mapping[str, tuple[str, ...]]
 #: Objects and lists that were made here and so may be changed in place, by identity.
 Copies = dict[int, Any]
 
-#: Names of lists and what tells their items apart; () for lists where the place does. Other lists are one value.
+#: Names of lists and what identifies their items; () for lists where the place does. Other lists are one value.
 KEYS: Keys = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -29,18 +29,20 @@ MAX_PIECES = 500
 _GONE: Any = object()
 
 
-def difference(base: Any, wanted: Any, keys: Keys = KEYS) -> Pieces:
-    """Pieces that make `wanted` of `base`, each as near to the root as there is nothing else below it."""
-    if base == wanted:
+def difference(base: Any, desired: Any, keys: Keys = KEYS) -> Pieces:
+    """Pieces that make `desired` of `base`, each as near to the root as there is nothing else below it."""
+    if base == desired:
         return []
     comparison = _Comparison(keys)
-    comparison.compare(base, wanted, [])
-    found = comparison.found
-    if len(found) <= MAX_PIECES:
-        return found
+    comparison.compare(base, desired, [])
+    differences = comparison.differences
+    if len(differences) <= MAX_PIECES:
+        return differences
     # Counted before any is made: making one looks for its place, and there may be thousands of them.
-    depths = (depth for depth in range(6, 1, -1) if len({repr(piece[0][:depth]) for piece in found}) <= MAX_PIECES)
-    return _coarser(found, wanted, next(depths, 1))
+    depths = (
+        depth for depth in range(6, 1, -1) if len({repr(piece[0][:depth]) for piece in differences}) <= MAX_PIECES
+    )
+    return _coarser(differences, desired, next(depths, 1))
 
 
 def put(base: Any, pieces: Pieces) -> Any:
@@ -75,49 +77,49 @@ def _is_step(step: Any) -> bool:
 
 
 class _Comparison:
-    """Walks two values side by side and notes where they part."""
+    """Walks two values side by side and records where they part."""
 
     def __init__(self, keys: Keys) -> None:
-        self.found: Pieces = []
+        self.differences: Pieces = []
         self._keys = keys
 
-    def compare(self, base: Any, wanted: Any, path: list[Any]) -> None:
-        if isinstance(base, dict) and isinstance(wanted, dict):
-            for key in sorted(base.keys() | wanted.keys()):
-                self._entry(base.get(key, _GONE), wanted.get(key, _GONE), [*path, key])
+    def compare(self, base: Any, desired: Any, path: list[Any]) -> None:
+        if isinstance(base, dict) and isinstance(desired, dict):
+            for key in sorted(base.keys() | desired.keys()):
+                self._entry(base.get(key, _GONE), desired.get(key, _GONE), [*path, key])
             return
-        if isinstance(base, list) and isinstance(wanted, list) and base and wanted:
+        if isinstance(base, list) and isinstance(desired, list) and base and desired:
             keys = self._keys.get(path[-1]) if path and isinstance(path[-1], str) else None
             if keys == ():
-                self._by_place(base, wanted, path)
+                self._by_place(base, desired, path)
                 return
             for key in keys or ():
-                before, after = _by_key(base, key), _by_key(wanted, key)
+                before, after = _by_key(base, key), _by_key(desired, key)
                 if before is not None and after is not None:
                     self._by_name(before, after, key, path)
                     return
-        self.found.append([path, wanted])
+        self.differences.append([path, desired])
 
-    def _entry(self, base: Any, wanted: Any, path: list[Any]) -> None:
-        if wanted is _GONE:
-            self.found.append([path])
+    def _entry(self, base: Any, desired: Any, path: list[Any]) -> None:
+        if desired is _GONE:
+            self.differences.append([path])
         elif base is _GONE:
-            self.found.append([path, wanted])
-        elif base != wanted:
-            self.compare(base, wanted, path)
+            self.differences.append([path, desired])
+        elif base != desired:
+            self.compare(base, desired, path)
 
-    def _by_name(self, base: dict[str, Any], wanted: dict[str, Any], key: str, path: list[Any]) -> None:
-        added = [name for name in wanted if name not in base]
+    def _by_name(self, base: dict[str, Any], desired: dict[str, Any], key: str, path: list[Any]) -> None:
+        added = [name for name in desired if name not in base]
         for name in [*base, *added]:
-            self._entry(base.get(name, _GONE), wanted.get(name, _GONE), [*path, {key: name}])
-        if [*(name for name in base if name in wanted), *added] != list(wanted):
-            self.found.append([path, key, list(wanted)])
+            self._entry(base.get(name, _GONE), desired.get(name, _GONE), [*path, {key: name}])
+        if [*(name for name in base if name in desired), *added] != list(desired):
+            self.differences.append([path, key, list(desired)])
 
-    def _by_place(self, base: list[Any], wanted: list[Any], path: list[Any]) -> None:
-        for place in range(min(len(base), len(wanted))):
-            self._entry(base[place], wanted[place], [*path, place])
-        self.found += [[[*path, place], wanted[place]] for place in range(len(base), len(wanted))]
-        self.found += [[[*path, place]] for place in reversed(range(len(wanted), len(base)))]
+    def _by_place(self, base: list[Any], desired: list[Any], path: list[Any]) -> None:
+        for place in range(min(len(base), len(desired))):
+            self._entry(base[place], desired[place], [*path, place])
+        self.differences += [[[*path, place], desired[place]] for place in range(len(base), len(desired))]
+        self.differences += [[[*path, place]] for place in reversed(range(len(desired), len(base)))]
 
 
 def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
@@ -126,19 +128,19 @@ def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
     return named if len(named) == len(items) else None
 
 
-def _coarser(pieces: Pieces, wanted: Any, depth: int) -> Pieces:
+def _coarser(pieces: Pieces, desired: Any, depth: int) -> Pieces:
     """Pieces that say the same with paths of at most this many steps."""
-    found: Pieces = []
-    seen: set[str] = set()
+    differences: Pieces = []
+    done: set[str] = set()
     for piece in pieces:
         path = piece[0]
         if len(path) < depth or (len(path) == depth and len(piece) == 2):
-            found.append(piece)
-        elif (name := repr(path[:depth])) not in seen:
-            seen.add(name)
-            value = _at(wanted, path[:depth])
-            found.append([path[:depth]] if value is _GONE else [path[:depth], value])
-    return found
+            differences.append(piece)
+        elif (name := repr(path[:depth])) not in done:
+            done.add(name)
+            value = _at(desired, path[:depth])
+            differences.append([path[:depth]] if value is _GONE else [path[:depth], value])
+    return differences
 
 
 def _at(node: Any, path: list[Any]) -> Any:

@@ -98,8 +98,8 @@ def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
     resources = amounts.to_resources(service.get("resources"), own.pop("resources", None))
     mounts = filled(own.pop("volumeMounts", None), list) or plain_mounts(service)
     probes = {name: _probe(service.get(name), own.pop(name, None)) for name in PROBES}
-    found = {"env": env, "envFrom": env_from, "resources": resources, "volumeMounts": mounts, **probes}
-    own.update((name, value) for name, value in found.items() if value)
+    present = {"env": env, "envFrom": env_from, "resources": resources, "volumeMounts": mounts, **probes}
+    own.update((name, value) for name, value in present.items() if value)
     return {"name": MAIN, **own} if own else own
 
 
@@ -143,13 +143,13 @@ def cache_mount(service: dict[str, Any]) -> dict[str, Any] | None:
     """The first mount of a service that is for compiled kernels."""
     for each in filled(service.get("volumeMounts"), list) or ():
         if isinstance(each, dict) and each.get("useAsCompilationCache") is True and filled(each.get("name"), str):
-            found: dict[str, Any] = each
-            return found
+            present: dict[str, Any] = each
+            return present
     return None
 
 
 def plain_mounts(service: dict[str, Any]) -> list[dict[str, Any]]:
-    """Mounts of a service that are no compilation cache, as a container has them."""
+    """Mounts of a service that are not a compilation cache, as a container has them."""
     cache = cache_mount(service)
     return [
         {"name": each["name"], "mountPath": each["mountPoint"]}
@@ -233,7 +233,7 @@ def _sidecar(given: Any) -> dict[str, Any] | None:
     if not isinstance(given, dict) or not isinstance(given.get("image"), str):
         return None
     secret = filled(given.get("envFromSecret"), str)
-    found = {
+    present = {
         "args": filled(given.get("args"), list),
         "env": filled(given.get("envs"), list),
         "envFrom": [{"secretRef": {"name": secret}}] if secret else None,
@@ -241,7 +241,7 @@ def _sidecar(given: Any) -> dict[str, Any] | None:
     return {
         "name": SIDECAR,
         "image": given["image"],
-        **{name: value for name, value in found.items() if value},
+        **{name: value for name, value in present.items() if value},
         MARK: True,
     }
 

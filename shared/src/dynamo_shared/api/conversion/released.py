@@ -20,9 +20,9 @@ Leaf = tuple[str, ...]
 
 
 def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """An updated object without fields that someone applied in its version, applies no longer, and nobody owns now.
+    """An updated object without fields that a manager applied in its version, applies no longer, and that no manager owns now.
 
-    Only fields that the other version cannot say are looked at; of others the API server takes care. The very object
+    Only fields that the other version cannot say are checked; of others the API server takes care. The very object
     where there is nothing to take away.
     """
     gone = _released(obj, old)

@@ -18,7 +18,7 @@ MOUNT_PATH = "/opt/model-cache"
 LENGTHS = (("isl", 4000), ("osl", 1000))
 BACKENDS = frozenset({"auto", "vllm", "sglang", "trtllm"})
 #: v1beta1's words for the two ways to profile. v1alpha1 runs the profiler's image on the cluster unless its sweep is
-#: told to simulate engines (useAiConfigurator), or there is no one engine to run.
+#: set to simulate engines (useAiConfigurator), or there is no one engine to run.
 RAPID, THOROUGH = "rapid", "thorough"
 SIMULATES = ("useAiConfigurator", "use_ai_configurator")
 GOALS = frozenset({"latency", "throughput"})
@@ -69,7 +69,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
     sla = _object(config.get("sla"))
     lengths = _lengths(sla)
     job = _job(profiling)
-    found = {
+    present = {
         "image": image,
         "features": features,
         "sla": _goals(sla),
@@ -77,7 +77,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
         "modelCache": _cache(_object(_object(config.get("deployment")).get("modelCache"))),
         "overrides": {"profilingJob": job} if job else None,
     }
-    result.update((name, value) for name, value in found.items() if value)
+    result.update((name, value) for name, value in present.items() if value)
     return result
 
 
@@ -91,8 +91,8 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
         config["sla"] = sla
     cache = spec.get("modelCache")
     if isinstance(cache, dict):
-        found = {alpha: cache[beta] for alpha, beta in _CACHE if isinstance(cache.get(beta), str)}
-        config["deployment"] = {"modelCache": {"pvcMountPath": MOUNT_PATH, **found}}
+        present = {alpha: cache[beta] for alpha, beta in _CACHE if isinstance(cache.get(beta), str)}
+        config["deployment"] = {"modelCache": {"pvcMountPath": MOUNT_PATH, **present}}
     features = _object(spec.get("features"))
     if filled(features.get("planner"), dict):
         config["planner"] = features["planner"]
@@ -105,12 +105,12 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
     job = _object(_object(spec.get("overrides")).get("profilingJob"))
     pod = _object(_object(job.get("template")).get("spec"))
     containers = filled(pod.get("containers"), list) or [None]
-    found_in_pod = {
+    from_pod = {
         "resources": _resources(_object(containers[0]).get("resources")),
         "tolerations": objects(pod.get("tolerations")),
         "nodeSelector": texts(pod.get("nodeSelector")),
     }
-    profiling.update((name, value) for name, value in found_in_pod.items() if value)
+    profiling.update((name, value) for name, value in from_pod.items() if value)
     result = {
         "backend": _backend(spec.get("backend")),
         "autoApply": spec.get("autoApply", True),
@@ -165,8 +165,8 @@ def _is_int32(value: Any) -> bool:
 
 
 def _cache(cache: dict[str, Any]) -> dict[str, Any] | None:
-    found = {beta: cache[alpha] for alpha, beta in _CACHE if isinstance(cache.get(alpha), str)}
-    return {"pvcMountPath": MOUNT_PATH, **found} if found else None
+    present = {beta: cache[alpha] for alpha, beta in _CACHE if isinstance(cache.get(alpha), str)}
+    return {"pvcMountPath": MOUNT_PATH, **present} if present else None
 
 
 def _job(profiling: dict[str, Any]) -> dict[str, Any] | None:
@@ -183,8 +183,8 @@ def _job(profiling: dict[str, Any]) -> dict[str, Any] | None:
 
 def _resources(given: Any) -> dict[str, Any]:
     given = _object(given)
-    found = {side: as_text(given.get(side)) for side in SIDES}
-    return {name: value for name, value in {**found, "claims": claims_of(given)}.items() if value}
+    present = {side: as_text(given.get(side)) for side in SIDES}
+    return {name: value for name, value in {**present, "claims": claims_of(given)}.items() if value}
 
 
 def lens_to_beta(namespace: str | None) -> Lens:

@@ -83,7 +83,7 @@ def _state(status: dict[str, Any], phase: str) -> str:
 
 
 def _deployment(status: dict[str, Any], phase: Any, namespace: str | None) -> dict[str, Any]:
-    """How the graph of a request is; nothing where there is none yet."""
+    """State of a request's graph; empty before there is a graph."""
     name = filled(status.get("dgdName"), str)
     reason = _reason(status)
     created = phase == DEPLOYED or (phase == "Deploying" and reason not in ("", CREATION_FAILED))
@@ -95,8 +95,8 @@ def _deployment(status: dict[str, Any], phase: Any, namespace: str | None) -> di
         state = "failed"
     else:
         state = "pending" if created else "initializing"
-    found = {"state": state, "name": name, "namespace": namespace if name else None, "created": created or None}
-    return {key: value for key, value in found.items() if value is not None}
+    present = {"state": state, "name": name, "namespace": namespace if name else None, "created": created or None}
+    return {key: value for key, value in present.items() if value is not None}
 
 
 def _reason(status: dict[str, Any]) -> str:

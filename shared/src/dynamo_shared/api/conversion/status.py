@@ -30,7 +30,7 @@ def component_to_alpha(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def counts_to_beta(counts: dict[str, Any]) -> dict[str, Any]:
-    """Replica counts of a component: the one name becomes a list, where there is none yet."""
+    """Replica counts of a component: the one name becomes a list, where there is no list yet."""
     result = {name: counts[name] for name in COUNTS if name in counts}
     names, first = counts.get("componentNames"), counts.get("componentName")
     if isinstance(names, list) and names:
@@ -57,12 +57,12 @@ def conditions_of(status: dict[str, Any]) -> list[Any] | None:
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return None
-    seen: set[str] = set()
+    known: set[str] = set()
     result: list[Any] = []
     for each in conditions:
         kind = each.get("type") if isinstance(each, dict) else None
-        if isinstance(kind, str) and kind not in seen:
-            seen.add(kind)
+        if isinstance(kind, str) and kind not in known:
+            known.add(kind)
             result.append(each)
     return result
 

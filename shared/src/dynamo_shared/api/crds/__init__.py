@@ -12,8 +12,8 @@ __all__ = ["crd_files", "crd_manifests"]
 
 def crd_files() -> dict[str, str]:
     """Text of each packaged CRD by its file name, sorted, as `kubectl apply -f` takes it."""
-    found = [entry for entry in files(__name__).iterdir() if entry.name.endswith(".yaml")]
-    return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
+    entries = [entry for entry in files(__name__).iterdir() if entry.name.endswith(".yaml")]
+    return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(entries, key=lambda entry: entry.name)}
 
 
 def crd_manifests() -> list[dict[str, Any]]:

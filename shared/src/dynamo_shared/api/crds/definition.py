@@ -31,15 +31,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Paths of wanted and of present replicas and of the pods' selector, for `kubectl scale` and autoscalers."""
+    """Paths of desired and of present replicas and of the pods' selector, for `kubectl scale` and autoscalers."""
 
-    wanted: str
+    desired: str
     present: str
     selector: str = ""
 
     def manifest(self) -> dict[str, str]:
         """The subresource as a CRD has it."""
-        manifest = {"specReplicasPath": self.wanted, "statusReplicasPath": self.present}
+        manifest = {"specReplicasPath": self.desired, "statusReplicasPath": self.present}
         return {**manifest, "labelSelectorPath": self.selector} if self.selector else manifest
 
 
@@ -58,7 +58,7 @@ class VersionDefinition:
 
     @property
     def deprecated(self) -> str:
-        """What the API server warns whoever uses the version; empty for one that is not deprecated."""
+        """What the API server warns users of the version; empty for one that is not deprecated."""
         kind = self.resource.kind
         whole = (each for each in deprecations.of(kind, self.resource.version) if not each.path)
         return next((deprecations.warning("", each, kind) for each in whole), "")
@@ -74,8 +74,8 @@ class VersionDefinition:
 
     def subresources(self) -> dict[str, Any]:
         """The subresources as a CRD has them."""
-        found: dict[str, Any] = {"status": {}} if self.status else {}
-        return {**found, "scale": self.scale.manifest()} if self.scale else found
+        subresources: dict[str, Any] = {"status": {}} if self.status else {}
+        return {**subresources, "scale": self.scale.manifest()} if self.scale else subresources
 
 
 @dataclass(frozen=True, slots=True)

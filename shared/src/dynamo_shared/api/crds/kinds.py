@@ -100,8 +100,8 @@ REQUEST = Definition(
             v1alpha1.DynamoGraphDeploymentRequest,
             (
                 _MODEL,
-                Column("Backend", ".status.backend", "Inference engine that was found"),
-                Column("State", ".status.state", "How far the request is"),
+                Column("Backend", ".status.backend", "Inference engine"),
+                Column("State", ".status.state", "Progress of the request"),
                 Column("DGD-State", ".status.deployment.state", "State of the graph"),
                 _AGE,
             ),

@@ -77,15 +77,15 @@ def _goes_without_saying(key: str, node: Schema) -> bool:
 
 
 def _resolve(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
-    """Put a reference in place and take null out of a choice; what stands beside them wins, such as the description."""
+    """Put a reference in place and take null out of a choice; what stands next to them wins, such as the description."""
     while "$ref" in node or ("anyOf" in node and not node.get(_INT_OR_STRING)):
-        beside = dict(node)
-        if "$ref" in beside:
-            target = definitions[beside.pop("$ref").rsplit("/", 1)[-1]]
+        siblings = dict(node)
+        if "$ref" in siblings:
+            target = definitions[siblings.pop("$ref").rsplit("/", 1)[-1]]
         else:
-            choices = [choice for choice in beside.pop("anyOf") if choice.get("type") != "null"]
+            choices = [choice for choice in siblings.pop("anyOf") if choice.get("type") != "null"]
             if len(choices) != 1:
                 raise ValueError(f"{path}: a choice between types has no structural schema")
             target = choices[0]
-        node = {**target, **beside}
+        node = {**target, **siblings}
     return node

@@ -17,7 +17,7 @@ SchemaOf = Callable[[Resource], Schema]
 
 
 def our_resources() -> tuple[Resource, ...]:
-    """Every kind of ours in every version."""
+    """Every kind of this platform in every version."""
     return tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
 
 
@@ -28,7 +28,7 @@ def types_of_kinds(resources: Iterable[Resource] | None = None, schemas: SchemaO
 
 
 class Checker:
-    """Finds what is wrong with the Kubernetes types that an object of ours embeds.
+    """Checks the Kubernetes types that an object of this platform embeds.
 
     Immutable, and safe for any number of tasks. Types that the documents lack are not checked.
     """
@@ -45,13 +45,13 @@ class Checker:
     ) -> Self:
         """A checker of what the OpenAPI v3 documents say; with several, a type is taken from the first that has it.
 
-        `resources` and `schemas` say which kinds there are and where they embed something; by default all of ours.
+        `resources` and `schemas` say which kinds there are and where they embed something; by default all of this platform.
         """
-        found: dict[str, Schema] = {}
+        known: dict[str, Schema] = {}
         for document in documents:
             for name, schema in ((document.get("components") or {}).get("schemas") or {}).items():
-                found.setdefault(name, schema)
-        types = Types(found)
+                known.setdefault(name, schema)
+        types = Types(known)
         checks: dict[tuple[str, str], Check] = {}
         for resource in our_resources() if resources is None else resources:
             if (check := walker(schemas(resource), types)) is not None:
@@ -61,7 +61,7 @@ class Checker:
     def errors(self, obj: Mapping[str, Any]) -> list[FieldError]:
         """Every wrong place inside the embedded types of an object, at most about a hundred; [] for foreign kinds.
 
-        `obj` may be any JSON: what is wrong outside of them is not told here, and never raises.
+        `obj` may be any JSON: what is wrong outside of them is not reported here, and never raises.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         if not isinstance(api_version, str) or not isinstance(kind, str):

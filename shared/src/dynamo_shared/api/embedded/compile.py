@@ -121,9 +121,9 @@ class Types:
             fields.emptiable.add(field)
 
     def _resolved(self, schema: Schema) -> Schema:
-        seen = set()
-        while (target := _referred(schema)) is not None and target not in seen:
-            seen.add(target)
+        followed = set()
+        while (target := _referred(schema)) is not None and target not in followed:
+            followed.add(target)
             schema = self._schemas.get(target, {})
         return schema
 

@@ -11,7 +11,7 @@ from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
 
 ObjectRule = Callable[[dict[str, Any]], Violations]
-"""A rule between the fields of an object. Its fields may be of any type: their own checks have told so already."""
+"""A rule between the fields of an object. Its fields may be of any type: their own checks have reported that already."""
 
 #: An object with more fields than this (a pod spec has 40) is suggested from, not recited.
 _RECITED = 12
@@ -38,7 +38,7 @@ def object_of(fields: Fields) -> Check:
     def check(value: Any, budget: Budget) -> Problems:
         if not isinstance(value, dict):
             return budget.problem(f"must be an object, not {shown(value)}")
-        found: list[Problem] = []
+        collected: list[Problem] = []
         for name, item in value.items():
             if type(item) is plain.get(name) or (item is None and name in checked):
                 continue
@@ -48,11 +48,11 @@ def object_of(fields: Fields) -> Check:
             else:
                 problems = inner(item, budget)
             if problems:
-                found += under(name, problems)
+                collected += under(name, problems)
                 if budget.left <= 0:
-                    return found
-        others(value, budget, found)
-        return found
+                    return collected
+        others(value, budget, collected)
+        return collected
 
     return check
 
@@ -61,16 +61,16 @@ def _between_fields(fields: Fields) -> Callable[[dict[str, Any], Budget, list[Pr
     required, rules = fields.required, fields.rules
     emptiable = frozenset(fields.emptiable) | {name for name, kind in fields.plain.items() if kind is str}
 
-    def check(value: dict[str, Any], budget: Budget, found: list[Problem]) -> None:
+    def check(value: dict[str, Any], budget: Budget, collected: list[Problem]) -> None:
         for name in required:
             item = value.get(name)
             if item is None:
-                found += budget.problem("required, and missing", name)
+                collected += budget.problem("required, and missing", name)
             elif name in emptiable and item in ("", []):
-                found += budget.problem("must not be empty", name)
+                collected += budget.problem("must not be empty", name)
         for rule in rules:
             for location, message in rule(value):
-                found += budget.problem(message, *location)
+                collected += budget.problem(message, *location)
                 if budget.left <= 0:
                     return
 
@@ -89,19 +89,19 @@ def map_of(inner: Check) -> Check:
     def check(value: Any, budget: Budget) -> Problems:
         if not isinstance(value, dict):
             return budget.problem(f"must be an object, not {shown(value)}")
-        found: list[Problem] = []
+        collected: list[Problem] = []
         for name, item in value.items():
             if item is not None and (problems := inner(item, budget)):
-                found += under(name, problems)
+                collected += under(name, problems)
                 if budget.left <= 0:
                     break
-        return found
+        return collected
 
     return check
 
 
 def list_of(inner: Check, keys: tuple[tuple[str, Any], ...] = (), empty: Any = None) -> Check:
-    """A list. Its items are told apart by `keys` (each with its default), where there are any.
+    """A list. Its items are identified by `keys` (each with its default), where there are any.
 
     `empty` stands for an item that is null; None where such an item is fine.
     """
@@ -109,35 +109,35 @@ def list_of(inner: Check, keys: tuple[tuple[str, Any], ...] = (), empty: Any = N
     def check(value: Any, budget: Budget) -> Problems:
         if not isinstance(value, list):
             return budget.problem(f"must be a list, not {shown(value)}")
-        found: list[Problem] = []
+        collected: list[Problem] = []
         for index, each in enumerate(value):
             item = empty if each is None else each
             if item is not None and (problems := inner(item, budget)):
-                found += under(index, problems)
+                collected += under(index, problems)
                 if budget.left <= 0:
-                    return found
+                    return collected
         if keys and len(value) > 1:
-            found += _duplicates(value, keys, budget)
-        return found
+            collected += _duplicates(value, keys, budget)
+        return collected
 
     return check
 
 
 def _duplicates(items: list[Any], keys: tuple[tuple[str, Any], ...], budget: Budget) -> list[Problem]:
-    found: list[Problem] = []
+    collected: list[Problem] = []
     first: dict[tuple[Any, ...], int] = {}
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             continue
         identity = tuple(item.get(key, default) for key, default in keys)
         if any(not isinstance(part, str | int) or part == "" for part in identity):
-            # Missing or of a wrong type, which has been told.
+            # Missing or of a wrong type, which has been reported.
             continue
         if identity in first:
             same = " and ".join(f"{key} {shown(part)}" for (key, _), part in zip(keys, identity, strict=True))
-            found += budget.problem(f"has the same {same} as the item at {first[identity]}", index)
+            collected += budget.problem(f"has the same {same} as the item at {first[identity]}", index)
             if budget.left <= 0:
                 break
         else:
             first[identity] = index
-    return found
+    return collected

@@ -25,7 +25,7 @@ class _Document(msgspec.Struct):
 
 
 class BadDocument(ValueError):
-    """An answer is no OpenAPI v3 document."""
+    """An answer is not an OpenAPI v3 document."""
 
 
 def trimmed(content: bytes, types: Iterable[str]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def trimmed(content: bytes, types: Iterable[str]) -> dict[str, Any]:
 
 
 def _without_prose(node: Any, references: list[str]) -> Any:
-    """The schema without what nobody checks; names that it refers to are added to `references`."""
+    """The schema without what is never checked; names that it refers to are added to `references`."""
     if not isinstance(node, dict):
         return node
     kept: dict[str, Any] = {}

@@ -49,7 +49,7 @@ Check = Callable[[Any, Budget], Problems]
 
 
 def under(step: int | str, problems: list[Problem]) -> list[Problem]:
-    """The problems of a child, seen from its parent."""
+    """The problems of a child, with paths from its parent."""
     for problem in problems:
         problem.steps.append(step)
     return problems

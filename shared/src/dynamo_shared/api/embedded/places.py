@@ -1,4 +1,4 @@
-"""Where a kind of ours embeds types of Kubernetes, as functions that walk an object to these places and nowhere else."""
+"""Where a kind embeds types of Kubernetes, as functions that walk an object to these places and nowhere else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def embedded_types(schema: Schema) -> Iterator[str]:
 def walker(schema: Schema, types: Types) -> Check | None:
     """Check of all that is embedded below a node of a structural schema; None where nothing is, or nothing known.
 
-    Values of wrong types between the marked places are passed over: the kind's own schema tells of them.
+    Values of wrong types between the marked places are passed over: the kind's own schema reports them.
     """
     fields = {name: below for name, child in schema.get("properties", {}).items() if (below := walker(child, types))}
     checks: list[Check] = []
@@ -58,33 +58,33 @@ def _fields(fields: dict[str, Check]) -> Check:
     def check(value: Any, budget: Budget) -> Problems:
         if not isinstance(value, dict):
             return None
-        found: list[Problem] = []
+        collected: list[Problem] = []
         for name, inner in fields.items():
             item = value.get(name)
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
-                found += under(name, problems)
-        return found
+                collected += under(name, problems)
+        return collected
 
     return check
 
 
 def _each(inner: Check) -> Check:
     def check(value: Any, budget: Budget) -> Problems:
-        found: list[Problem] = []
+        collected: list[Problem] = []
         for index, item in enumerate(value if isinstance(value, list) else ()):
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
-                found += under(index, problems)
-        return found
+                collected += under(index, problems)
+        return collected
 
     return check
 
 
 def _values(inner: Check) -> Check:
     def check(value: Any, budget: Budget) -> Problems:
-        found: list[Problem] = []
+        collected: list[Problem] = []
         for name, item in value.items() if isinstance(value, dict) else ():
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
-                found += under(name, problems)
-        return found
+                collected += under(name, problems)
+        return collected
 
     return check

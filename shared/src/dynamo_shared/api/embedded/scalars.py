@@ -97,7 +97,7 @@ def time(value: Any, budget: Budget) -> Problems:
             pass
         else:
             return None
-    return budget.problem(f"{shown(value)} is no time; write it like 2026-01-31T12:00:00Z")
+    return budget.problem(f"{shown(value)} is not a valid time; write it like 2026-01-31T12:00:00Z")
 
 
 def base64_bytes(value: Any, budget: Budget) -> Problems:

@@ -1,4 +1,4 @@
-"""What an engine is told, and what it is made into."""
+"""What an engine is to do, and the command that starts it."""
 
 from __future__ import annotations
 

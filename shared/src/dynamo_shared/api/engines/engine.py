@@ -17,7 +17,7 @@ class Engine:
     batch_size: int | None = None
     """requests at once in each data-parallel rank; None: as the engine decides"""
     eight_bit_cache: bool = False
-    """whether its KV cache is in FP8: twice the sequences fit, where the engine is told so"""
+    """whether its KV cache is in FP8: twice the sequences fit, where the engine's options say so"""
     gpus: int = 1
     """of one replica"""
     requests_per_second: float | None = None

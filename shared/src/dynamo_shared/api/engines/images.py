@@ -7,9 +7,9 @@ RUNTIMES = {"vllm": "vllm-runtime", "sglang": "sglang-runtime", "trtllm": "tenso
 
 
 def runtime_image(backend: str, named: str | None, *, repository: str, version: str) -> str:
-    """Image of a backend's workers: beside the named one, with its tag; the platform's own where none is named.
+    """Image of a backend's workers: next to the named one, with its tag; the platform's own by default.
 
-    A digest is of one image alone, so beside `name@sha256:...` the tag before it counts, or else the platform's version.
+    A digest is of one image alone, so with `name@sha256:...` the tag before it counts, or else the platform's version.
     """
     runtime = RUNTIMES[backend]
     if not named:

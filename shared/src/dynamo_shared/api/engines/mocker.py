@@ -9,14 +9,14 @@ BLOCK = 64
 _BOOTSTRAP_PORT = "12345"
 
 
-def command(wanted: EngineSpec, *, profile_folder: str | None, kv_tokens: int | None) -> Command:
+def command(spec: EngineSpec, *, profile_folder: str | None, kv_tokens: int | None) -> Command:
     """`profile_folder` holds the curves of the engines where there are any; otherwise times are the simulation's own."""
-    engine, role = wanted.engine, wanted.role
+    engine, role = spec.engine, spec.role
     args = [
         "--model-path",
-        wanted.path,
+        spec.path,
         "--model-name",
-        wanted.model,
+        spec.model,
         "--speedup-ratio",
         "1.0",
         "--block-size",

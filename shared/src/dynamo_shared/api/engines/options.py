@@ -1,6 +1,6 @@
 """Options of engines that people choose by hand, and the flag that each backend has for them.
 
-An option that a backend has no flag for is absent here: whoever translates reports it, and never drops it.
+An option that a backend has no flag for is absent here: the translation reports it, and never drops it.
 """
 
 from __future__ import annotations

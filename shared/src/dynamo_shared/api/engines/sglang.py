@@ -10,11 +10,11 @@ _ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  # of the pod: decode workers are other
 _PAGE, _LATENT_PAGE = 16, 64
 
 
-def command(wanted: EngineSpec) -> Command:
+def command(spec: EngineSpec) -> Command:
     """Its tensor parallel size counts all GPUs of an engine; data parallel ranks are attention's share of them."""
-    engine, role = wanted.engine, wanted.role
-    args = ["--model-path", wanted.path, "--served-model-name", wanted.model]
-    args += ["--page-size", str(_LATENT_PAGE if wanted.latent else _PAGE)]
+    engine, role = spec.engine, spec.role
+    args = ["--model-path", spec.path, "--served-model-name", spec.model]
+    args += ["--page-size", str(_LATENT_PAGE if spec.latent else _PAGE)]
     args += ["--tp", str(engine.tp * engine.dp)]
     if engine.pp > 1:
         args += ["--pp-size", str(engine.pp)]
@@ -30,7 +30,7 @@ def command(wanted: EngineSpec) -> Command:
             args += ["--max-running-requests", str(engine.batch_size * engine.dp)]
         if role is not Role.DECODE:
             prompts = engine.batch_size if role is Role.PREFILL else 1
-            args += ["--max-prefill-tokens", str(rounded_up(wanted.isl * prompts))]
+            args += ["--max-prefill-tokens", str(rounded_up(spec.isl * prompts))]
     args.append("--skip-tokenizer-init")
     if role.disaggregated:
         args += ["--disaggregation-mode", role.value, "--disaggregation-transfer-backend", "nixl"]

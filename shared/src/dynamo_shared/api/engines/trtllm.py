@@ -10,14 +10,14 @@ from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded
 _BLOCK = 32
 #: Share of free memory that its KV cache takes; the runtime's default.
 _CACHE_SHARE = 0.9
-#: Tokens beside those of prompts: a chunk's padding, and one for each sequence that decodes.
-_BESIDE = 512
+#: Tokens in addition to those of prompts: a chunk's padding, and one for each sequence that decodes.
+_EXTRA_TOKENS = 512
 
 
-def command(wanted: EngineSpec) -> Command:
+def command(spec: EngineSpec) -> Command:
     """Its tensor parallel size counts all GPUs of a stage; attention is data parallel over all of them, or not at all."""
-    engine, role = wanted.engine, wanted.role
-    args = ["--model-path", wanted.path, "--served-model-name", wanted.model]
+    engine, role = spec.engine, spec.role
+    args = ["--model-path", spec.path, "--served-model-name", spec.model]
     args += ["--tensor-parallel-size", str(engine.tp * engine.dp)]
     if engine.pp > 1:
         args += ["--pipeline-parallel-size", str(engine.pp)]
@@ -27,32 +27,32 @@ def command(wanted: EngineSpec) -> Command:
         args.append("--enable-attention-dp")
     args += ["--kv-block-size", str(_BLOCK)]
     if engine.batch_size:
-        tokens = engine.batch_size if role is Role.DECODE else wanted.isl * _prompts(wanted)
+        tokens = engine.batch_size if role is Role.DECODE else spec.isl * _prompts(spec)
         args += ["--max-batch-size", str(engine.batch_size)]
-        args += ["--max-num-tokens", str(rounded_up(tokens + (0 if role is Role.DECODE else _BESIDE)))]
+        args += ["--max-num-tokens", str(rounded_up(tokens + (0 if role is Role.DECODE else _EXTRA_TOKENS)))]
     if role.disaggregated:
         args += ["--disaggregation-mode", role.value]
-    if settings := _settings(wanted):
+    if settings := _settings(spec):
         args += ["--override-engine-args", json.dumps(settings, separators=(",", ":"))]
     return Command(command=("python3", "-m", "dynamo.trtllm"), args=tuple(args), working_dir="/workspace")
 
 
-def _prompts(wanted: EngineSpec) -> int:
-    return (wanted.engine.batch_size or 1) if wanted.role is Role.PREFILL else 1
+def _prompts(spec: EngineSpec) -> int:
+    return (spec.engine.batch_size or 1) if spec.role is Role.PREFILL else 1
 
 
-def _settings(wanted: EngineSpec) -> dict[str, Any]:
+def _settings(spec: EngineSpec) -> dict[str, Any]:
     """What has no flag: prompts in parts, the KV cache's format and transfer, a scheduler that prefill engines cannot overlap."""
     settings: dict[str, Any] = {}
-    if wanted.role is not Role.DECODE and wanted.engine.batch_size and not wanted.latent:
+    if spec.role is not Role.DECODE and spec.engine.batch_size and not spec.latent:
         # Prompts that are longer than typical ones would be refused otherwise; not all kernels of latent attention can.
         settings["enable_chunked_prefill"] = True
-    if wanted.role.disaggregated:
+    if spec.role.disaggregated:
         settings["cache_transceiver_config"] = {"backend": "DEFAULT"}
-    if wanted.engine.eight_bit_cache:
+    if spec.engine.eight_bit_cache:
         # It stands in the stead of all that flags say of the cache.
         share = {"free_gpu_memory_fraction": _CACHE_SHARE, "tokens_per_block": _BLOCK}
         settings["kv_cache_config"] = {"dtype": "fp8", **share}
-    if wanted.role is Role.PREFILL:
+    if spec.role is Role.PREFILL:
         settings["disable_overlap_scheduler"] = True
     return settings

@@ -9,10 +9,10 @@ _TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 _BLOCK, _LATENT_BLOCK = 16, 64
 
 
-def command(wanted: EngineSpec) -> Command:
+def command(spec: EngineSpec) -> Command:
     """Its flags are written apart from their values: multi-node graphs are recognised by them."""
-    engine, role = wanted.engine, wanted.role
-    args = ["--model", wanted.path, "--served-model-name", wanted.model]
+    engine, role = spec.engine, spec.role
+    args = ["--model", spec.path, "--served-model-name", spec.model]
     args += ["--tensor-parallel-size", str(engine.tp)]
     if engine.pp > 1:
         args += ["--pipeline-parallel-size", str(engine.pp)]
@@ -20,10 +20,10 @@ def command(wanted: EngineSpec) -> Command:
         args += ["--data-parallel-size", str(engine.dp)]
     if engine.moe_ep > 1:
         args.append("--enable-expert-parallel")
-    args += ["--block-size", str(_LATENT_BLOCK if wanted.latent else _BLOCK)]
-    if wanted.longest is not None:
+    args += ["--block-size", str(_LATENT_BLOCK if spec.latent else _BLOCK)]
+    if spec.longest is not None:
         # The others limit themselves to what their caches hold.
-        args += ["--max-model-len", str(wanted.longest)]
+        args += ["--max-model-len", str(spec.longest)]
     if engine.eight_bit_cache:
         args += ["--kv-cache-dtype", "fp8"]
     if engine.batch_size:
@@ -32,8 +32,8 @@ def command(wanted: EngineSpec) -> Command:
             args += ["--max-num-seqs", str(engine.batch_size)]
         if role is not Role.DECODE:
             prompts = engine.batch_size if role is Role.PREFILL else 1
-            beside = 0 if role is Role.PREFILL else engine.batch_size
-            args += ["--max-num-batched-tokens", str(rounded_up(wanted.isl * prompts + beside))]
+            decoding = 0 if role is Role.PREFILL else engine.batch_size
+            args += ["--max-num-batched-tokens", str(rounded_up(spec.isl * prompts + decoding))]
     if role.disaggregated:
         args += ["--disaggregation-mode", role.value, "--kv-transfer-config", _TRANSFER]
     return Command(

@@ -25,7 +25,7 @@ class DynamoNimDeploymentSpec(LegacyServiceSpec):
     envs: list[EnvVar] = Field(default=[])
     """Environment variables of the service."""
     replicas: Int32 = Field(default=1, ge=0)
-    """Wanted replicas."""
+    """Desired replicas."""
 
 
 class DynamoNimDeployment(ApiModel):

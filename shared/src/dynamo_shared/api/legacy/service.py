@@ -46,7 +46,7 @@ class ExternalService(ApiModel):
     """A service that another one depends on."""
 
     deployment_selector_key: str | None = None
-    """What the service is found by: dynamo."""
+    """What the service is selected by: dynamo."""
     deployment_selector_value: str | None = None
     """The service: its name and its Dynamo namespace, as in PrefillWorker/dynamo."""
 
@@ -84,7 +84,7 @@ class ServiceOverride(LegacyServiceSpec):
     """What a deployment says otherwise than its artifact about a service."""
 
     replicas: Int32 | None = Field(default=None, ge=0)
-    """Wanted replicas."""
+    """Desired replicas."""
     envs: list[EnvVar] | None = None
     """Environment variables of the service; they win over those of the deployment."""
 

@@ -17,7 +17,7 @@ def pages() -> dict[str, str]:
 
 
 def contracts_page() -> str:
-    """Every contract with its fields. One that stands within another one is told once."""
+    """Every contract with its fields. One that stands within another one is described once."""
     return page(
         "Contracts",
         SOURCE,

@@ -20,7 +20,7 @@ def ending_page() -> str:
     return page(
         "Versions and deprecations",
         SOURCE,
-        "What is served, and until when. [The policy](../policy.md) says how that is decided. Whoever uses what is deprecated is "
+        "What is served, and until when. [The policy](../policy.md) says how that is decided. Users of what is deprecated are "
         "warned by the API server, or by admission where it is a field.",
         "## Versions",
         table(("Kind", "Version", "Stored", "Deprecated since", "Removed in", "Instead"), _versions()),

@@ -50,7 +50,7 @@ def _field(node: Schema, path: str, required: bool, definitions: Schema) -> Iter
 
 
 def _resolved(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """A node without reference and without null as a choice, and so what it holds; what stands beside them wins."""
+    """A node without reference and without null as a choice, and so what it holds; what stands next to them wins."""
     node, nullable = _direct(node, definitions)
     held = {
         key: _direct(node[key], definitions)[0]
@@ -118,21 +118,21 @@ def _plural(schema: Schema) -> str:
 
 def limits_of(schema: Schema) -> list[str]:
     """What a field's value is held to, in words: choices, bounds, lengths, pattern, list keys."""
-    found = []
+    limits = []
     if "enum" in schema:
-        found.append("one of " + ", ".join(f"`{value}`" for value in schema["enum"]))
+        limits.append("one of " + ", ".join(f"`{value}`" for value in schema["enum"]))
     if "const" in schema:
-        found.append(f"`{schema['const']}`")
+        limits.append(f"`{schema['const']}`")
     for key, text in _BOUNDS.items():
         if key in schema:
-            found.append(text.format(schema[key]))
+            limits.append(text.format(schema[key]))
     if "pattern" in schema and not schema.get("x-kubernetes-int-or-string"):
-        found.append(f"matches `{schema['pattern']}`")
+        limits.append(f"matches `{schema['pattern']}`")
     if keys := schema.get("x-kubernetes-list-map-keys"):
-        found.append(f"unique by {', '.join(keys)}")
+        limits.append(f"unique by {', '.join(keys)}")
     if schema.get("x-kubernetes-list-type") == "set":
-        found.append("unique items")
-    return found
+        limits.append("unique items")
+    return limits
 
 
 _BOUNDS = {

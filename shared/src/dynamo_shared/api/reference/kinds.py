@@ -22,11 +22,11 @@ def file_name(kind: str, version: str) -> str:
 
 def pages() -> dict[str, str]:
     """Every page of a kind, by its path below docs/reference."""
-    found = {"kinds.md": overview()}
+    pages = {"kinds.md": overview()}
     for definition in DEFINITIONS:
         for version in definition.versions:
-            found[file_name(definition.kind, version.resource.version)] = kind_page(definition, version)
-    return found
+            pages[file_name(definition.kind, version.resource.version)] = kind_page(definition, version)
+    return pages
 
 
 def overview() -> str:
@@ -50,7 +50,7 @@ def overview() -> str:
     scales = [
         (
             f"{each.kind} {version.resource.version}",
-            code(version.scale.wanted),
+            code(version.scale.desired),
             code(version.scale.present),
             code(version.scale.selector),
         )
@@ -63,14 +63,14 @@ def overview() -> str:
         SOURCE,
         f"All are in the API group `{GROUP}` and the category `dynamo` (`kubectl get dynamo`). **Bold** is the version that "
         "objects are stored in; the other one is converted to and from it, without loss. ~~Struck out~~ is deprecated: "
-        "[the policy](../policy.md) tells until when it is served.",
+        "[the policy](../policy.md) says until when it is served.",
         table(("Kind", "Short", "Plural", "Scope", "Versions", "What for"), rows),
         "## Columns of `kubectl get`",
         table(("Kind", "Columns"), columns),
         "## Scale",
         "Kinds with the subresource `/scale`, which `kubectl scale`, the HorizontalPodAutoscaler and KEDA use. A graph has it so "
         "that the answer can be what to scale instead: the DynamoGraphDeploymentScalingAdapter of one of its components.",
-        table(("Kind", "Wanted replicas", "Present replicas", "Selector of the pods"), scales),
+        table(("Kind", "Desired replicas", "Present replicas", "Selector of the pods"), scales),
     )
 
 
@@ -78,7 +78,7 @@ def kind_page(definition: Definition, version: VersionDefinition) -> str:
     """One kind in one version, with every field."""
     resource = version.resource
     schema = schema_of(resource)
-    notes = {each.path: each for each in deprecations.of(resource.kind, resource.version)}
+    deprecated = {each.path: each for each in deprecations.of(resource.kind, resource.version)}
     facts = [
         ("apiVersion", code(resource.api_version)),
         ("kind", code(resource.kind)),
@@ -91,7 +91,7 @@ def kind_page(definition: Definition, version: VersionDefinition) -> str:
             or "none",
         ),
     ]
-    found = [each for each in fields(schema) if _is_told(each)]
+    described = [each for each in fields(schema) if _is_described(each)]
     return page(
         f"{resource.kind} {resource.version}",
         SOURCE,
@@ -100,13 +100,13 @@ def kind_page(definition: Definition, version: VersionDefinition) -> str:
         *(
             part
             for section, title in (("spec", "Spec"), ("status", "Status"))
-            for part in _section(title, section, found, notes)
+            for part in _section(title, section, described, deprecated)
         ),
     )
 
 
 def _section(
-    title: str, section: str, found: list[SchemaField], notes: dict[str, deprecations.Deprecation]
+    title: str, section: str, described: list[SchemaField], deprecated: dict[str, deprecations.Deprecation]
 ) -> Iterator[str]:
     rows = [
         (
@@ -116,9 +116,9 @@ def _section(
             code(json.dumps(each.schema["default"])) if "default" in each.schema else "",
             "; ".join([*limits_of(each.schema), *_rules(each)]),
             str(each.schema.get("description", "")),
-            _notice(notes.get(each.path)),
+            _notice(deprecated.get(each.path)),
         )
-        for each in found
+        for each in described
         if each.path == section or each.path.startswith(f"{section}.")
     ]
     if rows:
@@ -126,8 +126,8 @@ def _section(
         yield table(("Field", "Type", "Required", "Default", "Allowed", "Description", "Deprecated"), rows)
 
 
-def _is_told(field: SchemaField) -> bool:
-    """Elements of lists and maps are told with their list or map, unless rules stand at them."""
+def _is_described(field: SchemaField) -> bool:
+    """Elements of lists and maps are described with their list or map, unless rules stand at them."""
     return field.path not in ("apiVersion", "kind", "metadata") and (not field.is_element or bool(_rules(field)))
 
 

@@ -79,7 +79,7 @@ DEPLOYMENT_STRATEGY = _add(
 )
 DEPLOYMENT_MAX_SURGE = _add(
     "nvidia.com/deployment-rolling-update-max-surge",
-    "Pods above the wanted number while a component is updated.",
+    "Pods above the desired number while a component is updated.",
     set_by="user",
     read_by="pod-builder",
     values="number or percentage, `25%` by default",
@@ -103,7 +103,7 @@ DISABLE_IMAGE_PULL_SECRET_DISCOVERY = _add(
 )
 AUTOSCALING = _add(
     "nvidia.com/dynamo-autoscaling",
-    "Autoscalers that the platform makes beside the adapters of a graph's components.",
+    "Autoscalers that the platform makes next to the adapters of a graph's components.",
     set_by="user",
     read_by="scaler, admission",
     values="YAML or JSON: the contract dynamo-autoscaling",
@@ -204,7 +204,7 @@ DGDR_ENABLE_GPU_DISCOVERY = _kept_by_go("dgdr-enable-gpu-discovery", "spec.enabl
 DGDR_DEPLOYMENT_OVERRIDES = _kept_by_go("dgdr-deployment-overrides", "spec.deploymentOverrides", "DGDRs")
 SNAPSHOT_ARTIFACT_VERSION = _add(
     "nvidia.com/snapshot-artifact-version",
-    "Version of a checkpoint's files; a new one makes the checkpoint anew.",
+    "Version of a checkpoint's files; a new one makes the platform create the checkpoint again.",
     set_by="user, pod-builder",
     read_by="pod-builder, snapshot agent",
     values="`1` by default",
@@ -266,7 +266,7 @@ REQUEST_UID = _add(
 )
 PLANNER_CONFIG = _add(
     "nvidia.com/planner-config",
-    "Asks the planner service to scale a graph, by the PlannerConfig in a ConfigMap beside it.",
+    "Asks the planner service to scale a graph, by the PlannerConfig in a ConfigMap of its namespace.",
     set_by="planner, user",
     read_by="planner",
     values="name of a ConfigMap in the graph's namespace, with key `planner_config.json` or `planner_config.yaml`",
@@ -337,7 +337,7 @@ ARCHIVE_DIGEST = _add(
 )
 IMAGE_DIGEST = _add(
     "nvidia.com/image-digest",
-    "Digest of the image that a Job has pushed; the image-builder notes it while the Job's pod exists.",
+    "Digest of the image that a Job has pushed; the image-builder records it while the Job's pod exists.",
     set_by="image-builder",
     read_by="image-builder",
     values="`sha256:` and 64 hex digits",

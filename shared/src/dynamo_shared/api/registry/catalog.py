@@ -1,4 +1,4 @@
-"""What an entry of a registry tells, and the catalogue that collects entries while a module defines its constants."""
+"""What an entry of a registry says, and the catalogue that collects entries while a module defines its constants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Stability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One public name: `values` tells its format or possible values, `where` the kind of object that carries it."""
+    """One public name: `values` gives its format or possible values, `where` the kind of object that carries it."""
 
     name: str
     purpose: str

@@ -71,7 +71,7 @@ POD_NAME = _add("POD_NAME", "Name of the pod.", values="downward API metadata.na
 POD_NAMESPACE = _add(
     "POD_NAMESPACE",
     "Kubernetes namespace of the pod.",
-    set_by="pod-builder; whoever installs the platform",
+    set_by="pod-builder; the installer",
     read_by="Dynamo runtime; admission",
     values="downward API metadata.namespace",
     where=f"{_EVERY}; pods of the platform",
@@ -442,7 +442,7 @@ PROMETHEUS_CA_BUNDLE = _add(
 POD_SERVICE_ACCOUNT = _add(
     "POD_SERVICE_ACCOUNT",
     "Service account of the platform: who may change what belongs to it.",
-    set_by="whoever installs the platform",
+    set_by="the installer",
     read_by="admission",
     values="downward API spec.serviceAccountName",
     where="pods of the platform",
@@ -450,7 +450,7 @@ POD_SERVICE_ACCOUNT = _add(
 DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _add(
     "DYN_OPERATOR_ALLOW_GMS_SNAPSHOT",
     "Lets checkpoints and GPU memory service go together, which is refused otherwise.",
-    set_by="whoever installs the platform",
+    set_by="the installer",
     read_by="admission, pod-builder",
     values="`1`",
     where="pods of the platform",
@@ -459,7 +459,7 @@ DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _add(
 DCGM_METRICS_ENDPOINT_TEMPLATE = _add(
     "DCGM_METRICS_ENDPOINT_TEMPLATE",
     "Where the metrics of a DCGM exporter's pod are.",
-    set_by="whoever installs the platform",
+    set_by="the installer",
     read_by="planner (GPU discovery)",
     values="URL with `{POD_IP}`; `http://{POD_IP}:9400/metrics` by default",
     where="pods of the platform",

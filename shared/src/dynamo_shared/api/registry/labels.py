@@ -62,7 +62,7 @@ SUB_COMPONENT_TYPE = _add(
 )
 COMPONENT_CLASS = _add(
     "nvidia.com/dynamo-component-class",
-    "Marks every kind of worker alike, so that an InferencePool selects all of them with one label.",
+    "The same on every kind of worker, so that an InferencePool selects all of them with one label.",
     set_by="pod-builder, in graphs with an endpoint picker",
     read_by="InferencePools",
     values="`worker`",
@@ -118,7 +118,7 @@ METRICS_ENABLED = _add(
 )
 COMPONENT_POD = _add(
     "nvidia.com/dynamo-component-pod",
-    "Marks a ServiceAccount that component pods use when nothing else names one.",
+    "On a ServiceAccount that component pods use when nothing else names one.",
     set_by="user",
     read_by="pod-builder",
     values="`true`",
@@ -143,7 +143,7 @@ ROLE = _add(
 )
 MANAGED_BY = _add(
     "nvidia.com/managed-by",
-    "Marks Services of models and objects of profiling as made by the control plane.",
+    "On Services of models and objects of profiling that the control plane made.",
     set_by="pod-builder, planner",
     read_by="kubectl users",
     values="`dynamo-operator`",
@@ -160,7 +160,7 @@ APP_MANAGED_BY = _add(
 APP_COMPONENT = _add(
     "app.kubernetes.io/component",
     "The usual Kubernetes label for the part of an application that an object belongs to.",
-    set_by="pod-builder; whoever installs the snapshot agent",
+    set_by="pod-builder; the installer of the snapshot agent",
     read_by="kubectl users; pod-builder, for the volume of the snapshot agent",
     values="`rbac`, `checkpoint-storage`; `snapshot-agent`",
     where="ServiceAccounts, Roles, RoleBindings, PersistentVolumeClaims; DaemonSets",
@@ -192,7 +192,7 @@ CHECKPOINT_ID = _add(
 )
 CHECKPOINT_SOURCE = _add(
     "nvidia.com/snapshot-is-checkpoint-source",
-    "Tells the snapshot agent that a pod is to be checkpointed.",
+    "Asks the snapshot agent to checkpoint a pod.",
     set_by="pod-builder",
     read_by="snapshot agent",
     values="`true`",
@@ -201,7 +201,7 @@ CHECKPOINT_SOURCE = _add(
 )
 RESTORE_TARGET = _add(
     "nvidia.com/snapshot-is-restore-target",
-    "Tells the snapshot agent that a pod starts from a checkpoint.",
+    "Says to the snapshot agent that a pod starts from a checkpoint.",
     set_by="pod-builder",
     read_by="snapshot agent",
     values="`true`",
@@ -244,7 +244,7 @@ SERVICE_NAME = _add(
 )
 PROFILER_APP = _add(
     "app",
-    "Marks jobs and pods of the profiler.",
+    "On jobs and pods of the profiler.",
     set_by="planner",
     read_by="kubectl users",
     values="`dynamo-profiler`",

@@ -26,11 +26,13 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("check", help="fail where something that others rely on was changed without notice")
     commands.add_parser("graduation", help="print which criteria for the next version of the API are met")
     freezing = commands.add_parser("freeze", help="write the file of the release that pyproject.toml names")
-    freezing.add_argument("--again", action="store_true", help="write it anew, as long as nobody has that release")
+    freezing.add_argument(
+        "--again", action="store_true", help="write it again, as long as that release is not published"
+    )
     options = parser.parse_args(arguments)
     root: Path = options.root
     if not (root / "shared" / "pyproject.toml").is_file():
-        parser.error(f"{root} is no checkout of the platform; name it with --root")
+        parser.error(f"{root} is not a checkout of the platform; name it with --root")
     match options.command:
         case "freeze":
             return _freeze(root, again=options.again)
@@ -61,7 +63,7 @@ def _check(root: Path) -> int:
         _say(problem)
     if broken and past[-1]["release"] == version:
         _say(
-            f"Where nobody has {version} yet: `python -m dynamo_shared.api.releases freeze --again` writes its file anew."
+            f"If {version} is not published yet: `python -m dynamo_shared.api.releases freeze --again` writes its file again."
         )
     return 1 if broken else 0
 
@@ -88,8 +90,8 @@ def _freeze(root: Path, *, again: bool) -> int:
     if file.is_file() and not again and file.read_text(encoding="utf-8") != text(now):
         felt = breaking(compare(next(each for each in releases(root) if each["release"] == version), now))
         _say(
-            f"{file.relative_to(root)} is there and differs, in {len(felt)} places that users notice. Where nobody has "
-            "that release yet, write it anew with --again; otherwise raise the version in pyproject.toml"
+            f"{file.relative_to(root)} is there and differs, in {len(felt)} places that users notice. If that release is "
+            "not published yet, write it again with --again; otherwise raise the version in pyproject.toml"
         )
         return 1
     file.write_text(text(now), encoding="utf-8")

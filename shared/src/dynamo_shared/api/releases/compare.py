@@ -1,4 +1,4 @@
-"""What is different between two surfaces, and whether somebody who relied on the older one notices."""
+"""What is different between two surfaces, and whether users of the older one notice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynamo_shared.api.releases.snapshot import Snapshot
 _NAMES = ("labels", "annotations", "environment")
 _DOCUMENTS = ("contracts", "events", "commands", "state", "envelope")
 SORTS = (*_NAMES, "ports", *_DOCUMENTS, "settings")
-"""What there is beside kinds."""
+"""What there is in addition to kinds."""
 
 _RAISED = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 #: Facts of which any change is felt, also that they are there now and were not.
@@ -57,7 +57,7 @@ def compare(last: Snapshot, today: Snapshot) -> list[Change]:
 
 
 def breaking(changes: list[Change]) -> list[Change]:
-    """Those that somebody notices."""
+    """Those that users notice."""
     return [change for change in changes if change.breaking]
 
 

@@ -33,11 +33,11 @@ _COMMON = frozenset({"apiVersion", "kind", "metadata"})
 
 def facts(schema: Mapping[str, Any]) -> dict[str, Fact]:
     """Every field of a schema by its path; the schema itself under "" where rules stand at it."""
-    found = {"": {"rules": rules}} if (rules := _rules(schema)) else {}
+    result = {"": {"rules": rules}} if (rules := _rules(schema)) else {}
     for each in fields(schema):
         if each.path not in _COMMON:
-            found[each.path] = _fact(each)
-    return found
+            result[each.path] = _fact(each)
+    return result
 
 
 def _fact(field: SchemaField) -> Fact:

@@ -66,7 +66,7 @@ def _to_beta(root: Path, past: Sequence[Snapshot]) -> Iterator[Criterion]:
         ("Environment variable contracts documented", "environment variables", "environment.md"),
     ):
         there = (root / "docs" / "reference" / page).is_file()
-        number = next((found for name, found in entries.items() if title in name), 0)
+        number = next((number_of for name, number_of in entries.items() if title in name), 0)
         yield Criterion(TO_BETA, text, there and number > 0, f"docs/reference/{page}, {number} entries")
     cases = len(list((root / "tests" / "admission" / "cases").rglob("*.yaml")))
     yield Criterion(

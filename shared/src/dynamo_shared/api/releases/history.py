@@ -1,4 +1,4 @@
-"""The releases so far: one file each, beside this module, written when a release is made and never changed after it."""
+"""The releases so far: one file each, next to this module, written when a release is made and never changed after it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dynamo_shared.api.releases.snapshot import Snapshot
 from dynamo_shared.api.semver import Version, parse
 
 FOLDER = Path("shared") / "src" / "dynamo_shared" / "api" / "releases"
-#: Below these keys stands one field, or one name, a line: what changed is then seen at once.
+#: Below these keys stands one field, or one name, a line: a change then shows as one line.
 _FLAT = frozenset({"fields", "settings", "deprecations"})
 
 
 def releases(root: Path) -> list[Snapshot]:
     """Snapshots of all releases, oldest first. ValueError for a file that is not of the release it is named by."""
-    found = [(_version(file.stem), file) for file in (root / FOLDER).glob("*.json")]
-    snapshots = [json.loads(file.read_text(encoding="utf-8")) for _, file in sorted(found)]
-    for (_, file), snapshot in zip(sorted(found), snapshots, strict=True):
+    release_files = [(_version(file.stem), file) for file in (root / FOLDER).glob("*.json")]
+    snapshots = [json.loads(file.read_text(encoding="utf-8")) for _, file in sorted(release_files)]
+    for (_, file), snapshot in zip(sorted(release_files), snapshots, strict=True):
         if snapshot["release"] != file.stem:
             raise ValueError(f"{file.name} is of release {snapshot['release']}")
     return snapshots

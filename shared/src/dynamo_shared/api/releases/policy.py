@@ -1,4 +1,4 @@
-"""The deprecation policy: nothing that somebody relies on goes, or changes, without notice in two releases before."""
+"""The deprecation policy: nothing that users rely on goes, or changes, without notice in two releases before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynamo_shared.api.releases.snapshot import Snapshot
 from dynamo_shared.api.semver import at_least
 
 NOTICE_RELEASES = 2
-"""Releases that must have told of a change before it is made (formalization proposal, deprecation policy)."""
+"""Releases that must have announced a change before it is made (formalization proposal, deprecation policy)."""
 
 REGISTRY = "dynamo_shared/api/deprecations.py"
 
@@ -36,15 +36,15 @@ def _problem(change: Change, history: Sequence[Snapshot], version: str, registry
     last = history[-1]["release"]
     if notice is None:
         return (
-            f"It was otherwise in release {last}, and {REGISTRY} tells nobody: put it back as it was, add an entry, and make "
+            f"It was different in release {last}, and {REGISTRY} does not announce it: restore it, add an entry, and make "
             f"the change when {NOTICE_RELEASES} releases have had that entry."
         )
-    told = [str(snapshot["release"]) for snapshot in history if _told(snapshot, change)]
-    if len(told) < NOTICE_RELEASES:
-        told_in = f"of {', '.join(told)}" if told else "of none"
+    announced = [str(snapshot["release"]) for snapshot in history if _is_announced(snapshot, change)]
+    if len(announced) < NOTICE_RELEASES:
+        announced_in = f"of {', '.join(announced)}" if announced else "of no release"
         return (
-            f"{REGISTRY} has an entry, which is in the file {told_in}: put it back as it was until {NOTICE_RELEASES} "
-            "releases have told of it."
+            f"{REGISTRY} has an entry, which is in the file {announced_in}: put it back as it was until {NOTICE_RELEASES} "
+            "releases have announced it."
         )
     if not at_least(version, _full(notice.removed_in)):
         return f"{REGISTRY} promises it until {notice.removed_in}, and this is {version}: put it back as it was until then."
@@ -55,7 +55,7 @@ def _covers(notice: Deprecation, change: Change) -> bool:
     return change.subject in notice.kinds and _matches(notice.version, notice.path, change)
 
 
-def _told(snapshot: Snapshot, change: Change) -> bool:
+def _is_announced(snapshot: Snapshot, change: Change) -> bool:
     entries: list[dict[str, Any]] = snapshot["deprecations"]
     return any(each["kind"] == change.subject and _matches(each["version"], each["path"], change) for each in entries)
 

@@ -78,18 +78,18 @@ def _names(catalog: Catalog) -> dict[str, str]:
 def _messages(proto: Path) -> Snapshot:
     """Events and commands by their names, each with its subject and its data."""
     document = yaml.safe_load((proto / "asyncapi.yaml").read_text(encoding="utf-8"))
-    found: Snapshot = {section: {} for section in _PREFIXES}
+    result: Snapshot = {section: {} for section in _PREFIXES}
     for name, channel in document["channels"].items():
         section = next((each for each, prefix in _PREFIXES.items() if channel["address"].startswith(prefix)), None)
         if section is None:
             continue
         schema = proto / "schemas" / f"{name}.json"
-        found[section][name] = {
+        result[section][name] = {
             "subject": channel["address"],
             "fields": facts(_read(schema)) if schema.is_file() else {},
         }
-    found["envelope"] = {"cloudevent": {"fields": facts(_read(proto / "schemas" / "cloudevent.json"))}}
-    return found
+    result["envelope"] = {"cloudevent": {"fields": facts(_read(proto / "schemas" / "cloudevent.json"))}}
+    return result
 
 
 def _read(file: Path) -> Any:

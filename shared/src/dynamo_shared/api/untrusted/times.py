@@ -11,7 +11,7 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2500, 1, 1, tzinfo=UTC)
 #: A Lease counts for no longer than this without renewal. Those of the reference say 30 s.
 LONGEST_LEASE = timedelta(hours=1)
-#: By which the clock of a Lease's holder may be ahead of ours.
+#: By which the clock of a Lease's holder may be ahead of this process's.
 CLOCK_SKEW = timedelta(minutes=5)
 
 

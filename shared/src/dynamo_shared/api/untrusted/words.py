@@ -1,6 +1,6 @@
 """What others wrote, as this platform may repeat it in a log, an Event, a status or a message: short, without secrets.
 
-Secrets are recognised by how they look; no rule can know them all. So what is repeated is also kept short, and whole values
+Secrets are recognised by their form; no rule can know them all. So what is repeated is also kept short, and whole values
 (the entries of a Secret, a container's environment, the body of an answer) are never repeated.
 """
 
@@ -16,10 +16,10 @@ MASK = "***"
 _LISTED = 10
 #: Of one problem. Characters.
 _LONGEST = 300
-#: Patterns look at this much of a text at most. Characters.
+#: Patterns read this much of a text at most. Characters.
 _READ = 100_000
 
-# No pattern begins with an unbounded repetition: each looks at every character a bounded number of times.
+# No pattern begins with an unbounded repetition: each reads every character a bounded number of times.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(-----END [A-Z ]{0,40}-----)?"), MASK),
     # `//user:password@host`, and without the slashes as keys of docker configurations may be.
@@ -83,9 +83,9 @@ def last_of(text: str, limit: int = _LONGEST) -> str:
 
 def listed(problems: Iterable[str]) -> str:
     """Some problems as one message: the first ones, each short and redacted."""
-    found = list(islice(problems, _LISTED + 1))
-    more = ["and more"] if len(found) > _LISTED else []
-    return "; ".join([*(quoted(each) for each in found[:_LISTED]), *more])
+    first = list(islice(problems, _LISTED + 1))
+    more = ["and more"] if len(first) > _LISTED else []
+    return "; ".join([*(quoted(each) for each in first[:_LISTED]), *more])
 
 
 def _line(text: str) -> str:

@@ -71,7 +71,7 @@ _scalars = _Scalars()
 
 @lru_cache(maxsize=4096)
 def _plain(value: str) -> tuple[str, Any]:
-    """Tag and value of a scalar without quotes, as it looks; most of them come often."""
+    """Tag and value of a scalar without quotes, by its form; most of them come often."""
     tag = str(_scalars.resolve(yaml.ScalarNode, value, (True, False)))  # type: ignore[no-untyped-call]
     return tag, value if tag in (_STRING, _MERGE) else _CONSTRUCTORS[tag](_scalars, yaml.ScalarNode(tag, value))
 
@@ -203,17 +203,17 @@ class _Reader:
     def _alias(self, event: yaml.AliasEvent) -> None:
         self._worked(1)
         name = event.anchor or ""
-        found = self._anchored.get(name)
-        if found is None:
+        anchored = self._anchored.get(name)
+        if anchored is None:
             if any(each.anchor == name for each in self._open):
                 raise self._too_deep()
-            raise _problem(f"found undefined alias {name[:80]!r}", event)
+            raise _problem(f"undefined alias {name[:80]!r}", event)
         if not self._expects_key():
-            self._put(found, None, event)
-        elif isinstance(found.value, dict | list):
+            self._put(anchored, None, event)
+        elif isinstance(anchored.value, dict | list):
             raise _problem("a key must be text, not an object or a list", event)
         else:
-            self._take_key(found.value, event)
+            self._take_key(anchored.value, event)
 
     def _put(self, complete: _Complete, anchor: str | None, event: yaml.Event) -> None:
         """A complete value goes into the list or object that is open, or is a document."""
@@ -259,12 +259,12 @@ class _Reader:
         keys.add(name)
 
     def _mergeable(self, value: Any, event: yaml.Event) -> list[dict[str, Any]]:
-        found = value if isinstance(value, list) else [value]
-        if len(found) > _MAX_MERGED:
+        merged = value if isinstance(value, list) else [value]
+        if len(merged) > _MAX_MERGED:
             raise _problem(f"more than {_MAX_MERGED} objects merged into one", event)
-        if not all(isinstance(each, dict) for each in found):
+        if not all(isinstance(each, dict) for each in merged):
             raise _problem("expected an object or a list of objects for merging", event)
-        return found
+        return merged
 
     def _merged(self, closed: _Open, event: yaml.Event) -> dict[str, Any]:
         """What stands in the object itself counts before what is merged into it, and of several the first one."""

@@ -58,7 +58,7 @@ class DynamoCheckpointStatus(ApiModel):
     phase: CheckpointPhase | None = None
     """Pending, Creating, Ready or Failed."""
     identity_hash: str | None = None
-    """Hash of the identity; the checkpoint is found by it."""
+    """Hash of the identity; the checkpoint is selected by it."""
     job_name: str | None = None
     """Job that takes the checkpoint."""
     location: str | None = None

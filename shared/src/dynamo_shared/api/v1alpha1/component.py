@@ -16,7 +16,7 @@ from dynamo_shared.api.v1beta1.epp import InlinePickerConfig
 class Multinode(ApiModel):
     """Spreads each replica over several nodes."""
 
-    # Required although it has a default, as the API server fills it in before it looks.
+    # Required although it has a default, as the API server fills it in before it checks.
     model_config = ConfigDict(json_schema_extra={"required": ["nodeCount"]})
 
     node_count: Int32 = Field(default=2, ge=2)
@@ -51,7 +51,7 @@ class ServiceSpec(ApiModel):
     service_name: str | None = None
     """Name of the service in its graph; the key in spec.services decides."""
     replicas: Int32 | None = Field(default=None, ge=0)
-    """Wanted replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
+    """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
     multinode: Multinode | None = None
     """Spreads each replica over several nodes."""
     resources: Resources | None = None
@@ -73,7 +73,7 @@ class ServiceSpec(ApiModel):
     extra_pod_spec: ExtraPodSpec | None = None
     """Pod specification, merged over the platform's; the engine is mainContainer."""
     frontend_sidecar: FrontendSidecar | None = None
-    """A frontend that runs beside the engine in each pod."""
+    """A frontend that runs next to the engine in each pod."""
     annotations: StringMap | None = None
     """Annotations of the service's objects; those of the pods are in extraPodMetadata."""
     labels: StringMap | None = None
@@ -89,7 +89,7 @@ class ServiceSpec(ApiModel):
     autoscaling: Autoscaling | None = None
     """An autoscaler that writes to the service's adapter; ignored where it has none."""
     dynamo_namespace: str | None = None
-    """Dynamo namespace that was wished for; ignored, as it follows from namespace and graph."""
+    """Requested Dynamo namespace; ignored, as it follows from namespace and graph."""
     global_dynamo_namespace: Bool | None = None
     """Puts the service into the Dynamo namespace that all graphs share."""
     topology_constraint: ComponentTopologyConstraint | None = None

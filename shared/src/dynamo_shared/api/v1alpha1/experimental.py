@@ -25,7 +25,7 @@ class CheckpointIdentity(v1beta1.CheckpointIdentity):
     "enabled needs checkpointRef or identity",
 )
 def enabled_checkpoint_is_named(value: dict[str, Any]) -> Violations:
-    """A service starts from a checkpoint that can be told."""
+    """A service starts from a checkpoint that can be identified."""
     if value.get("enabled") is True and not value.get("checkpointRef") and "identity" not in value:
         yield (), "enabled: true needs checkpointRef or identity"
 
@@ -51,7 +51,7 @@ class GpuMemoryService(ApiModel):
     enabled: Bool
     """Runs the service."""
     mode: SharingMode = SharingMode.INTRA_POD
-    """intraPod runs it beside the engine, interPod in a pod of its own."""
+    """intraPod runs it next to the engine, interPod in a pod of its own."""
     device_class_name: str = "gpu.nvidia.com"
     """DeviceClass that the GPUs are claimed from."""
 

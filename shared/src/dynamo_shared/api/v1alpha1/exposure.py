@@ -39,7 +39,7 @@ class Ingress(ApiModel):
 
 
 class Autoscaling(ApiModel):
-    """A HorizontalPodAutoscaler, beside the adapter of a service that has one; of others it is ignored."""
+    """A HorizontalPodAutoscaler, next to the adapter of a service that has one; of others it is ignored."""
 
     enabled: Bool | None = None
     """Makes it."""
@@ -50,7 +50,7 @@ class Autoscaling(ApiModel):
     behavior: AutoscalerBehavior | None = None
     """How fast to go up and down."""
     metrics: list[MetricSpec] | None = None
-    """What to go by; CPU at 80 % of what the pods request where there is none."""
+    """What to go by; CPU at 80 % of what the pods request by default."""
 
 
 class ScalingAdapter(ApiModel):

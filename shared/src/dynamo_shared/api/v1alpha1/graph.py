@@ -27,10 +27,10 @@ class GraphTopologyConstraint(ApiModel):
 
 
 class DynamoGraphDeploymentSpec(ApiModel):
-    """Wanted graph."""
+    """Desired graph."""
 
     backend_framework: BackendFramework | None = None
-    """Inference engine of the workers; found from their commands where absent. It cannot be changed later."""
+    """Inference engine of the workers; detected from their commands where absent. It cannot be changed later."""
     services: Annotated[dict[str, ServiceSpec], Field(max_length=MAX_COMPONENTS)] | None = None
     """Services of the graph by name, at most 25. Their names cannot be changed later."""
     envs: list[EnvVar] | None = None
@@ -54,6 +54,6 @@ class DynamoGraphDeployment(ApiModel):
     kind: Literal["DynamoGraphDeployment"] = "DynamoGraphDeployment"
     metadata: ObjectMeta
     spec: DynamoGraphDeploymentSpec = Field(default_factory=DynamoGraphDeploymentSpec)
-    """Wanted graph."""
+    """Desired graph."""
     status: GraphStatus | None = None
     """State of the graph, written by the platform."""

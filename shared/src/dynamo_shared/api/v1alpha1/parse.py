@@ -13,7 +13,7 @@ from dynamo_shared.api.v1alpha1.experimental import CheckpointIdentity
 
 
 def parse_checkpoint(obj: dict[str, Any]) -> DynamoCheckpoint:
-    """The checkpoint of a stored object, defaults filled in; InvalidManifest with every error where it is none."""
+    """The checkpoint of a stored object, defaults filled in; InvalidManifest with every error where it is not valid."""
     try:
         return DynamoCheckpoint.model_validate(obj, extra="ignore")
     except ValidationError as error:

@@ -48,7 +48,7 @@ class ExtraPodMetadata(ApiModel):
 
 
 class FrontendSidecar(ApiModel):
-    """A frontend that runs beside the engine in each pod."""
+    """A frontend that runs next to the engine in each pod."""
 
     image: str
     """Image of the frontend."""

@@ -83,7 +83,7 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     profiling_config: ProfilingConfig
     """How to profile."""
     auto_apply: Bool = False
-    """Deploys the graph once it is found; otherwise it waits in status.generatedDeployment."""
+    """Deploys the graph once it is generated; otherwise it waits in status.generatedDeployment."""
     deployment_overrides: DeploymentOverrides | None = None
     """Metadata and images of the graph."""
     enable_gpu_discovery: Bool = True
@@ -116,7 +116,7 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     state: RequestState = RequestState.INITIALIZING
     """Initializing, Pending, Profiling, Deploying, Ready, DeploymentDeleted or Failed."""
     backend: str | None = None
-    """Inference engine that was found."""
+    """Inference engine of the result."""
     observed_generation: Int64 | None = None
     """metadata.generation that this status is about."""
     conditions: list[Condition] | None = None
@@ -124,7 +124,7 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     profiling_results: str | None = None
     """Where the results of profiling are, such as configmap/name."""
     generated_deployment: FreeForm | None = None
-    """The graph that profiling found."""
+    """The graph that profiling generated."""
     deployment: DeploymentStatus | None = None
     """The graph as it is deployed."""
 

@@ -20,12 +20,12 @@ class ServiceReference(ApiModel):
 
 
 class ScalingAdapterSpec(ApiModel):
-    """Wanted replicas."""
+    """Desired replicas."""
 
     dgd_ref: ServiceReference
     """Service whose replicas these are."""
     replicas: Int32 = Field(ge=0)
-    """Wanted replicas of the service; kubectl scale, an autoscaler or the planner writes them."""
+    """Desired replicas of the service; kubectl scale, an autoscaler or the planner writes them."""
 
 
 class ScalingAdapterStatus(ApiModel):
@@ -38,7 +38,7 @@ class ScalingAdapterStatus(ApiModel):
     last_scale_time: Timestamp | None = None
     """When the adapter changed the graph last."""
     conditions: list[Condition] | None = None
-    """Synced: the graph has the adapter's number. Conflict: somebody else sets it, too. Autoscaling: where it is asked for."""
+    """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: where it is asked for."""
 
 
 class DynamoGraphDeploymentScalingAdapter(ApiModel):
@@ -48,6 +48,6 @@ class DynamoGraphDeploymentScalingAdapter(ApiModel):
     kind: Literal["DynamoGraphDeploymentScalingAdapter"] = "DynamoGraphDeploymentScalingAdapter"
     metadata: ObjectMeta
     spec: ScalingAdapterSpec | None = None
-    """Wanted replicas."""
+    """Desired replicas."""
     status: ScalingAdapterStatus | None = None
     """Replicas as autoscalers read them, written by the platform."""

@@ -1,4 +1,4 @@
-"""What the platform tells about graphs and components in v1alpha1."""
+"""What the platform reports about graphs and components in v1alpha1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DynamoWorkerMetadata: how a worker is found, where Kubernetes itself is the service discovery."""
+"""DynamoWorkerMetadata: how a worker is discovered, where Kubernetes itself is the service discovery."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dynamo_shared.api.v1beta1.request import FreeForm
 
 
 class DynamoWorkerMetadataSpec(ApiModel):
-    """What a worker tells about itself."""
+    """What a worker reports about itself."""
 
     data: FreeForm
     """Endpoints, model cards and whatever else the runtime registers."""
 
 
 class DynamoWorkerMetadata(ApiModel):
-    """What a worker's pod tells about itself; the pod writes it, and it goes with the pod."""
+    """What a worker's pod reports about itself; the pod writes it, and it goes with the pod."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoWorkerMetadata"] = "DynamoWorkerMetadata"
     metadata: ObjectMeta
     spec: DynamoWorkerMetadataSpec | None = None
-    """What the worker tells about itself."""
+    """What the worker reports about itself."""

@@ -68,7 +68,7 @@ class ComponentSpec(ApiModel):
     type: ComponentType | None = None
     """frontend, worker, prefill, decode, planner or epp: decides ports, probes and environment variables."""
     replicas: Int32 | None = Field(default=None, ge=0)
-    """Wanted replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
+    """Desired replicas; 1 where nothing else says so. A multi-node replica is a group of pods."""
     pod_template: PodTemplate | None = None
     """Pod template, merged over the defaults of type and backend; the engine is its container main."""
     multinode: Multinode | None = None
@@ -82,7 +82,7 @@ class ComponentSpec(ApiModel):
     scaling_adapter: ScalingAdapter | None = None
     """Write {} to let an autoscaler or the planner own the replicas."""
     frontend_sidecar: str | None = None
-    """Container of the pod template that becomes a frontend beside the engine."""
+    """Container of the pod template that becomes a frontend next to the engine."""
     epp_config: EppConfig | None = None
     """Configuration of the endpoint picker; only with type epp."""
     global_dynamo_namespace: Bool | None = None

@@ -14,12 +14,12 @@ from dynamo_shared.api.v1beta1.status import ComponentStatus
 
 
 class DynamoComponentDeploymentSpec(ComponentSpec):
-    """Wanted component."""
+    """Desired component."""
 
     name: ComponentName | None = None
     """Name of the component in its graph; metadata.name by default."""
     backend_framework: BackendFramework | None = None
-    """Inference engine; found from the command where absent. It cannot be changed later."""
+    """Inference engine; detected from the command where absent. It cannot be changed later."""
 
 
 class DynamoComponentDeployment(ApiModel):
@@ -29,6 +29,6 @@ class DynamoComponentDeployment(ApiModel):
     kind: Literal["DynamoComponentDeployment"] = "DynamoComponentDeployment"
     metadata: ObjectMeta
     spec: DynamoComponentDeploymentSpec = Field(default_factory=DynamoComponentDeploymentSpec)
-    """Wanted component."""
+    """Desired component."""
     status: ComponentStatus | None = None
     """State of the component, written by the platform."""

@@ -85,15 +85,15 @@ class EndpointPickerConfig(ApiModel):
 if TYPE_CHECKING:
     InlinePickerConfig = dict[str, Any]
 else:
-    InlinePickerConfig = as_written(EndpointPickerConfig, ours=True)
+    InlinePickerConfig = as_written(EndpointPickerConfig, own=True)
 
 
 @rule("has(self.configMapRef) != has(self.config)", "exactly one of configMapRef and config must be set")
 def exactly_one_source(value: dict[str, Any]) -> Violations:
     """A picker has one configuration."""
     if ("configMapRef" in value) == ("config" in value):
-        found = "both are set" if "config" in value else "neither is"
-        yield (), f"exactly one of configMapRef and config must be set; {found}"
+        problem = "both are set" if "config" in value else "neither is"
+        yield (), f"exactly one of configMapRef and config must be set; {problem}"
 
 
 class EppConfig(ApiModel):

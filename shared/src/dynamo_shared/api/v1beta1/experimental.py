@@ -37,7 +37,7 @@ class CheckpointIdentity(ApiModel):
     "checkpointRef or identity must be set",
 )
 def checkpoint_is_named(value: dict[str, Any]) -> Violations:
-    """A component starts from a checkpoint that can be told."""
+    """A component starts from a checkpoint that can be identified."""
     if not value.get("checkpointRef") and "identity" not in value:
         yield (), "checkpointRef or identity must be set"
 
@@ -59,7 +59,7 @@ class GpuMemoryService(ApiModel):
     """Keeps model weights in GPU memory outside the engine, so that an engine restarts without loading them."""
 
     mode: SharingMode = SharingMode.INTRA_POD
-    """IntraPod runs it beside the engine, InterPod in a pod of its own."""
+    """IntraPod runs it next to the engine, InterPod in a pod of its own."""
     device_class_name: str = "gpu.nvidia.com"
     """DeviceClass that the GPUs are claimed from."""
 

@@ -31,11 +31,11 @@ def at_most_one_epp(value: list[Any]) -> Violations:
 )
 def names_are_unique(value: list[Any]) -> Violations:
     """Names of children are lower case, so names that differ in case only would meet there."""
-    seen: dict[str, int] = {}
+    known: dict[str, int] = {}
     for index, each in enumerate(value):
         name = each.get("name") if isinstance(each, dict) else None
         if isinstance(name, str):
-            first = seen.setdefault(name.lower(), index)
+            first = known.setdefault(name.lower(), index)
             if first != index:
                 yield (index, "name"), f"{name!r} is the name of [{first}] already; case does not count"
 
@@ -68,10 +68,10 @@ class GraphTopologyConstraint(ApiModel):
 
 
 class DynamoGraphDeploymentSpec(ApiModel):
-    """Wanted graph."""
+    """Desired graph."""
 
     backend_framework: BackendFramework | None = None
-    """Inference engine of the workers; found from their commands where absent. It cannot be changed later."""
+    """Inference engine of the workers; detected from their commands where absent. It cannot be changed later."""
     components: Annotated[list[Component], Field(max_length=MAX_COMPONENTS)] = Field(
         default_factory=list,
         exclude_if=is_empty,
@@ -101,6 +101,6 @@ class DynamoGraphDeployment(ApiModel):
     kind: Literal["DynamoGraphDeployment"] = "DynamoGraphDeployment"
     metadata: ObjectMeta
     spec: DynamoGraphDeploymentSpec = Field(default_factory=DynamoGraphDeploymentSpec)
-    """Wanted graph."""
+    """Desired graph."""
     status: GraphStatus | None = None
     """State of the graph, written by the platform."""

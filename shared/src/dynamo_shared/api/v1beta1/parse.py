@@ -13,7 +13,7 @@ from dynamo_shared.api.v1beta1.graph import DynamoGraphDeployment
 
 
 def parse_graph(obj: dict[str, Any]) -> DynamoGraphDeployment:
-    """The graph of a stored object, defaults filled in; InvalidManifest with every error where it is none."""
+    """The graph of a stored object, defaults filled in; InvalidManifest with every error where it is not valid."""
     try:
         return DynamoGraphDeployment.model_validate(obj, extra="ignore")
     except ValidationError as error:
@@ -21,7 +21,7 @@ def parse_graph(obj: dict[str, Any]) -> DynamoGraphDeployment:
 
 
 def parse_component(obj: dict[str, Any]) -> DynamoComponentDeployment:
-    """The component of a stored object, defaults filled in; InvalidManifest with every error where it is none."""
+    """The component of a stored object, defaults filled in; InvalidManifest with every error where it is not valid."""
     try:
         return DynamoComponentDeployment.model_validate(obj, extra="ignore")
     except ValidationError as error:

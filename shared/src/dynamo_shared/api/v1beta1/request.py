@@ -59,7 +59,7 @@ class ModelCache(ApiModel):
 
 
 class Hardware(ApiModel):
-    """GPUs to plan for; what is left out is found on the cluster's nodes."""
+    """GPUs to plan for; what is left out is read from the cluster's nodes."""
 
     gpu_sku: str | None = None
     """Kind of GPU, such as h100_sxm or l40s."""
@@ -150,7 +150,7 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     search_strategy: str = "rapid"
     """rapid estimates from known measurements, thorough measures on the cluster; thorough needs a backend."""
     auto_apply: Bool = True
-    """Deploys the graph once it is found; otherwise it waits in status.profilingResults."""
+    """Deploys the graph once it is generated; otherwise it waits in status.profilingResults."""
 
 
 class Figures(ApiModel):
@@ -192,7 +192,7 @@ class ParetoConfig(ApiModel):
 
 
 class ProfilingResults(ApiModel):
-    """What profiling found."""
+    """Result of profiling."""
 
     pareto: list[ParetoConfig] | None = None
     """Graphs to choose among."""
@@ -257,7 +257,7 @@ class DynamoGraphDeploymentRequestStatus(ApiModel):
     hardware: HardwareStatus | None = None
     """GPUs that are planned for."""
     profiling_results: ProfilingResults | None = None
-    """What profiling found."""
+    """Result of profiling."""
     deployment_info: DeploymentInfo | None = None
     """Pods of the deployed graph."""
     observed_generation: Int64 | None = None

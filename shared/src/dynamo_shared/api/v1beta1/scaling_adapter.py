@@ -21,12 +21,12 @@ class ComponentReference(ApiModel):
 
 
 class ScalingAdapterSpec(ApiModel):
-    """Wanted replicas."""
+    """Desired replicas."""
 
     dgd_ref: ComponentReference
     """Component whose replicas these are."""
     replicas: Int32 = Field(ge=0)
-    """Wanted replicas of the component; kubectl scale, an autoscaler or the planner writes them."""
+    """Desired replicas of the component; kubectl scale, an autoscaler or the planner writes them."""
 
 
 class ScalingAdapterStatus(ApiModel):
@@ -39,7 +39,7 @@ class ScalingAdapterStatus(ApiModel):
     last_scale_time: Timestamp | None = None
     """When the adapter changed the graph last."""
     conditions: Conditions = Field(default_factory=list, exclude_if=is_empty)
-    """Synced: the graph has the adapter's number. Conflict: somebody else sets it, too. Autoscaling: where it is asked for."""
+    """Synced: the graph has the adapter's number. Conflict: another writer sets it, too. Autoscaling: where it is asked for."""
 
 
 class DynamoGraphDeploymentScalingAdapter(ApiModel):
@@ -49,6 +49,6 @@ class DynamoGraphDeploymentScalingAdapter(ApiModel):
     kind: Literal["DynamoGraphDeploymentScalingAdapter"] = "DynamoGraphDeploymentScalingAdapter"
     metadata: ObjectMeta
     spec: ScalingAdapterSpec | None = None
-    """Wanted replicas."""
+    """Desired replicas."""
     status: ScalingAdapterStatus | None = None
     """Replicas as autoscalers read them, written by the platform."""

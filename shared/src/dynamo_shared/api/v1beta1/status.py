@@ -1,4 +1,4 @@
-"""What the platform tells about graphs and components."""
+"""What the platform reports about graphs and components."""
 
 from __future__ import annotations
 

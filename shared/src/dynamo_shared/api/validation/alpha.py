@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.validation.book import ALPHA
 from dynamo_shared.api.validation.reading import integer, mapping, nodes, text
-from dynamo_shared.api.validation.view import LOOKED_AT, Component, Feature, Graph, Place, Words
+from dynamo_shared.api.validation.rule_set import ALPHA
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, Component, Feature, Graph, Place, Words
 
 WORDS = Words(
     component="service",
@@ -42,7 +42,7 @@ def graph(obj: dict[str, Any]) -> Graph:
         at=("spec", "services"),
         components=tuple(
             _component(service, ("spec", "services", name), name, ("spec", "services", name), backend)
-            for name, service in islice(mapping(services).items(), LOOKED_AT)
+            for name, service in islice(mapping(services).items(), CHECKED_COMPONENTS)
             if isinstance(service, dict) and isinstance(name, str)
         ),
         names=tuple(str(name) for name, service in mapping(services).items() if service is not None)

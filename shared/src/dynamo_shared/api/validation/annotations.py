@@ -23,13 +23,13 @@ from dynamo_shared.api.registry.annotations import (
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
-from dynamo_shared.api.validation.book import COMPONENT, GRAPH, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import annotation, mapping
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import Component, Graph
 
-ANNOTATIONS = Book("Annotations", (GRAPH,), "always")
-ANNOTATIONS_OF_COMPONENTS = Book("Annotations", (GRAPH, COMPONENT), "always")
+ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
+ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
 
 _NO_VERSION = "{value} is not a semantic version such as 1.2.0; leave it out, and the platform sets it"
 
@@ -76,13 +76,13 @@ def a_graph_has_one_planner(graph: Graph, _facts: Facts) -> Violations:
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
 
 
-@ANNOTATIONS.rule(_NO_MARGIN, ours=True)
+@ANNOTATIONS.rule(_NO_MARGIN, added=True)
 def graph_margins_are_numbers(graph: Graph, _facts: Facts) -> Violations:
     """Surge and unavailability of a rolling update, for all components, are numbers of pods or percentages."""
     yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
-@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, ours=True)
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, added=True)
 def component_margins_are_numbers(component: Component, _facts: Facts) -> Violations:
     """Surge and unavailability of one component, in the annotations of its pods, are numbers of pods or percentages."""
     values, at = component.annotations[-1]
@@ -96,7 +96,7 @@ _NO_COMPONENT = "is not a component of this graph"
 _NO_AUTOSCALING = "{problem}"  # in the words of the contract
 
 
-@ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, ours=True)
+@ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, added=True)
 def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
     """Autoscalers in the annotation follow its contract, and their components have an adapter."""
     value = annotation(graph.annotations, AUTOSCALING)
@@ -104,16 +104,16 @@ def autoscalers_can_be_made(graph: Graph, _facts: Facts) -> Violations:
         return
     at = ("metadata", "annotations", AUTOSCALING)
     try:
-        wanted: Any = next(iter(documents(value, SETTINGS)), {})
+        asked: Any = next(iter(documents(value, SETTINGS)), {})
     except InvalidManifest:
-        wanted = None
-    if not isinstance(wanted, dict):
+        asked = None
+    if not isinstance(asked, dict):
         yield at, _NO_RULES.format(value=shown(value))
         return
-    for error in contract_errors("dynamo-autoscaling", wanted):
+    for error in contract_errors("dynamo-autoscaling", asked):
         yield (*at, *filter(None, error.path.split("."))), error.message
     adapted = {component.name: component.adapted for component in graph.components}
-    for name in wanted:
+    for name in asked:
         if name not in adapted:
             yield (*at, name), _NO_COMPONENT
         elif not adapted[name]:
@@ -125,7 +125,7 @@ _NO_LIMITED = "is not a component of this graph; * stands for all"
 _NO_LIMIT = "{problem}"  # in the words of the contract
 
 
-@ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, ours=True)
+@ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, added=True)
 def scaling_policy_is_understood(graph: Graph, _facts: Facts) -> Violations:
     """Limits of scale commands in the annotation follow its contract: with a mistake, nothing would scale."""
     value = annotation(graph.annotations, SCALING_POLICY)
@@ -133,18 +133,18 @@ def scaling_policy_is_understood(graph: Graph, _facts: Facts) -> Violations:
         return
     at = ("metadata", "annotations", SCALING_POLICY)
     try:
-        wanted: Any = next(iter(documents(value, SETTINGS)), {})
+        asked: Any = next(iter(documents(value, SETTINGS)), {})
     except InvalidManifest:
-        wanted = None
-    if not isinstance(wanted, dict):
+        asked = None
+    if not isinstance(asked, dict):
         yield at, _NO_POLICY.format(value=shown(value))
         return
-    for error in contract_errors("scaling-policy", wanted):
+    for error in contract_errors("scaling-policy", asked):
         # `*` stands in quotes there, and no name does.
         steps = [step.removeprefix('["').removesuffix('"]') for step in error.path.split(".") if step]
         yield (*at, *steps), error.message
     names = {component.name for component in graph.components}
-    for name in wanted:
+    for name in asked:
         if name not in {*names, ANY}:
             yield (*at, name), _NO_LIMITED
 

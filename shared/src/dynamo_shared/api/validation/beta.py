@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.validation.book import BETA
 from dynamo_shared.api.validation.reading import integer, items, mapping, nodes, text
-from dynamo_shared.api.validation.view import LOOKED_AT, Component, Feature, Graph, Place, Words
+from dynamo_shared.api.validation.rule_set import BETA
+from dynamo_shared.api.validation.view import CHECKED_COMPONENTS, Component, Feature, Graph, Place, Words
 
 WORDS = Words(
     component="component",
@@ -32,8 +32,8 @@ def graph(obj: dict[str, Any]) -> Graph:
     backend = text(spec.get("backendFramework"))
     # What is of a wrong type is the schema's to report.
     readable = isinstance(components, list) or (components is None and isinstance(obj.get("spec", {}), dict | None))
-    some = enumerate(items(components)[:LOOKED_AT])
-    found = [(index, each) for index, each in some if isinstance(each, dict)]
+    some = enumerate(items(components)[:CHECKED_COMPONENTS])
+    objects = [(index, each) for index, each in some if isinstance(each, dict)]
     return Graph(
         version=BETA,
         words=WORDS,
@@ -43,9 +43,9 @@ def graph(obj: dict[str, Any]) -> Graph:
         backend=backend,
         at=("spec", "components"),
         components=tuple(
-            _component(each, ("spec", "components", index), text(each.get("name")), backend) for index, each in found
+            _component(each, ("spec", "components", index), text(each.get("name")), backend) for index, each in objects
         ),
-        # An item that is no object is the schema's to report; it counts as a component all the same.
+        # An item that is not an object is the schema's to report; it counts as a component all the same.
         names=tuple(text(mapping(each).get("name")) for each in items(components)) if readable else None,
         spec=spec,
         status=mapping(obj.get("status")),
@@ -90,7 +90,7 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
 
 
 def _main(containers: Any, at: Location) -> tuple[dict[str, Any], Location]:
-    """The engine's container and its place; of the list where there is none."""
+    """The engine's container and its place; that of the list where the pod has no such container."""
     for index, container in enumerate(items(containers)):
         if isinstance(container, dict) and container.get("name") == _MAIN:
             return container, (*at, index)

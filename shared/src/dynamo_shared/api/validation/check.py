@@ -10,7 +10,6 @@ from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.validation import alpha, beta
 from dynamo_shared.api.validation.annotations import ANNOTATIONS, ANNOTATIONS_OF_COMPONENTS
-from dynamo_shared.api.validation.book import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, Book
 from dynamo_shared.api.validation.checkpoint import CHANGES_OF_CHECKPOINTS, CHECKPOINTS
 from dynamo_shared.api.validation.component import COMPONENTS, WORTH_KNOWING
 from dynamo_shared.api.validation.engines import ENGINES
@@ -28,6 +27,7 @@ from dynamo_shared.api.validation.request import (
     REQUESTS,
     REQUESTS_AT_CREATION,
 )
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, CHECKPOINT, COMPONENT, GRAPH, MODEL, REQUEST, RuleSet
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.view import Graph
 
@@ -35,8 +35,8 @@ from dynamo_shared.api.validation.view import Graph
 _OF_GRAPHS = (GRAPHS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)
 _OF_COMPONENTS = (COMPONENTS, ANNOTATIONS_OF_COMPONENTS, PICKERS, ENGINES)
 
-#: Every book, for docs: what is refused, then what is only warned of.
-REFUSING: tuple[Book, ...] = (
+#: Every rule set, for docs: what is refused, then what is only warned of.
+REFUSING: tuple[RuleSet, ...] = (
     *_OF_GRAPHS,
     TOPOLOGY_AT_CREATION,
     NAMES_ALONE,
@@ -52,7 +52,7 @@ REFUSING: tuple[Book, ...] = (
     CHECKPOINTS,
     CHANGES_OF_CHECKPOINTS,
 )
-WARNING: tuple[Book, ...] = (
+WARNING: tuple[RuleSet, ...] = (
     TOPOLOGY_WITHOUT_EFFECT,
     WORTH_KNOWING,
     ADVICE,
@@ -62,7 +62,7 @@ WARNING: tuple[Book, ...] = (
 )
 
 _VIEWS = {ALPHA: alpha, BETA: beta}
-_Found = tuple[Iterator[FieldError], Iterator[FieldError]]
+_Findings = tuple[Iterator[FieldError], Iterator[FieldError]]
 
 
 def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> Findings:
@@ -79,7 +79,7 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
         return Findings()
     check = _CHECKS.get(kind)
     errors, warnings = check(obj, old, version, facts) if check else (iter(()), iter(()))
-    used = (deprecations.warning(path, found) for path, found in deprecations.used(obj) if path)
+    used = (deprecations.warning(path, each) for path, each in deprecations.used(obj) if path)
     return Findings(tuple(errors), (*used, *map(str, warnings)))
 
 
@@ -87,7 +87,7 @@ def _is_being_deleted(obj: dict[str, Any] | None) -> bool:
     return obj is not None and bool(mapping(obj.get("metadata")).get("deletionTimestamp"))
 
 
-def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
     reader = _VIEWS[version]
     graph = reader.graph(obj)
     before = reader.graph(old) if old is not None else None
@@ -96,13 +96,13 @@ def _graph(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts:
 
 def _errors_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterator[FieldError]:
     version = graph.version
-    for book in _OF_GRAPHS:
-        yield from book.broken(version, graph, facts)
+    for rule_set in _OF_GRAPHS:
+        yield from rule_set.broken(version, graph, facts)
     if old is None:
         yield from TOPOLOGY_AT_CREATION.broken(version, graph, facts)
     for component in graph.components:
-        for book in _OF_COMPONENTS:
-            yield from book.broken(version, component, facts)
+        for rule_set in _OF_COMPONENTS:
+            yield from rule_set.broken(version, component, facts)
     if old is not None:
         yield from CHANGES.broken(version, graph, old, facts)
 
@@ -116,15 +116,15 @@ def _warnings_of_graph(graph: Graph, old: Graph | None, facts: Facts) -> Iterato
         yield from ADVICE.broken(version, graph, old, facts)
 
 
-def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
     reader = _VIEWS[version]
     component = reader.component(obj)
     before = reader.component(old) if old is not None else None
 
     def errors() -> Iterator[FieldError]:
         yield from NAMES_ALONE.broken(version, component, obj.get("metadata"), facts)
-        for book in _OF_COMPONENTS:
-            yield from book.broken(version, component, facts)
+        for rule_set in _OF_COMPONENTS:
+            yield from rule_set.broken(version, component, facts)
         if before is not None:
             yield from CHANGES_ALONE.broken(version, component, before, facts)
 
@@ -136,7 +136,7 @@ def _component(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fa
     return errors(), warnings()
 
 
-def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
     def errors() -> Iterator[FieldError]:
         spec = mapping(obj.get("spec"))
         yield from REQUESTS.broken(version, spec, facts)
@@ -149,7 +149,7 @@ def _request(obj: dict[str, Any], old: dict[str, Any] | None, version: str, fact
     return errors(), ADVICE_FOR_REQUESTS.broken(version, mapping(obj.get("spec")), facts)
 
 
-def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
     spec, before = mapping(obj.get("spec")), mapping((old or {}).get("spec"))
 
     def errors() -> Iterator[FieldError]:
@@ -160,7 +160,7 @@ def _model(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts:
     return errors(), ADVICE_FOR_MODELS.broken(version, spec, before, facts) if old is not None else iter(())
 
 
-def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Found:
+def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, facts: Facts) -> _Findings:
     spec = mapping(obj.get("spec"))
 
     def errors() -> Iterator[FieldError]:
@@ -171,7 +171,7 @@ def _checkpoint(obj: dict[str, Any], old: dict[str, Any] | None, version: str, f
     return errors(), iter(())
 
 
-_Check = Callable[[dict[str, Any], dict[str, Any] | None, str, Facts], _Found]
+_Check = Callable[[dict[str, Any], dict[str, Any] | None, str, Facts], _Findings]
 _CHECKS: dict[str, _Check] = {
     GRAPH: _graph,
     COMPONENT: _component,

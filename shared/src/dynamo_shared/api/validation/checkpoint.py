@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import CHECKPOINT, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.rule_set import CHECKPOINT, RuleSet
 
-CHECKPOINTS = Book("Checkpoints", (CHECKPOINT,), "always")
-CHANGES_OF_CHECKPOINTS = Book("Checkpoints", (CHECKPOINT,), "when updated")
+CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
+CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "when updated")
 
 _NO_SNAPSHOT = "cannot be enabled: a checkpoint does not hold its memory; leave it out"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, BETA, COMPONENT, GRAPH, Book, listed
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.view import Component
 
-COMPONENTS = Book("Components", (GRAPH, COMPONENT), "always")
+COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
 #: Container that a v1alpha1 frontendSidecar becomes.
 _SIDECAR = "sidecar-frontend"
@@ -48,7 +48,7 @@ def volumes_are_mounted_somewhere(component: Component, _facts: Facts) -> Violat
             yield at, _NO_CACHE_PLACE.format(engine=engine)
 
 
-@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), ours=True)
+@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), added=True)
 def compilation_cache_has_a_place(component: Component, _facts: Facts) -> Violations:
     """Only vLLM has a default path for its compilation cache; other engines need one."""
     cache = component.spec.get("compilationCache")
@@ -87,7 +87,7 @@ _NO_SIDECAR = (
 )
 
 
-@COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,), ours=True)
+@COMPONENTS.rule(_NO_SIDECAR, versions=(BETA,), added=True)
 def frontend_sidecar_is_a_container(component: Component, _facts: Facts) -> Violations:
     """The frontend sidecar is a container of the pod template, other than the engine's."""
     sidecar = component.spec.get("frontendSidecar")
@@ -105,22 +105,22 @@ _NO_QUANTITY = "{value} is not a quantity; examples: 8Gi, 500m, 2"
 _AMOUNTS = ("cpu", "memory", "gpu")
 
 
-@COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,), ours=True)
+@COMPONENTS.rule(_NO_QUANTITY, versions=(ALPHA,), added=True)
 def amounts_are_quantities(component: Component, _facts: Facts) -> Violations:
     """Resources that are written as strings are Kubernetes quantities."""
     resources = component.spec.get("resources")
     for kind in ("limits", "requests") if isinstance(resources, dict) else ():
         amounts = mapping(mapping(resources).get(kind))
         for name, value in amounts.items():
-            if name in _AMOUNTS and _is_no_quantity(value):
+            if name in _AMOUNTS and _is_not_quantity(value):
                 yield component.field("resources", kind, name), _NO_QUANTITY.format(value=shown(value))
         for name, value in mapping(amounts.get("custom")).items():
-            if isinstance(name, str) and _is_no_quantity(value):
+            if isinstance(name, str) and _is_not_quantity(value):
                 yield component.field("resources", kind, "custom", name), _NO_QUANTITY.format(value=shown(value))
 
 
-def _is_no_quantity(value: object) -> bool:
-    """Whether a text is no quantity; an empty one is none at all."""
+def _is_not_quantity(value: object) -> bool:
+    """Whether a text is not a valid quantity; an empty one counts as absent."""
     if not isinstance(value, str) or not value:
         return False
     try:
@@ -130,13 +130,13 @@ def _is_no_quantity(value: object) -> bool:
     return False
 
 
-WORTH_KNOWING = Book("Components", (GRAPH, COMPONENT), "always")
+WORTH_KNOWING = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 _UNKNOWN_TYPE = "{type} is not a type that the platform knows, and pods run exactly as written; one of {types}{hint}"
 
 
-@WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,), ours=True)
+@WORTH_KNOWING.rule(_UNKNOWN_TYPE, versions=(ALPHA,), added=True)
 def other_types_run_as_written(component: Component, _facts: Facts) -> Violations:
     """v1alpha1 allows any componentType; an unknown type gets no ports, probes and variables."""
     if component.type and component.type not in _TYPES:
@@ -148,7 +148,7 @@ def other_types_run_as_written(component: Component, _facts: Facts) -> Violation
 _NO_IMAGE = "the container main has no image yet, and pods cannot be made without one"
 
 
-@WORTH_KNOWING.rule(_NO_IMAGE, ours=True)
+@WORTH_KNOWING.rule(_NO_IMAGE, added=True)
 def engine_has_an_image(component: Component, _facts: Facts) -> Violations:
     """A component needs an image before it can run, and has no default."""
     if component.image.value in (None, ""):

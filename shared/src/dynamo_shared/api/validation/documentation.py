@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dynamo_shared.api.reference.markdown import code, page, table
-from dynamo_shared.api.validation.book import BOTH, Book, Rule
 from dynamo_shared.api.validation.check import REFUSING, WARNING
+from dynamo_shared.api.validation.rule_set import BOTH, Rule, RuleSet
 
 _INTRODUCTION = """\
 This page lists every rule that admission checks, with its messages, so that you find out what a refusal
@@ -36,7 +36,7 @@ only these may set another number: the service accounts of the platform's own se
 account with the name `planner-serviceaccount`, in any namespace. A request without a known user may not.
 """
 _RECIPE = """\
-A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `Book`
+A rule is a generator in the file of its concern in `dynamo_shared/api/validation/`, registered in a `RuleSet`
 together with its messages. Its docstring is its line on this page. It reads a view (`view.py`), which has
 each value next to its path in the version of the manifest, so one rule serves both versions. It skips what
 it cannot read. Then add a case for each version and message in `tests/unit/api/validation/cases_*.py` (a
@@ -59,23 +59,23 @@ def text() -> str:
         *_sections(REFUSING),
         f"## Who may change what\n\n{_WHO}",
         f"## Warnings\n\n{_WARNINGS}",
-        table(_HEAD, (_row(rule) for book in WARNING for rule in book.rules)),
+        table(_HEAD, (_row(rule) for rule_set in WARNING for rule in rule_set.rules)),
         f"## Adding a rule\n\n{_RECIPE}",
     )
 
 
-def _sections(books: Iterable[Book]) -> Iterator[str]:
-    """One section a title: books of one concern differ in when and to what they apply."""
+def _sections(rule_sets: Iterable[RuleSet]) -> Iterator[str]:
+    """One section a title: rule sets of one concern differ in when and to what they apply."""
     by_title: dict[str, list[Rule]] = {}
-    for book in books:
-        by_title.setdefault(book.title, []).extend(book.rules)
+    for rule_set in rule_sets:
+        by_title.setdefault(rule_set.title, []).extend(rule_set.rules)
     for title, rules in by_title.items():
         yield f"## {title}\n\n{table(_HEAD, map(_row, rules))}"
 
 
 def _row(rule: Rule) -> tuple[str, ...]:
     return (
-        f"{rule.about}{' +' if rule.ours else ''}",
+        f"{rule.about}{' +' if rule.added else ''}",
         ", ".join(_SHORT.get(kind, kind) for kind in rule.kinds),
         "both" if rule.versions == BOTH else ", ".join(rule.versions),
         rule.when,

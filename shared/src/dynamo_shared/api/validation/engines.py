@@ -5,21 +5,21 @@ from __future__ import annotations
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, COMPONENT, GRAPH, Book, path
 from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
 from dynamo_shared.api.validation.view import Component
 
-ENGINES = Book("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
+ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
 
-_ONLY_WORKERS = "only for {type} worker, prefill or decode; {type} is {found}: leave gpuMemoryService out"
+_ONLY_WORKERS = "only for {type} worker, prefill or decode; {type} is {observed}: leave gpuMemoryService out"
 
 
 @ENGINES.rule(_ONLY_WORKERS)
 def only_workers_share_gpu_memory(component: Component, _facts: Facts) -> Violations:
     """A GPU memory service holds the weights of an engine, so only workers have one."""
     if component.gms is not None and not component.is_worker:
-        found = shown(component.type) if component.type else "not set"
-        yield component.gms.at, _ONLY_WORKERS.format(type=component.words.type, found=found)
+        observed = shown(component.type) if component.type else "not set"
+        yield component.gms.at, _ONLY_WORKERS.format(type=component.words.type, observed=observed)
 
 
 _NO_GPU = "needs a GPU at least: ask for one in {gpus}"
@@ -42,7 +42,7 @@ def shared_gpu_memory_needs_gpus(component: Component, _facts: Facts) -> Violati
 
 
 def _is_count(value: object) -> bool:
-    """Whether a quantity is a whole number, 1 at least. What is no quantity is reported elsewhere."""
+    """Whether a quantity is a whole number, 1 at least. What is not a valid quantity is reported elsewhere."""
     if not isinstance(value, int | str) or isinstance(value, bool):
         return True
     try:
@@ -80,7 +80,7 @@ def failover_in_a_pod_has_one_shadow(component: Component, _facts: Facts) -> Vio
         yield (*failover.at, "numShadows"), _MANY_SHADOWS.format(shadows=failover.shadows)
 
 
-_NO_FAILOVER_TYPE = "not for {type} {found}, which runs no engine: leave failover out"
+_NO_FAILOVER_TYPE = "not for {type} {observed}, which runs no engine: leave failover out"
 
 
 @ENGINES.rule(_NO_FAILOVER_TYPE)
@@ -88,7 +88,7 @@ def only_engines_fail_over_between_pods(component: Component, _facts: Facts) -> 
     """Frontends, planners and endpoint pickers have no engine, so they cannot fail over."""
     failover = component.failover
     if failover is not None and failover.inter_pod and component.type in ("epp", "frontend", "planner"):
-        yield failover.at, _NO_FAILOVER_TYPE.format(type=component.words.type, found=component.type)
+        yield failover.at, _NO_FAILOVER_TYPE.format(type=component.words.type, observed=component.type)
 
 
 _NO_SNAPSHOT = "not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out"

@@ -16,7 +16,7 @@ class Facts:
     """Who asks, and what the cluster and the platform can do. A rule about a fact that is None is not applied."""
 
     user: str = ""
-    """Username of who writes; "" where nobody is known."""
+    """Username of who writes; "" where the user is unknown."""
     operators: frozenset[str] = frozenset()
     """Usernames of the platform's own services."""
     adapter_replicas: Mapping[str, int] | None = None
@@ -28,7 +28,7 @@ class Facts:
     gms_snapshot: bool = False
     """Whether engines with a GPU memory service may be checkpointed."""
     cluster_wide: bool = True
-    """Whether the platform looks after all namespaces, and so may look at nodes."""
+    """Whether the platform manages all namespaces, and so may read nodes."""
     gpu_discovery: bool = True
     """Whether GPUs are looked for on nodes."""
     topologies: Mapping[str, tuple[str, ...]] | None = None

@@ -6,12 +6,12 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, GRAPH, Book, listed, path
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import items, mapping, text
+from dynamo_shared.api.validation.rule_set import ALPHA, GRAPH, RuleSet, listed, path
 from dynamo_shared.api.validation.view import Graph
 
-GRAPHS = Book("Graphs", (GRAPH,), "always")
+GRAPHS = RuleSet("Graphs", (GRAPH,), "always")
 
 _NO_COMPONENT = "at least one {component} is needed"
 
@@ -26,7 +26,7 @@ def has_a_component(graph: Graph, _facts: Facts) -> Violations:
 _SECOND_PICKER = "a graph has at most one service of componentType epp; {first} is one already"
 
 
-@GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,), ours=True)
+@GRAPHS.rule(_SECOND_PICKER, versions=(ALPHA,), added=True)
 def has_at_most_one_picker(graph: Graph, _facts: Facts) -> Violations:
     """A graph has one pool of workers, so it has one endpoint picker. In v1beta1 the schema requires this."""
     pickers = [component for component in graph.components if component.type == "epp"]
@@ -83,23 +83,23 @@ def restart_order_names_every_component_once(graph: Graph, _facts: Facts) -> Vio
     if strategy.get("type") == "Parallel":
         yield at, _ORDER_OF_PARALLEL
         return
-    seen: dict[str, int] = {}
+    known: dict[str, int] = {}
     for index, name in enumerate(order):
         if not isinstance(name, str):
             continue
-        first = seen.setdefault(name, index)
+        first = known.setdefault(name, index)
         if first != index:
             yield (*at, index), _NAMED_TWICE.format(name=shown(name), first=first, component=word)
         elif name not in graph.names:
             hint = did_you_mean(name, graph.names) or f"; one of {listed(graph.names)}"
             yield (*at, index), _UNKNOWN_IN_ORDER.format(name=shown(name), component=word, hint=hint)
-    missing = [name for name in graph.names if name not in seen]
+    missing = [name for name in graph.names if name not in known]
     if missing:
         yield at, _ORDER_LACKS.format(missing=listed(missing), component=word)
 
 
 _NEEDS_CONTAINER_DISCOVERY = (
-    "must be 'container'{found}: {field} keeps several engines in one pod, and each must be found by itself"
+    "must be 'container'{observed}: {field} keeps several engines in one pod, and each must be discovered by itself"
 )
 
 
@@ -111,8 +111,8 @@ def failover_in_a_pod_needs_discovery_of_containers(graph: Graph, _facts: Facts)
         return
     for component in graph.components:
         if component.failover is not None and not component.failover.inter_pod:
-            found = "" if mode is None else f", not {shown(mode)}"
-            message = _NEEDS_CONTAINER_DISCOVERY.format(found=found, field=path(component.failover.at))
+            observed = "" if mode is None else f", not {shown(mode)}"
+            message = _NEEDS_CONTAINER_DISCOVERY.format(observed=observed, field=path(component.failover.at))
             yield ("metadata", "annotations", KUBE_DISCOVERY_MODE), message
             return
 
@@ -135,6 +135,6 @@ def gpu_memory_between_pods_needs_grove_and_vllm(graph: Graph, facts: Facts) -> 
             yield (*gms.at, "mode"), message
     backend = graph.spec.get("backendFramework")
     if sharing and backend != "vllm" and (backend is None or isinstance(backend, str)):
-        found = shown(text(backend)) if backend else "unset"
+        observed = shown(text(backend)) if backend else "unset"
         field, mode = path((*sharing[0].at, "mode")), shown(sharing[0].mode)
-        yield ("spec", "backendFramework"), _ONLY_VLLM.format(backend=found, field=field, mode=mode)
+        yield ("spec", "backendFramework"), _ONLY_VLLM.format(backend=observed, field=field, mode=mode)

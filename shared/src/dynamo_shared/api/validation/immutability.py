@@ -7,16 +7,16 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import COMPONENT, GRAPH, Book, listed
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import Component, Graph
 
-CHANGES = Book("Changes of graphs", (GRAPH,), "when updated")
-CHANGES_ALONE = Book("Changes of component deployments", (COMPONENT,), "when updated")
-ADVICE = Book("Changes of graphs", (GRAPH,), "when updated")
-ADVICE_ALONE = Book("Changes of component deployments", (COMPONENT,), "when updated")
+CHANGES = RuleSet("Changes of graphs", (GRAPH,), "when updated")
+CHANGES_ALONE = RuleSet("Changes of component deployments", (COMPONENT,), "when updated")
+ADVICE = RuleSet("Changes of graphs", (GRAPH,), "when updated")
+ADVICE_ALONE = RuleSet("Changes of component deployments", (COMPONENT,), "when updated")
 
 _OTHER_BACKEND = "cannot be changed from {before} to {now}: create a {kind} of another name"
 _BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine next to this one, and move the traffic"

@@ -6,13 +6,13 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import MODEL, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.rule_set import MODEL, RuleSet
 
-MODELS = Book("Models", (MODEL,), "always")
-CHANGES_OF_MODELS = Book("Models", (MODEL,), "when updated")
-ADVICE_FOR_MODELS = Book("Models", (MODEL,), "when updated")
+MODELS = RuleSet("Models", (MODEL,), "always")
+CHANGES_OF_MODELS = RuleSet("Models", (MODEL,), "when updated")
+ADVICE_FOR_MODELS = RuleSet("Models", (MODEL,), "when updated")
 
 _SCHEMES = ("s3://", "hf://", "file://")
 _EMPTY = "must not be empty"
@@ -47,7 +47,7 @@ def adapter_has_a_source(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 
 _FIXED = "cannot be changed from {before} to {now}: create a DynamoModel of another name"
-_FIXED_ADVICE = "endpoints were found by it; keep this DynamoModel until clients use the new one"
+_FIXED_ADVICE = "endpoints were selected by it; keep this DynamoModel until clients use the new one"
 
 
 @CHANGES_OF_MODELS.rule(_FIXED)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, COMPONENT, GRAPH, Book, path
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, path
 from dynamo_shared.api.validation.view import Component, Graph
 
 #: Names of Services (RFC 1035) and values of labels end here. Characters.
@@ -23,8 +23,8 @@ _SHORTEST_SET = 8
 _WORKER_HASH = 9
 _COMPONENT_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
-NAMES = Book("Names", (GRAPH,), "always")
-NAMES_ALONE = Book("Names", (COMPONENT,), "always")
+NAMES = RuleSet("Names", (GRAPH,), "always")
+NAMES_ALONE = RuleSet("Names", (COMPONENT,), "always")
 
 _NO_NAME = (
     "{name} is not a valid service name: letters, digits and '-', a letter or digit first and last, "
@@ -33,14 +33,14 @@ _NO_NAME = (
 _SAME_NAME = "differs from {other} in case only, and their objects would have the same names; rename one of them"
 
 
-@NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,), ours=True)
+@NAMES.rule(_NO_NAME, _SAME_NAME, versions=(ALPHA,), added=True)
 def services_have_names_of_components(graph: Graph, _facts: Facts) -> Violations:
     """Keys of services become names of components in v1beta1: they have the same form, and are unique without regard to case."""
-    seen: dict[str, str] = {}
+    known: dict[str, str] = {}
     for name in graph.names or ():
         if not _COMPONENT_NAME.fullmatch(name):
             yield (*graph.at, name), _NO_NAME.format(name=shown(name))
-        first = seen.setdefault(name.lower(), name)
+        first = known.setdefault(name.lower(), name)
         if first != name:
             yield (*graph.at, name), _SAME_NAME.format(other=path((*graph.at, first)))
 
@@ -50,7 +50,7 @@ _LONG_SERVICE = (
 )
 
 
-@NAMES.rule(_LONG_SERVICE, ours=True)
+@NAMES.rule(_LONG_SERVICE, added=True)
 def objects_of_components_have_names(graph: Graph, facts: Facts) -> Violations:
     """Deployment and Service of a component are named after graph and component; workers get a suffix of 8 characters."""
     if not graph.name:
@@ -73,14 +73,14 @@ _LONG_NAMESPACE = (
 )
 
 
-@NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, ours=True)
+@NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
 def graph_gives_names(graph: Graph, _facts: Facts) -> Violations:
     """The names of a graph's Services begin with its name, and its Dynamo namespace, a label value, ends with it."""
     own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
     yield from _of_deployment(graph.name, graph.namespace, own=own)
 
 
-@NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, ours=True)
+@NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
 def component_deployment_gives_names(component: Component, metadata: object, _facts: Facts) -> Violations:
     """The same holds for the name of a component deployment without a graph."""
     known = mapping(metadata)
@@ -95,7 +95,7 @@ def component_deployment_gives_names(component: Component, metadata: object, _fa
 _LONG_ALONE = "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}"
 
 
-@NAMES_ALONE.rule(_LONG_ALONE, ours=True)
+@NAMES_ALONE.rule(_LONG_ALONE, added=True)
 def component_deployment_names_its_service(_component: Component, metadata: object, _facts: Facts) -> Violations:
     """The Service of a component deployment has its name."""
     name = mapping(metadata).get("name")
@@ -103,7 +103,7 @@ def component_deployment_names_its_service(_component: Component, metadata: obje
         yield ("metadata", "name"), _LONG_ALONE.format(length=len(name), excess=len(name) - MAX_LABEL)
 
 
-@NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), ours=True)
+@NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), added=True)
 def service_name_is_a_name_of_a_component(component: Component, _metadata: object, _facts: Facts) -> Violations:
     """The serviceName of a component deployment becomes the name of a component in v1beta1."""
     name = component.spec.get("serviceName")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, COMPONENT, GRAPH, Book
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping
+from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet
 from dynamo_shared.api.validation.view import Component, Graph
 
-PICKERS = Book("Endpoint pickers", (GRAPH, COMPONENT), "always")
-PICKERS_OF_GRAPHS = Book("Endpoint pickers", (GRAPH,), "always")
+PICKERS = RuleSet("Endpoint pickers", (GRAPH, COMPONENT), "always")
+PICKERS_OF_GRAPHS = RuleSet("Endpoint pickers", (GRAPH,), "always")
 
 _EPP = "epp"
 
@@ -77,9 +77,9 @@ def picker_has_one_configuration(component: Component, _facts: Facts) -> Violati
 _NOT_A_PICKER = "only for componentType epp; componentType is {type}: leave one of the two out"
 
 
-@PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,), ours=True)
+@PICKERS.rule(_NOT_A_PICKER, versions=(ALPHA,), added=True)
 def others_have_no_picker_configuration(component: Component, _facts: Facts) -> Violations:
     """Only an endpoint picker has this configuration. In v1beta1 the schema requires this."""
     if component.type != _EPP and component.spec.get("eppConfig") is not None:
-        found = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
-        yield component.field("eppConfig"), _NOT_A_PICKER.format(type=found)
+        observed = shown(component.spec["componentType"]) if component.spec.get("componentType") else "not set"
+        yield component.field("eppConfig"), _NOT_A_PICKER.format(type=observed)

@@ -21,12 +21,12 @@ def text(value: Any) -> str:
 
 
 def integer(value: Any) -> int | None:
-    """The value where it is an integer, else None. JSON's true is none."""
+    """The value where it is an integer, else None. JSON's true is not an integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def nodes(multinode: Any) -> int:
-    """Nodes of one replica, given `multinode` of a component; 1 where there is none."""
+    """Nodes of one replica, given `multinode` of a component; 1 without it."""
     count = multinode.get("nodeCount", 2) if isinstance(multinode, dict) else 1
     return integer(count) or 1
 

@@ -7,15 +7,15 @@ from typing import Any
 from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.validation.book import ALPHA, BETA, REQUEST, Book, listed
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
+from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, listed
 
-REQUESTS = Book("Requests", (REQUEST,), "always")
-REQUESTS_AT_CREATION = Book("Requests", (REQUEST,), "when created", (ALPHA,))
-PLACES_OF_REQUESTS = Book("Requests", (REQUEST,), "when created", (ALPHA,))
-ADVICE_FOR_REQUESTS = Book("Requests", (REQUEST,), "always")
-CHANGES_OF_REQUESTS = Book("Requests", (REQUEST,), "when updated")
+REQUESTS = RuleSet("Requests", (REQUEST,), "always")
+REQUESTS_AT_CREATION = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
+PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
+ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,), "always")
+CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
 
 BACKENDS = ("auto", "vllm", "sglang", "trtllm")
 STRATEGIES = ("rapid", "thorough")
@@ -43,7 +43,7 @@ GPU_SKUS = (
 _UNKNOWN_WORD = "{value} is not allowed; one of {allowed}{hint}"
 
 
-@REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,), ours=True)
+@REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,), added=True)
 def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Backend, search strategy and kind of GPU are enums."""
     hardware = mapping(spec.get("hardware"))
@@ -116,7 +116,7 @@ _NO_HARDWARE = "set gpuSku, vramMb or numGpusPerNode: this platform may not read
 
 
 @REQUESTS.rule(_NO_HARDWARE, versions=(BETA,))
-def hardware_is_named_where_it_cannot_be_found(spec: dict[str, Any], facts: Facts) -> Violations:
+def hardware_is_named_where_it_cannot_be_discovered(spec: dict[str, Any], facts: Facts) -> Violations:
     """With a platform for one namespace and without discovery of GPUs, a request states the hardware."""
     hardware = mapping(spec.get("hardware"))
     named = any(hardware.get(name) not in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode"))
@@ -145,8 +145,8 @@ _ELSEWHERE = (
 )
 
 
-@PLACES_OF_REQUESTS.rule(_ELSEWHERE, ours=True)
-def the_graph_is_beside_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
+@PLACES_OF_REQUESTS.rule(_ELSEWHERE, added=True)
+def the_graph_is_in_the_namespace_of_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
     """A graph is created in the namespace of its request, and in no other one."""
     namespace = mapping(obj.get("metadata")).get("namespace")
     asked = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
@@ -160,7 +160,7 @@ _PROFILER_CONFIG = "{problem}"  # in the words of the contract
 _UNREADABLE = "nothing of hardware, sweep, engine and deployment counts until this is set right"
 
 
-@ADVICE_FOR_REQUESTS.rule(_UNREADABLE, _PROFILER_CONFIG, versions=(ALPHA,), ours=True)
+@ADVICE_FOR_REQUESTS.rule(_UNREADABLE, _PROFILER_CONFIG, versions=(ALPHA,), added=True)
 def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Of the profiler's configuration, what nothing reads, and what cannot be read."""
     config = mapping(spec.get("profilingConfig")).get("config")
@@ -177,7 +177,7 @@ _NO_JOB = "has no effect: engines are simulated, and no Job runs; {instead}"
 _OF_JOB = ("configMapRef", "outputPVC", "resources", "nodeSelector")
 
 
-@ADVICE_FOR_REQUESTS.rule(_NO_JOB, ours=True)
+@ADVICE_FOR_REQUESTS.rule(_NO_JOB, added=True)
 def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A request that is simulated has no profiling Job, so that what only a Job uses has no effect."""
     profiling = mapping(spec.get("profilingConfig"))

@@ -7,15 +7,15 @@ from typing import Any
 
 from dynamo_shared.api.field_errors import did_you_mean, shown
 from dynamo_shared.api.rules import Location, Violations
-from dynamo_shared.api.validation.book import GRAPH, Book, listed
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.reading import mapping, text
+from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, listed
 from dynamo_shared.api.validation.view import Component, Graph
 
 AT: Location = ("spec", "topologyConstraint")
 
-TOPOLOGY = Book("Topology", (GRAPH,), "always")
-TOPOLOGY_AT_CREATION = Book("Topology", (GRAPH,), "when created")
+TOPOLOGY = RuleSet("Topology", (GRAPH,), "always")
+TOPOLOGY_AT_CREATION = RuleSet("Topology", (GRAPH,), "when created")
 
 _NO_CONSTRAINT_OF_GRAPH = (
     "required, since {names} {have} a topologyConstraint: set {field} to the ClusterTopology that has the domains"
@@ -79,12 +79,12 @@ def _unknown(domain: Any, at: Location, name: str, domains: Sequence[str]) -> It
         yield at, _UNKNOWN_DOMAIN.format(domain=shown(domain), name=shown(name), domains=listed(domains))
 
 
-TOPOLOGY_WITHOUT_EFFECT = Book("Topology", (GRAPH,), "always")
+TOPOLOGY_WITHOUT_EFFECT = RuleSet("Topology", (GRAPH,), "always")
 
 _NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
 
 
-@TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT, ours=True)
+@TOPOLOGY_WITHOUT_EFFECT.rule(_NO_EFFECT, added=True)
 def constraints_without_grove_do_nothing(graph: Graph, facts: Facts) -> Violations:
     """Constraints are stored, but have an effect only if Grove runs the graph."""
     if graph.of_grove(facts.grove) is False and graph.spec.get("topologyConstraint") is not None:

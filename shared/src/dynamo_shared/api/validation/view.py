@@ -1,4 +1,4 @@
-"""What rules see of a graph and of a component: each value beside the place where its author wrote it.
+"""What rules see of a graph and of a component: each value next to the place where its author wrote it.
 
 Rules are written once, over these views; `alpha` and `beta` make them of either version. Values are normalised (types
 and modes in v1beta1's meaning), places and `words` are those of the version written.
@@ -92,7 +92,7 @@ class Component:
 
 
 #: The schema allows 25; a list of a hundred thousand is not worth a second of everybody's time. Components.
-LOOKED_AT = 100
+CHECKED_COMPONENTS = 100
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Graph:
     backend: str
     #: Place of the components.
     at: Location
-    #: Those of the first LOOKED_AT that can be read, in document order.
+    #: Those of the first CHECKED_COMPONENTS that can be read, in document order.
     components: tuple[Component, ...]
     #: Names of all components; None where the list or map cannot be read.
     names: tuple[str, ...] | None

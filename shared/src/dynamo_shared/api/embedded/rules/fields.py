@@ -1,7 +1,7 @@
 """Rules of single fields that OpenAPI does not publish and that the API server holds all the same.
 
 From its handwritten validation (pkg/apis/core/validation). Few, and only such as hold in every pod: what is refused here
-would be refused there, so that a mistake is told to whoever made it instead of to the platform, a moment later.
+would be refused there, so that a mistake is reported to its author instead of to the platform, a moment later.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def _form(pattern: re.Pattern[str], limit: int, what: str, words: str) -> Check:
         # An empty name is either refused as missing or as good as none.
         if not value or (len(value) <= limit and pattern.fullmatch(value)):
             return None
-        return budget.problem(f"{shown(value)} is no {what}, which has {words}")
+        return budget.problem(f"{shown(value)} is not a valid {what}, which has {words}")
 
     return check
 
@@ -52,7 +52,7 @@ def wrong_key(key: str) -> str:
     if _QUALIFIED.fullmatch(name) and (not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix))):
         return ""
     return (
-        "is no valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
+        "is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
         "and may stand behind a DNS name and a '/'"
     )
 
@@ -62,6 +62,6 @@ def wrong_label_value(value: str) -> str:
     if _VALUE.fullmatch(value):
         return ""
     return (
-        f"{shown(value)} is no label value, which has at most 63 letters, digits, '-', '_' and '.', "
+        f"{shown(value)} is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', "
         "and begins and ends with a letter or digit"
     )

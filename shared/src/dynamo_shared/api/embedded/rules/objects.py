@@ -1,4 +1,4 @@
-"""Rules between the fields of one object. Each takes the object as it is: fields of wrong types are none of theirs."""
+"""Rules between the fields of one object. Each takes the object as it is, and passes over fields of wrong types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HUGE_PAGES = "hugepages-"
 def environment_variable(value: dict[str, Any]) -> Violations:
     """A variable has a value or a source of it."""
     if _given(value, "value") and _given(value, "valueFrom"):
-        yield ("valueFrom",), "must not stand beside a value; keep one of them"
+        yield ("valueFrom",), "must not stand next to a value; keep one of them"
 
 
 def value_source(value: dict[str, Any]) -> Violations:
@@ -59,13 +59,13 @@ def probe(value: dict[str, Any]) -> Violations:
 
 def container(value: dict[str, Any]) -> Violations:
     """Names of ports are unique; a probe that restarts the container fails or not, one that does not ends nothing."""
-    seen: set[str] = set()
+    known: set[str] = set()
     for index, port in _objects(value, "ports"):
         name = port.get("name")
         if isinstance(name, str) and name:
-            if name in seen:
+            if name in known:
                 yield ("ports", index, "name"), f"another port of the container has the name {shown(name)}"
-            seen.add(name)
+            known.add(name)
     for field in ("livenessProbe", "startupProbe"):
         given = value.get(field)
         threshold = given.get("successThreshold") if isinstance(given, dict) else None

@@ -23,7 +23,7 @@ Check = Callable[..., Violations]
 class Rule:
     """A rule: `about` says it in a sentence, `says` are its messages with `{...}` for what differs.
 
-    `ours` marks rules that the reference does not have: what they refuse would fail later, or be passed over.
+    `added` is set for rules that the reference does not have: what they refuse would fail later, or be passed over.
     """
 
     name: str
@@ -33,11 +33,11 @@ class Rule:
     when: str
     says: tuple[str, ...]
     check: Check
-    ours: bool
+    added: bool
 
 
-class Book:
-    """Rules that look at the same thing at the same time, in the order in which they report."""
+class RuleSet:
+    """Rules that check the same thing at the same time, in the order in which they report."""
 
     def __init__(self, title: str, kinds: tuple[str, ...], when: str, versions: tuple[str, ...] = BOTH) -> None:
         self.title = title
@@ -47,14 +47,16 @@ class Book:
         self.rules: list[Rule] = []
         self._by_version: dict[str, list[Check]] = {ALPHA: [], BETA: []}
 
-    def rule(self, *says: str, versions: tuple[str, ...] | None = None, ours: bool = False) -> Callable[[Check], Check]:
+    def rule(
+        self, *says: str, versions: tuple[str, ...] | None = None, added: bool = False
+    ) -> Callable[[Check], Check]:
         """Decorator: the function becomes a rule. Its docstring is what docs say of it."""
 
         def register(check: Check) -> Check:
             held_in = versions or self.versions
             about = " ".join((check.__doc__ or "").split())
             name = check.__name__.replace("_", " ")
-            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, ours))
+            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, added))
             for version in held_in:
                 self._by_version[version].append(check)
             return check
@@ -62,14 +64,14 @@ class Book:
         return register
 
     def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
-        """What breaks the rules of a version, given what they look at."""
+        """What breaks the rules of a version, given what they check."""
         for check in self._by_version[version]:
             for location, message in check(*subject):
                 yield FieldError(path_of(location), message)
 
 
 def listed(names: Any) -> str:
-    """Names for a message, in the order given; `none` where there are none."""
+    """Names for a message, in the order given; `none` without names."""
     return ", ".join(names) or "none"
 
 
