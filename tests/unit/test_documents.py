@@ -33,19 +33,6 @@ GLOSSARY = {
     "(?<!there )(?:is|are) no(?! longer| more)|(?<!there )(?:is|are) none": "is not a valid X, is not an X, there is no X",
     "how far (?:it|they) (?:is|are)|what is held": "progress; what the service holds",
 }
-#: Pages that do not keep to this yet. The list only gets shorter.
-NOT_YET = {
-    "docs/benchmarks.md",
-    "docs/e2e.md",
-    "docs/high-availability.md",
-    "docs/install.md",
-    "docs/planning-inputs.md",
-    "docs/planning.md",
-    "docs/security.md",
-    "docs/seeds.md",
-    "docs/uninstall.md",
-    "docs/upgrade.md",
-}
 
 
 def named(page: Path) -> str:
@@ -100,13 +87,9 @@ def test_no_page_has_a_placeholder() -> None:
     assert [page.name for page in PAGES if re.search(r"MEASURED_|TODO|TBD|FIXME", page.read_text("utf-8"))] == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if named(page) not in NOT_YET], ids=named)
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_page_has_plain_words_and_lines_that_fit(page: Path) -> None:
     assert faults(page) == []
-
-
-def test_pages_that_became_clean_leave_the_list() -> None:
-    assert [name for name in NOT_YET if not faults(ROOT / name)] == [], "remove these from NOT_YET"
 
 
 def test_a_fault_is_found(tmp_path: Path) -> None:
