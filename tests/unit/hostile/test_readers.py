@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from dynamo_image_builder import builds, outcome
 from dynamo_model_discovery.lora import answers
 from dynamo_model_discovery.lora.adapter import record_of
 from dynamo_model_discovery.workers import metadata as worker_metadata
@@ -92,6 +93,21 @@ def _leased(text: str) -> Any:
     return namespace_scope.is_live(found, NOW), checkpoint.is_held(found, NOW)
 
 
+def _build(text: str) -> Any:
+    """A build whose pod, which runs a tenant's Dockerfile, says this in every place."""
+    end = {"exitCode": 1, "reason": text, "message": text}
+    entries = [{"name": name, "state": {"terminated": end}} for name in ("fetch", "build")]
+    waits = [{"name": "build", "state": {"waiting": {"reason": text, "message": text}}}]
+    pods: list[Any] = [{"status": {"reason": text, "containerStatuses": each}} for each in (entries, waits)]
+    ended: list[Any] = [[], [{"type": "Failed", "status": "True", "reason": text, "lastTransitionTime": text}]]
+    jobs = [{"metadata": {"name": "j", "creationTimestamp": text}, "status": {"conditions": each}} for each in ended]
+    complete = {"metadata": {"name": "j"}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    said = {
+        "status": {"containerStatuses": [{"name": "build", "state": {"terminated": {"message": f"digest={text}"}}}]}
+    }
+    return [outcome.observe(job, pods, NOW) for job in jobs], outcome.observe(complete, [said], NOW)
+
+
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
@@ -136,6 +152,8 @@ READERS: dict[str, Reader] = {
     "legacy configuration": Reader(_legacy, (RenderError,)),
     "pull secret": Reader(_pull_secret),
     "registry": Reader(lambda text: (pull_secrets.host_of(text), pull_secrets.host_of_key(text))),
+    "tag of an archive": Reader(builds.parse_tag, (builds.InvalidTag,)),
+    "pod of a build": Reader(_build),
     "worker record": Reader(_worker_metadata),
     "etcd record": Reader(
         lambda text: worker_records.parse(f"v1/instances/{text[:1000]}", _bytes(text)),
