@@ -9,6 +9,7 @@ from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of
 from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
 from dynamo_pod_builder.status.component import Failure
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
@@ -181,7 +182,9 @@ class World:
         self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Writer()
         for each in found:
             self.cache.put(resources.of(each), each)
-        self.reconciler = LegacyReconciler(NIM, self.cache, self.applier, self.writer, lambda: NOW)  # type: ignore[arg-type]
+        applier: Any = self.applier
+        writer: Any = self.writer
+        self.reconciler = LegacyReconciler(NIM, self.cache, applier, writer, lambda: NOW, Offload(above=0, at_once=1))
 
     async def reconcile(self) -> tuple[list[str], list[KubeObject]]:
         self.result = await self.reconciler.reconcile(KEY)

@@ -130,7 +130,7 @@ class _PodBuilder(Controller[BuilderTask]):
                 kube, cache, applier, statuses, checkpoint_reporter, config, now
             ).reconcile,
             **{
-                concern: LegacyReconciler(resource, cache, applier, statuses, now).reconcile
+                concern: LegacyReconciler(resource, cache, applier, statuses, now, large).reconcile
                 for resource, concern in LEGACY.items()
             },
             BuilderConcern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,

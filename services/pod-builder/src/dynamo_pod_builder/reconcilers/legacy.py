@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import legacy, objects
 from dynamo_shared.api.conditions import condition, find
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -98,6 +100,7 @@ class LegacyReconciler:
     applier: Applier
     statuses: StatusWriter
     now: Callable[[], datetime]
+    large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One reconcile of one object. Raises KubeError where the API server is away: the queue comes back to it."""
@@ -109,7 +112,8 @@ class LegacyReconciler:
         graph: KubeObject | None = None
         failure: Failure | None = None
         try:
-            graph = (await self.applier.ensure(graph_of(self.resource, obj))).obj
+            desired = await self.large.run(size_of(obj), partial(graph_of, self.resource, obj))
+            graph = (await self.applier.ensure(desired)).obj
         except REFUSALS as error:
             failure = failure_of(error)
         status = status_of(self.resource, obj, graph, failure, self.now())
