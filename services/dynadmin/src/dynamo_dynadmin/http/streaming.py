@@ -21,6 +21,8 @@ from dynamo_dynadmin.metrics import DynadminMetrics
 _encode = msgspec.json.Encoder().encode
 #: For a reader to take what was sent. One that does not is gone, or too slow. Seconds.
 SEND_WITHIN = 30.0
+#: Bytes that a connection buffers at once: no reader is waited for, and no timer is needed.
+NEVER_WAITS = 32 * 1024
 #: When a client should come back, milliseconds.
 RETRY = 2000
 
@@ -147,6 +149,7 @@ class Stream:
         now: Callable[[], float],
     ) -> None:
         self.response = response
+        self._request = call.request
         self._check = check
         self._recheck = recheck
         self._now = now
@@ -181,6 +184,10 @@ class Stream:
 
     async def write(self, content: bytes) -> None:
         """Bytes as they are. ConnectionError, also where the reader takes nothing for too long."""
+        transport = self._request.transport
+        if transport is not None and transport.get_write_buffer_size() + len(content) < NEVER_WAITS:
+            await self.response.write(content)
+            return
         try:
             async with asyncio.timeout(SEND_WITHIN):
                 await self.response.write(content)

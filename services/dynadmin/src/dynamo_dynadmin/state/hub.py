@@ -194,18 +194,31 @@ class Hub:
 async def changes(reader: Reader, timeout: Callable[[], float]) -> AsyncIterator[list[Entry]]:
     """Changes as they come; an empty list after as many seconds of silence as `timeout` says.
 
+    One timer serves many waits: hundreds of streams wake with each change, and most of their time would go into timers.
     Resync where the reader was too slow, or the stream is another one.
     """
-    while True:
-        try:
-            async with asyncio.timeout(timeout()):
-                await reader.signal.wait()
-        except TimeoutError:
-            yield []
-            continue
-        reader.signal.clear()
-        if reader.lost:
-            raise Resync
-        batch = list(reader.waiting)
-        reader.waiting.clear()
-        yield batch
+    loop, rung = asyncio.get_running_loop(), False
+
+    def ring() -> None:
+        nonlocal rung
+        rung = True
+        reader.signal.set()
+
+    due = loop.time() + timeout()
+    alarm = loop.call_at(due, ring)
+    try:
+        while True:
+            await reader.signal.wait()
+            reader.signal.clear()
+            if reader.lost:
+                raise Resync
+            batch = list(reader.waiting)
+            reader.waiting.clear()
+            if batch or loop.time() >= due:
+                yield batch
+                due = loop.time() + timeout()
+            if rung or alarm.when() > due:
+                alarm.cancel()
+                alarm, rung = loop.call_at(due, ring), False
+    finally:
+        alarm.cancel()
