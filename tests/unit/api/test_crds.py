@@ -59,7 +59,7 @@ def test_a_file_that_differs_is_named_and_written_anew(tmp_path: Path, capsys: p
 def test_only_a_checkout_is_written_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         generate.main(["--root", str(tmp_path)])
-    assert "no checkout" in capsys.readouterr().err
+    assert "not a checkout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", crd_files().values(), ids=crd_files().keys())
