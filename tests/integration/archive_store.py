@@ -22,6 +22,8 @@ class Store(ThreadingHTTPServer):
         self.login = ""
         #: Only the routes of older stores.
         self.old = False
+        #: Answered in place of each manifest.
+        self.manifest = b""
         #: Answered with this code.
         self.failing = 0
         self.paths: list[str] = []
@@ -76,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["", "v2", "team", name, "manifests", version] if f"{name}:{version}" in self.server.archives:
                 content = self.server.archives[f"{name}:{version}"]
                 layers = [{"digest": _digest(content), "size": len(content)}]
-                self._answer(200, json.dumps({"schemaVersion": 2, "layers": layers}).encode())
+                self._answer(200, self.server.manifest or json.dumps({"schemaVersion": 2, "layers": layers}).encode())
             case ["", "v2", "team", _, "blobs", digest] if digest in by_digest:
                 self._answer(200, by_digest[digest])
             case _:

@@ -85,6 +85,14 @@ def test_what_stands_in_the_way_is_said(store: Store, tmp_path: Path, registry: 
     assert refusal() == ("StoreFailed", False)
 
 
+@pytest.mark.parametrize("manifest", [b"[" * 100_000, b"[]", b"<html>", b'{"layers": 1}'])
+def test_a_manifest_that_is_none_is_refused(store: Store, manifest: bytes) -> None:
+    store.manifest = manifest
+    with pytest.raises(FetchError) as refused:
+        find(of(store, registry=True), 10_000, 30)
+    assert refused.value.reason in ("InvalidArtifact", "StoreUnreachable")
+
+
 def test_an_archive_that_changed_is_not_built(store: Store, tmp_path: Path) -> None:
     store.archives[TAG] = packed("FROM other\n")
     with pytest.raises(FetchError) as refused:

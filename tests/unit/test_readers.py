@@ -24,6 +24,7 @@ ALLOWED = {
     "shared/src/dynamo_shared/leases/": "the platform's etcd",
     "shared/src/dynamo_shared/api/embedded/documents.py": "the API server's OpenAPI documents",
     "services/admission/src/dynamo_admission/": "reviews of the API server, of bounded size",
+    "services/image-builder/src/dynamo_image_builder/fetch.py": "answers of a registry of the platform, of bounded size",
     "services/model-discovery/src/dynamo_model_discovery/workers/": "records of bounded size, read by type",
     "services/planner/src/dynamo_planner/inputs/prometheus/client.py": "answers of bounded size, read by type",
     # Files of the installation, and of the user who runs a command.

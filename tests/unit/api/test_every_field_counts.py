@@ -66,7 +66,8 @@ def read_in(*folders: Path) -> frozenset[str]:
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     found.add(node.attr)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
-                    found.update(node.value.split("."))
+                    # The words of a media type are not names of fields.
+                    found.update([] if node.value.startswith("application/") else node.value.split("."))
     return frozenset(found)
 
 

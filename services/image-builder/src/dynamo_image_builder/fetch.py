@@ -201,9 +201,9 @@ def _repository(source: Source) -> str:
 def _layer(source: Source) -> tuple[str, int]:
     """Digest and size of the only layer of the artifact."""
     with _open(source, f"{_repository(source)}/manifests/{source.version}", MANIFESTS) as stream:
-        text = stream.read(MAX_DOCUMENT)
+        manifest = _document(stream)
     try:
-        layers = [(str(each["digest"]), int(each["size"])) for each in json.loads(text)["layers"]]
+        layers = [(str(each["digest"]), int(each["size"])) for each in manifest["layers"]]
     except (ValueError, KeyError, TypeError):
         layers = []
     if len(layers) != 1 or not _DIGEST.fullmatch(layers[0][0]):
@@ -258,8 +258,19 @@ def _token(challenge: str, authorization: str) -> str:
         raise ValueError(f"the registry names no realm for tokens: {challenge[:200]}")
     query = urllib.parse.urlencode({key: parts[key] for key in ("service", "scope") if key in parts})
     with _get(f"{realm}{'&' if '?' in realm else '?'}{query}", authorization, "application/json") as response:
-        answer = json.loads(response.read(MAX_DOCUMENT))
+        answer = _document(response)
     return str(answer.get("token") or answer.get("access_token") or "")
+
+
+def _document(stream: IO[bytes]) -> dict[str, Any]:
+    """A JSON object; ValueError for anything else, however deep it is."""
+    try:
+        document = json.loads(stream.read(MAX_DOCUMENT))
+    except RecursionError as error:
+        raise ValueError("the answer is nested too deeply") from error
+    if not isinstance(document, dict):
+        raise ValueError("the answer is not a JSON object")  # noqa: TRY004 - as for anything that cannot be read
+    return document
 
 
 def _refusal(source: Source, url: str, code: int) -> FetchError:

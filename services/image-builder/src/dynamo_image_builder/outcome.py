@@ -10,6 +10,7 @@ from datetime import datetime
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.api.untrusted.words import last_of, quoted, redacted
 
 from dynamo_image_builder.builds import DIGEST
@@ -180,17 +181,10 @@ def _short(said: KubeObject) -> str:
 
 
 def _duration(job: KubeObject, ended: str) -> int | None:
-    begun, end = _time(job.get("status", {}).get("startTime", "")), _time(ended)
+    begun, end = moment(job.get("status", {}).get("startTime", "")), moment(ended)
     return max(0, round((end - begun).total_seconds())) if begun and end else None
 
 
 def _age(job: KubeObject, now: datetime) -> float:
-    created = _time(objects.created_at(job))
+    created = moment(objects.created_at(job))
     return (now - created).total_seconds() if created else 0.0
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
