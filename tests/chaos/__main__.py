@@ -131,13 +131,17 @@ class _Event(msgspec.Struct):
 
 
 async def _lost(up: Stage, work: Work) -> list[str]:
-    """Graphs of this round whose life the stream does not tell: those that are there were ready, those that went are gone."""
-    wanted = {(uid, "deleted"): name for uid, name in work.deleted.items()}
-    wanted |= {(uid, "ready"): name for uid, name in work.lived.items() if uid not in work.deleted}
+    """Graphs of this round whose life the stream does not report: those that are there were ready, those that went are gone.
+
+    A graph that came and went while both watchers were away was observed by no one: its end is expected where its creation
+    is reported.
+    """
     deadline = time.monotonic() + 20
     while True:
-        told = await _events(up)
-        lost = [f"{event} of {name}" for (uid, event), name in wanted.items() if (uid, event) not in told]
+        reported = await _events(up)
+        expected = {(uid, "ready"): name for uid, name in work.lived.items() if uid not in work.deleted}
+        expected |= {(uid, "deleted"): name for uid, name in work.deleted.items() if (uid, "created") in reported}
+        lost = [f"{event} of {name}" for (uid, event), name in expected.items() if (uid, event) not in reported]
         if not lost or time.monotonic() > deadline:
             return lost
         await asyncio.sleep(1)
