@@ -18,7 +18,7 @@ from tests.charts import helm
 #: Kinds of others, whose definitions are not here: their charts' own schemas are not at hand. Renderings hold them.
 OF_OTHERS = {"monitoring.coreos.com", "cert-manager.io", "gateway.networking.k8s.io"}
 ENFORCED = {"pod-security.kubernetes.io/enforce": "restricted"}
-SERVED = (helm.NAMESPACE, "team-a", "team-b")
+SERVED = (helm.NAMESPACE, "team-a", "team-b", "images")
 
 
 @pytest.fixture(scope="module")
