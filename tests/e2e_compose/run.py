@@ -28,8 +28,8 @@ SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", 
 SERVERS = ("nats", "etcd", "kubernetes")
 ONCE = ("nodes", "definitions")
 EXAMPLE = ROOT / "examples" / "vllm-agg.yaml"
-UP_WITHIN = 300.0
-HEALTHY_WITHIN = 180.0
+UP_WITHIN = 600.0
+HEALTHY_WITHIN = 300.0
 #: runc takes every layout of control groups, and no limit is raised where root may not.
 SETTINGS = """\
 [containers]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
+from dynamo_shared.aio import Backoff
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey
 from dynamo_shared.bus.streams import STATE
 from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.kube.discovery import install_crds
+from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.runtime import Settings, running
 
 from dynamo_ctl import progress, services, webhooks
@@ -35,12 +38,30 @@ DEFINITIONS_MANAGER = "dynamo-crd-apply"
 CONVERSION_MANAGER = "dynamo-admission"
 NO_ADMISSION = "is not run: this cluster cannot call this machine; platform.admission.url would say how"
 LOOPBACK = webhooks.LOOPBACK
+#: Between two attempts at an API server that does not answer yet. Seconds.
+FIRST_RETRY, LAST_RETRY = 0.5, 5.0
 
 log = structlog.get_logger("dynamo.ctl")
 
 
-async def install_definitions(kubeconfig: Path | None = None, context: str | None = None) -> list[str]:
-    """Install or update the resource definitions and wait until they are served; returns their names."""
+async def install_definitions(
+    kubeconfig: Path | None = None, context: str | None = None, *, wait: float = 0.0
+) -> list[str]:
+    """Install or update the resource definitions and wait until they are served; returns their names.
+
+    An API server that does not answer yet is waited for as many seconds as `wait` says; then, Unavailable is raised.
+    """
+    backoff, deadline = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait
+    while True:
+        try:
+            return await _install(kubeconfig, context)
+        except Unavailable:
+            if time.monotonic() >= deadline:
+                raise
+            await asyncio.sleep(backoff.next())
+
+
+async def _install(kubeconfig: Path | None, context: str | None) -> list[str]:
     manifests = crd_manifests()
     async with await KubeClient.open(
         kubeconfig=kubeconfig, context=context, field_manager=DEFINITIONS_MANAGER

@@ -11,6 +11,12 @@ from dynamo_ctl.commands.parameters import Context, Kubeconfig
 
 def crds(
     install: Annotated[bool, typer.Option("--install", help="Install them in the cluster instead.")] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="With --install: how long an API server may not answer yet."
+        ),
+    ] = 0.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -21,7 +27,7 @@ def crds(
     if install:
         from dynamo_ctl import interrupts, platform  # noqa: PLC0415 - quick help
 
-        for name in interrupts.run(platform.install_definitions(kubeconfig, context)):
+        for name in interrupts.run(platform.install_definitions(kubeconfig, context, wait=wait)):
             typer.echo(f"{name} installed")
         return
     from dynamo_shared.api.crds import crd_manifests  # noqa: PLC0415

@@ -1,0 +1,34 @@
+"""`dynamoctl crds --install` where the API server does not answer yet."""
+
+from __future__ import annotations
+
+import pytest
+from dynamo_ctl import platform
+from dynamo_shared.kube.errors import Unavailable
+
+
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What each attempt came to: the third one succeeds."""
+    made: list[str] = []
+
+    async def install(*_: object) -> list[str]:
+        made.append("attempt")
+        if len(made) < 3:
+            raise Unavailable(0, "ConnectionRefused", "nothing listens")
+        return ["definition"]
+
+    monkeypatch.setattr(platform, "_install", install)
+    monkeypatch.setattr(platform, "FIRST_RETRY", 0.001)
+    return made
+
+
+async def test_it_is_waited_for(attempts: list[str]) -> None:
+    assert await platform.install_definitions(wait=60) == ["definition"]
+    assert len(attempts) == 3
+
+
+async def test_without_a_wait_the_first_attempt_counts(attempts: list[str]) -> None:
+    with pytest.raises(Unavailable):
+        await platform.install_definitions()
+    assert len(attempts) == 1
