@@ -6,6 +6,7 @@ items have no name. `[path, value]` puts a value there, `[path]` takes it away, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -129,18 +130,34 @@ def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
 
 
 def _coarser(pieces: Pieces, desired: Any, depth: int) -> Pieces:
-    """Pieces that say the same with paths of at most this many steps."""
+    """Pieces that say the same, with paths of so many steps where most of them are, until they are few enough.
+
+    What is noted by itself stays so where it can: a place as a whole does not say what the other version added to it.
+    """
+    places = Counter(name for piece in pieces if (name := _above(piece, depth)) is not None)
+    left, coarse = len(pieces), set()
+    for name, count in places.most_common():
+        if left <= MAX_PIECES:
+            break
+        coarse.add(name)
+        left -= count - 1
     differences: Pieces = []
     done: set[str] = set()
     for piece in pieces:
-        path = piece[0]
-        if len(path) < depth or (len(path) == depth and len(piece) == 2):
+        name = _above(piece, depth)
+        if name is None or name not in coarse:
             differences.append(piece)
-        elif (name := repr(path[:depth])) not in done:
+        elif name not in done:
             done.add(name)
-            value = _at(desired, path[:depth])
-            differences.append([path[:depth]] if value is _GONE else [path[:depth], value])
+            value = _at(desired, piece[0][:depth])
+            differences.append([piece[0][:depth]] if value is _GONE else [piece[0][:depth], value])
     return differences
+
+
+def _above(piece: list[Any], depth: int) -> str | None:
+    """The place of so many steps above a piece; None where it is as near to the root itself."""
+    path = piece[0]
+    return None if len(path) < depth or (len(path) == depth and len(piece) == 2) else repr(path[:depth])
 
 
 def _at(node: Any, path: list[Any]) -> Any:
@@ -222,6 +239,9 @@ def _merged(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
             result[key] = value
         elif isinstance(there, dict) and isinstance(value, dict):
             result[key] = _merged(there, value)
+        elif isinstance(there, str) and type(value) in (int, float) and str(value) == there:
+            # A quantity, which one version writes as text and the other as its author did.
+            result[key] = value
     return result
 
 

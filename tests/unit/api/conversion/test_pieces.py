@@ -1,0 +1,31 @@
+"""Pieces of what one version says and the other cannot: few, whatever an object holds, and the object comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dynamo_shared.api.conversion import convert
+from dynamo_shared.api.conversion.pieces import MAX_PIECES, difference, put
+
+MANY = {f"k{number}": number for number in range(MAX_PIECES * 2)}
+
+
+def test_where_there_are_too_many_the_place_with_most_is_kept_as_a_whole() -> None:
+    base = {"a": {"b": {name: str(value) for name, value in MANY.items()}, "c": {"d": 1, "e": 2}}}
+    desired = {"a": {"b": MANY, "c": {"d": 1}}}
+    pieces = difference(base, desired)
+    assert [piece[0] for piece in pieces] == [["a", "b"], ["a", "c", "e"]]
+    assert put(base, pieces) == desired
+
+
+@pytest.mark.parametrize("requests", [{"cpu": 4}, {"cpu": "4", "memory": 3}, MANY], ids=["number", "both", "many"])
+def test_quantities_come_back_as_their_author_wrote_them(requests: dict[str, Any]) -> None:
+    config = {"profilerImage": "p", "config": {"sla": {"isl": 3}}, "resources": {"requests": requests}}
+    request = {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeploymentRequest",
+        "metadata": {"name": "q"},
+        "spec": {"model": "m", "backend": "vllm", "profilingConfig": config},
+    }
+    assert convert(convert(request, "nvidia.com/v1beta1"), "nvidia.com/v1alpha1") == request
