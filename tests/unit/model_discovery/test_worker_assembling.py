@@ -130,6 +130,15 @@ def test_a_worker_stays_where_it_was_found_although_its_pod_is_gone_or_another_h
         assert settle(before, workers(records, places), Unobserved()) == before
 
 
+def test_a_worker_whose_cards_go_before_its_endpoints_keeps_its_role():
+    """Its records end one by one where it was killed, and its end is reported with the role that it had."""
+    endpoint, served = instance(7), card(7, worker_type="decode")
+    places = by_address([pod("decode-0", "10.0.0.7")])
+    before = workers(dict([endpoint, served]), places).workers
+    (settled,) = settle(before, workers(dict([endpoint]), places), Unobserved()).values()
+    assert (settled.role, settled.models) == ("decode", [])
+
+
 def test_a_worker_whose_pod_is_known_late_moves_there():
     records = dict([instance(7), card(7)])
     before = workers(records).workers

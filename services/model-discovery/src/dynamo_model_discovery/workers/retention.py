@@ -51,9 +51,13 @@ def settle(
 
 
 def _where_it_was(worker: WorkerData, before: WorkerData | None) -> WorkerData:
-    """The worker at its first place: a pod goes before its lease has run out, and its address to another one."""
+    """The worker at its first place: a pod goes before its lease has run out, and its address to another one.
+
+    Its role is the first one, too, where its cards do not say it: they may go before its endpoints.
+    """
     if before is None or worker.source == KUBERNETES:
         return worker
+    declared = any(card.worker_type for card in worker.models)
     return msgspec.structs.replace(
         worker,
         namespace=before.namespace,
@@ -61,7 +65,5 @@ def _where_it_was(worker: WorkerData, before: WorkerData | None) -> WorkerData:
         graph_component=before.graph_component,
         pod=before.pod,
         pod_uid=before.pod_uid,
-        role=before.role
-        if worker.role == "aggregated" and not any(card.worker_type for card in worker.models)
-        else worker.role,
+        role=worker.role if declared or worker.role not in ("", "aggregated") else before.role,
     )
