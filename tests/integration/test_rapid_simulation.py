@@ -76,7 +76,7 @@ async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
 
 
 @pytest.mark.parametrize(
-    ("spec", "serving", "notes"),
+    ("spec", "serving", "remarks"),
     [
         pytest.param({"hardware": H200_8, "sla": {"itl": 50.0}}, None, [], id="no load"),
         pytest.param(

@@ -18,6 +18,8 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, Right
 
 GIVEN = "given to profiling Jobs"
+CORRECTED = "corrects an object of its own that is not as desired"
+
 RIGHTS = (
     *STANDBY,
     *SCRAPED,
@@ -29,9 +31,8 @@ RIGHTS = (
     Right(CONFIG_MAPS, ("create", "get", "patch")),
     Right(CONFIG_MAPS, ("delete",), unused="results of a Job that was started again are taken away first"),
     Right(JOBS, ("create", "get")),
-    Right(SERVICE_ACCOUNTS, ("create", "patch")),
-    Right(ROLES, ("create", "patch")),
-    Right(ROLE_BINDINGS, ("create", "patch")),
+    *(Right(each, ("create", "get")) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
+    *(Right(each, ("patch",), unused=CORRECTED) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",)),
     Right(PODS, ("list",)),
     Right(EVENTS, ("create",)),

@@ -33,7 +33,7 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, STANDBY, Right
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, STANDBY, Right
 
 from dynamo_pod_builder.routing import LEGACY
 
@@ -82,7 +82,8 @@ RIGHTS = (
     Right(JOBS, ("create", "get")),
     Right(PODS, ("delete", "list")),
     Right(LEASES, ("get",)),
-    Right(EVENTS, ("create", "list", "patch")),
+    Right(EVENTS, ("create", "list")),
+    Right(EVENTS, ("patch",), unused=SERIES),
     Right(SECRETS, ("list",), part="pullSecrets"),
     Right(SECRETS, ("create", "get"), part="sshSecrets"),
     Right(SECRETS, ("update",), part="sshSecrets", unused="completes a Secret that lacks a key"),
