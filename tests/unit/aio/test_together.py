@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from dynamo_shared.aio import all_of, either, while_held
+from dynamo_shared.aio import all_of, cancellable, either, while_held
 
 
 class Endless:
@@ -121,3 +121,40 @@ async def test_an_error_while_it_is_cut_off_is_raised():
     claim.lost.set()
     with pytest.raises(ValueError, match="cannot end"):
         await task
+
+
+@pytest.mark.parametrize("result", [None, ValueError("failed")])
+async def test_a_cancellation_is_not_lost_where_the_result_comes_at_the_same_moment(result: Exception | None) -> None:
+    """asyncio.wait_for of Python 3.11 returns the result then, and the task would go on."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def waits() -> None:
+        await asyncio.wait_for(future, 10)
+
+    async def works() -> None:
+        while True:
+            await cancellable(waits())
+
+    task = asyncio.create_task(works())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    if result is None:
+        future.set_result(None)
+    else:
+        future.set_exception(result)
+    task.cancel()
+    async with asyncio.timeout(5):
+        await asyncio.wait({task})
+    assert task.cancelled()
+
+
+async def test_a_time_out_within_is_none_of_the_task() -> None:
+    async def waits() -> str:
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.sleep(10)
+        except TimeoutError:
+            return "late"
+        return "in time"
+
+    assert await cancellable(waits()) == "late"

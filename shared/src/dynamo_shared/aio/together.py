@@ -52,6 +52,22 @@ async def while_held(held: Held, work: Coroutine[Any, Any, None]) -> None:
         task.result()
 
 
+async def cancellable(work: Awaitable[T]) -> T:
+    """Await, and end as cancelled where that was asked for meanwhile.
+
+    asyncio.wait_for of Python 3.11, which nats-py uses, loses a cancellation that comes together with the result or error:
+    a task that works in a loop would go on, and what waits for its end would wait without end.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "called outside of a task"
+    before = task.cancelling()
+    try:
+        return await work
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError
+
+
 async def ended(*tasks: asyncio.Future[Any]) -> None:
     """Cancel tasks and return when they have ended; their errors stay with them."""
     for task in tasks:

@@ -20,7 +20,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import cancellable, ended
 from dynamo_shared.bus.errors import (
     BusDeniedError,
     BusError,
@@ -231,7 +231,7 @@ class Session:
             # Which of the requests was refused is not worth knowing: the others are tried again.
             self._on_denial[give_up] = None
             try:
-                return await request(*args, **kwargs)
+                return await cancellable(request(*args, **kwargs))
             finally:
                 self.forget(give_up)
                 self._on_denial.pop(give_up, None)
