@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -183,6 +184,9 @@ async def main() -> int:
         project = Project(await programs.obtain("kubectl"), Path(folder))
         for archive in await archives(programs):
             await project.podman("load", "--quiet", "--input", str(archive))
+        # Of a run that was killed: its containers would be started again with what they had.
+        with contextlib.suppress(CommandError):
+            await project.compose("down", "--volumes")
         try:
             await checks(project, held)
         finally:
