@@ -33,8 +33,9 @@ CLUSTER = """#!/bin/sh
 set -e
 cd /cluster
 etcd --data-dir=/cluster/etcd --listen-client-urls=http://127.0.0.1:2379 --advertise-client-urls=http://127.0.0.1:2379 &
-kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port=6443 --cert-dir=/cluster/pki --anonymous-auth=true \\
-  --authorization-mode=AlwaysAllow --service-cluster-ip-range=10.0.0.0/12 --endpoint-reconciler-type=none \\
+kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port=6443 --cert-dir=/cluster/pki \\
+  --token-auth-file=/cluster/tokens.csv --authorization-mode=AlwaysAllow \\
+  --service-cluster-ip-range=10.0.0.0/12 --endpoint-reconciler-type=none \\
   --disable-admission-plugins=TaintNodesByCondition --service-account-issuer=https://kubernetes.default.svc \\
   --service-account-key-file=/cluster/sa.pub --service-account-signing-key-file=/cluster/sa.key &
 until kubectl --kubeconfig=/cluster/kubeconfig get --raw=/readyz >/dev/null 2>&1; do sleep 1; done
@@ -49,7 +50,7 @@ CLUSTER_KUBECONFIG = """apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", insecure-skip-tls-verify: true}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
-users: [{name: u, user: {}}]
+users: [{name: u, user: {token: stand-in}}]
 current-context: c
 """
 KWOKCTL = '#!/bin/sh\nshift\nexec kubectl --server=http://127.0.0.1:8080 "$@"\n'
@@ -82,6 +83,8 @@ def _cluster(root: Path) -> None:
     folder = root / "cluster"
     folder.mkdir()
     (folder / "kubeconfig").write_text(CLUSTER_KUBECONFIG)
+    # kubectl asks for a name where a kubeconfig has no user.
+    (folder / "tokens.csv").write_text("stand-in,admin,admin,system:masters\n")
     shutil.copy(STAGES, folder / "stages.yaml")
     private, public = signing_key(folder)
     private.rename(folder / "sa.key")
