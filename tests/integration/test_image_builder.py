@@ -129,10 +129,10 @@ async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kub
     assert (second["imageRef"], second["cached"]) == (status["imageRef"], True)
     assert len(await jobs(kube, namespace)) == 1
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "ImageReady" in await reasons(kube, namespace, "two")
 
-    await eventually(told, "an Event reports the image")
+    await eventually(reported, "an Event reports the image")
 
 
 @pytest.mark.usefixtures("running_builder")
@@ -157,10 +157,10 @@ async def test_a_build_that_fails_says_why_and_is_tried_again_by_a_new_request(k
     assert status["log"] == "ERROR: failed to push: unauthorized"
     (first,) = await jobs(kube, namespace)
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "PushFailed" in await reasons(kube, namespace, "one")
 
-    await eventually(told, "an Event says why")
+    await eventually(reported, "an Event says why")
     # A request of the same second would share the answer.
     ended = next(each["lastTransitionTime"] for each in first["status"]["conditions"] if each["type"] == "Failed")
 

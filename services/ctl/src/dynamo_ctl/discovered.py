@@ -11,12 +11,11 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.bus import state, subjects
 from dynamo_shared.bus.discovered import MODELS, WORKERS, ServedModelData, WorkerData, model_of, worker_of
-from dynamo_shared.bus.nats import NatsBus
-from dynamo_shared.bus.protocol import Bus, CaughtUp, Health, Message, Restarted, Start
+from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Restarted, Start
 from dynamo_shared.bus.streams import STATE
 
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.event_stream import CONNECT_WITHIN, Where, stands
+from dynamo_ctl.event_stream import Where, connected, stands
 from dynamo_ctl.printing import age, columns
 
 Print = Callable[[str], object]
@@ -43,18 +42,9 @@ class Query:
 
 async def show(query: Query, where: Where, out: Print) -> None:
     """Print what there is now. CtlError where there is no server, or no model-discovery."""
-    bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
-    try:
-        if bus.health is not Health.CONNECTED:
-            trouble = f": {bus.trouble}" if bus.trouble else ""
-            raise CtlError(
-                f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
-                ExitCode.UNREACHABLE,
-            )
+    async with connected(where) as bus:
         for line in await lines(query, bus, where.cluster):
             out(line)
-    finally:
-        await bus.close()
 
 
 async def lines(query: Query, bus: Bus, cluster: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -93,9 +94,9 @@ def filters(query: Query, cluster: str) -> list[str]:
     )
 
 
-async def listen(query: Query, where: Where, out: Print, *, as_json: bool = False) -> None:
-    """Print events; returns after the last stored one unless the query follows. CtlError where there is no server."""
-    earliest = datetime.now(UTC) - query.since if query.since is not None else None
+@asynccontextmanager
+async def connected(where: Where) -> AsyncIterator[Bus]:
+    """A connection for as long as the block runs. CtlError where no server answers."""
     bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
     try:
         if bus.health is not Health.CONNECTED:
@@ -104,6 +105,15 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
                 f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
                 ExitCode.UNREACHABLE,
             )
+        yield bus
+    finally:
+        await bus.close()
+
+
+async def listen(query: Query, where: Where, out: Print, *, as_json: bool = False) -> None:
+    """Print events; returns after the last stored one unless the query follows. CtlError where there is no server."""
+    earliest = datetime.now(UTC) - query.since if query.since is not None else None
+    async with connected(where) as bus:
         if not query.follow and not await stands(bus, EVENTS):
             if await stands(bus, STATE):
                 return  # The stream of events is made with the first of them.
@@ -118,8 +128,6 @@ async def listen(query: Query, where: Where, out: Print, *, as_json: bool = Fals
                 line = _line(item, earliest, printed, as_json=as_json)
                 if line is not None:
                     out(line)
-    finally:
-        await bus.close()
 
 
 async def until_stands(bus: Bus, stream: StreamSpec) -> None:
