@@ -189,7 +189,8 @@ async def main(rounds: int, seed: int, keep_logs: str) -> int:
                     return await _rounds(rounds, seed, up, Path(folder), log)
                 finally:
                     if keep_logs:
-                        shutil.copytree(up.folder / "services", keep_logs, dirs_exist_ok=True)
+                        for logs in (up.folder / "services", up.plane.directory / "logs"):
+                            shutil.copytree(logs, keep_logs, dirs_exist_ok=True)
 
 
 async def _rounds(rounds: int, seed: int, up: Stage, folder: Path, log: Path) -> int:
@@ -222,6 +223,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("-n", "--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=12, help="of the work")
-    parser.add_argument("--keep-logs", default="", help="folder that gets the logs of the services")
+    parser.add_argument("--keep-logs", default="", help="folder that gets the logs of the services and of the control plane")
     chosen = parser.parse_args()
     sys.exit(asyncio.run(main(chosen.rounds, chosen.seed, chosen.keep_logs)))

@@ -323,6 +323,27 @@ async def test_a_data_store_that_was_set_back_is_listed_anew(server: Any, steps:
     assert await Followed(server).take(5) == ["ADDED a@400", "SYNCED 500", "ADDED x@2", "DELETED a@3", "SYNCED 3"]
 
 
+async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soon(server: Any, steps: Any) -> None:
+    server.then(
+        steps.answer(listed(20, pod("a", 3), pod("b", 15))),
+        steps.watch(then="break"),
+        # Restored to 10, and at 25 by now: "b" never was, and no watch from 20 on tells of "c".
+        steps.answer(listed(25)),
+        steps.watch(event("ADDED", pod("d", 26))),
+        steps.answer(listed(26, pod("a", 3), pod("c", 18), pod("d", 26))),
+        steps.answer(listed(26, pod("a", 3), pod("c", 18), pod("d", 26))),
+        steps.watch(then="hang"),
+    )
+    followed = Followed(server, compare=True)
+    assert await followed.take(7) == [
+        *("ADDED a@3", "ADDED b@15", "SYNCED 20"),
+        *("ADDED d@26", "ADDED c@18", "DELETED b@26", "SYNCED 26"),
+    ]
+    first, resumed = (server.seen[number].query for number in (1, 3))
+    assert int(first["timeoutSeconds"]) >= 200
+    assert 10 <= int(resumed["timeoutSeconds"]) <= 20
+
+
 @pytest.mark.parametrize(
     "garbage",
     [

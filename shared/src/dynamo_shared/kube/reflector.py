@@ -14,7 +14,8 @@ What can happen, and what is done:
 7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that goes
    on from a number which the server has not reached yet says nothing of it. So after each interruption the reflector asks
    for the server's number, and lists again where that is lower. Where the new history has passed the old one meanwhile, the
-   uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time.
+   uid and resourceVersion of all objects show it; they are read (without the objects) whenever a watch ends in time. A watch
+   that goes on after an interruption is asked for a short time, so that this shows soon.
 
 Backpressure: an iterator that is not asked reads nothing; the socket's buffer fills and the API server waits.
 """
@@ -44,6 +45,8 @@ PAGE_SIZE = 500
 WATCH_SECONDS = (300.0, 600.0)
 # Where everything is compared after each: all objects within five minutes.
 COMPARED_SECONDS = (200.0, 280.0)
+# And soon after an interruption: while a kind was not served yet, a restored server may have passed the number we knew.
+RESUMED_SECONDS = (10.0, 20.0)
 # Metadata alone, of whatever kind the objects are.
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 # The API server sends a bookmark a minute. Half a minute more of nothing, and the connection is taken for dead.
@@ -141,14 +144,15 @@ class Reflector:
     async def changes(self) -> AsyncGenerator[Change | Synced | Absent, None]:
         """All changes, endless. Never raises KubeError. Close it (`aclosing`): a watch holds a connection."""
         while True:
+            resumed = bool(self._version) and self._interrupted and self._compares
             try:
                 if not self._version:
                     async for item in self._list():
                         yield item
-                elif self._interrupted and self._compares:
+                elif resumed:
                     await self._check_number()
                 self._interrupted = True
-                async for change in self._watch():
+                async for change in self._watch(resumed):
                     yield change
                 # A server that shuts down ends its watches in good order: only one that answers again is held to be the same.
                 if self._compares:
@@ -263,9 +267,9 @@ class Reflector:
         obj["apiVersion"], obj["kind"] = self.resource.api_version, self.resource.kind
         return obj
 
-    async def _watch(self) -> AsyncIterator[Change]:
+    async def _watch(self, resumed: bool) -> AsyncIterator[Change]:
         """Changes after the known resourceVersion, until the watch ends."""
-        shortest, longest = COMPARED_SECONDS if self._compares else WATCH_SECONDS
+        shortest, longest = RESUMED_SECONDS if resumed else COMPARED_SECONDS if self._compares else WATCH_SECONDS
         seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))
         query = self._query(
             {
