@@ -27,7 +27,7 @@ TOOLS = ROOT / ".dynamo" / "container-tools"
 PROJECT = "dynamo-platform"
 SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner", "dynadmin")
 SERVERS = ("nats", "etcd", "kubernetes")
-ONCE = ("nodes", "definitions")
+STEPS = ("credentials", "definitions")
 EXAMPLE = ROOT / "examples" / "vllm-agg.yaml"
 UP_WITHIN = 600.0
 HEALTHY_WITHIN = 300.0
@@ -91,9 +91,10 @@ async def checks(project: Project, held: Held) -> None:
     """Every check, from nothing to nothing."""
     with held.check("podman-compose up --detach, images as `make image` builds them"):
         await project.compose("up", "--detach")
-    with held.check("definitions and nodes are installed once, and well"):
-        for service in ONCE:
-            await eventually(_ended(project, service), f"{service} ends with 0", HEALTHY_WITHIN)
+    with held.check("credentials, nodes and definitions are installed once"):
+        await eventually(_ended(project, "nodes"), "nodes ends with 0", HEALTHY_WITHIN)
+        for service in STEPS:
+            await eventually(_healthy(project, service), f"{service} is done", HEALTHY_WITHIN)
     with held.check(
         f"{len(SERVICES)} services, the planner among them, and {len(SERVERS)} servers are healthy by their own checks"
     ):
@@ -118,17 +119,13 @@ async def checks(project: Project, held: Held) -> None:
         else:
             refused = ""
         assert "denied the request" in refused, refused
-    with held.check("kill -9 of a service: it is started again, and goes on"):
-        before = await project.container("pod-builder")
-        os.kill(before["State"]["Pid"], signal.SIGKILL)
-
-        async def again() -> bool:
-            state = (await project.container("pod-builder"))["State"]
-            return bool(state["Running"] and state["Pid"] != before["State"]["Pid"])
-
-        await eventually(again, "pod-builder runs again", 60)
-        await eventually(_healthy(project, "pod-builder"), "pod-builder is healthy", 60)
-        await eventually(_successful(project), "the graph is successful", 60)
+    for service in ("pod-builder", "nats", "admission"):
+        with held.check(f"kill -9 of {service}: it is restarted, and the graph stays successful"):
+            before = await project.container(service)
+            os.kill(before["State"]["Pid"], signal.SIGKILL)
+            await eventually(_restarted(project, service, before["State"]["Pid"]), f"{service} runs again", 60)
+            await eventually(_healthy(project, service), f"{service} is healthy", 60)
+            await eventually(_successful(project), "the graph is successful", 60)
 
 
 async def remove(project: Project, held: Held) -> None:
@@ -147,6 +144,14 @@ def _ended(project: Project, service: str) -> Callable[[], Awaitable[bool]]:
         state = (await project.container(service))["State"]
         assert (state["Status"], state["ExitCode"]) == ("exited", 0), state
         return True
+
+    return look
+
+
+def _restarted(project: Project, service: str, before: int) -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        state = (await project.container(service))["State"]
+        return bool(state["Running"] and state["Pid"] != before)
 
     return look
 
