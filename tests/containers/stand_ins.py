@@ -23,7 +23,6 @@ from tools.images.archive import Image
 
 NATS = "docker.io/library/nats:2.12-alpine"
 ETCD = "quay.io/coreos/etcd:v3.6.6"
-KUBECTL = "registry.k8s.io/kubectl:v1.35.4"
 KWOK_CLUSTER = "registry.k8s.io/kwok/cluster:v0.8.0-k8s.v1.35.5"
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DYNAMO_STAND_IN": "yes"}
 #: As the official image's: arguments alone are nats-server's.
@@ -107,7 +106,6 @@ ETCD_STAND_IN = StandIn(
     Image(ETCD, (), PATH, command=("/usr/local/bin/etcd",)),
     _local("etcd", "etcdctl"),
 )
-KUBECTL_STAND_IN = StandIn(Image(KUBECTL, ("kubectl",), PATH), _local("kubectl"))
 CLUSTER_STAND_IN = StandIn(
     Image(KWOK_CLUSTER, ("start-cluster",), PATH),
     {

@@ -481,7 +481,7 @@ async def test_who_converts_is_installed_once_and_kept(
     kube: KubeClient, control_plane: ControlPlane, namespace: str, first: tuple[str, ...]
 ) -> None:
     definitions = Definitions(f"things{namespace.replace('-', '')}")
-    installer, admission = kube.acting_as("installer"), kube.acting_as("admission")
+    installer, admission = kube.acting_as("installer"), kube.acting_as("converter")
     await discovery.install_crds(installer, [definitions(*first)] if len(first) == 1 else [])
     both = definitions("v1alpha1", "v1beta1", **PLACEHOLDER)
     await discovery.install_crds(installer, [both])

@@ -210,12 +210,12 @@ async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_
     of = ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
-    for writer, replicas in (("hpa", 3), ("planner", 1), ("hpa", 3)):
+    for writer, replicas in (("hpa", 3), ("keda", 1), ("hpa", 3)):
         await scale(kube.acting_as(writer), of, replicas)
         await until_all(kube, namespace, replicas)
     found = await condition(kube, of, "Conflict")
     assert (found["status"], found["reason"]) == ("True", "SeveralWriters")
-    assert found["message"].startswith("hpa and planner take turns")
+    assert found["message"].startswith("hpa and keda take turns")
 
 
 async def test_an_adapter_that_nobody_made_scales_nothing_and_says_so(kube, namespace, running_platform):
