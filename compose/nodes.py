@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import yaml
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES, NODES
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError, Unavailable
@@ -13,9 +14,8 @@ RESOURCES = {each.kind: each for each in (NAMESPACES, NODES)}
 WAIT, PAUSE = 300.0, 1.0
 
 
-async def main(kubeconfig: Path, manifests: Path) -> None:
-    """Apply every item of a List."""
-    items = yaml.safe_load(manifests.read_text())["items"]
+async def apply(items: list[KubeObject], kubeconfig: Path) -> None:
+    """Apply each of them."""
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="compose") as client, asyncio.timeout(WAIT):
         while items:
             try:
@@ -28,6 +28,6 @@ async def main(kubeconfig: Path, manifests: Path) -> None:
 
 
 try:
-    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(apply(yaml.safe_load(Path(sys.argv[2]).read_text())["items"], Path(sys.argv[1])))
 except (KubeError, TimeoutError) as error:
     sys.exit(f"nodes.yaml is not applied: {error}")

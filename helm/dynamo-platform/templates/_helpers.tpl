@@ -190,6 +190,23 @@ wait for it to exist. One that is given keeps its name. */}}
 {{- default (printf "%s-dynadmin-session" (include "dynamo.fullname" .)) .Values.dynadmin.sessionSecret -}}
 {{- end -}}
 
+{{/* Where browsers come back to from the issuer; empty where no host is named. */}}
+{{- define "dynamo.redirectUrl" -}}
+{{- $oidc := .Values.dynadmin.oidc -}}
+{{- $host := "" -}}
+{{- if and .Values.dynadmin.httpRoute.enabled .Values.dynadmin.httpRoute.hostnames -}}
+{{- $host = first .Values.dynadmin.httpRoute.hostnames -}}
+{{- end -}}
+{{- if .Values.dynadmin.ingress.enabled -}}
+{{- $host = default $host .Values.dynadmin.ingress.host -}}
+{{- end -}}
+{{- if $oidc.redirectUrl -}}
+{{- $oidc.redirectUrl -}}
+{{- else if $host -}}
+https://{{ $host }}/api/v1/session/callback
+{{- end -}}
+{{- end -}}
+
 {{/* Secret by which NATS is verified: entry ca.crt. */}}
 {{- define "dynamo.natsAuthority" -}}
 {{- if eq .Values.nats.mode "existing" -}}
@@ -240,6 +257,12 @@ wait for it to exist. One that is given keeps its name. */}}
 {{- end -}}
 {{- if and .Values.dynadmin.oidc.issuer (not .Values.dynadmin.oidc.audience) -}}
 {{- fail "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set: tokens for other programs must not work here" -}}
+{{- end -}}
+{{- if and .Values.dynadmin.oidc.clientId (not .Values.dynadmin.oidc.issuer) -}}
+{{- fail "dynadmin.oidc.issuer is required where dynadmin.oidc.clientId is set: people log in there" -}}
+{{- end -}}
+{{- if and .Values.dynadmin.oidc.clientId (not (include "dynamo.redirectUrl" .)) -}}
+{{- fail "dynadmin.oidc.redirectUrl is required where dynadmin.oidc.clientId is set and neither Ingress nor HTTPRoute names a host" -}}
 {{- end -}}
 {{- if and .Values.dynadmin.httpRoute.enabled (not .Values.dynadmin.httpRoute.parentRefs) -}}
 {{- fail "dynadmin.httpRoute.parentRefs is empty: name the gateways that it is attached to" -}}
