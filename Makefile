@@ -25,6 +25,10 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	[ -z "$${PIP_CERT:-}" ] || export SSL_CERT_FILE="$${SSL_CERT_FILE:-$$PIP_CERT}"; \
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
+# Tests start hundreds of processes of Python. Where the user wants no __pycache__, each would compile all that it imports.
+test test-fast conformance charts deflake seeds: export PYTHONDONTWRITEBYTECODE :=
+test test-fast conformance charts deflake seeds: export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
+
 .DEFAULT_GOAL := help
 # No target is a file's name.
 .PHONY: $(shell awk -F: '/^[a-z0-9-]+:/ {print $$1}' $(firstword $(MAKEFILE_LIST)))
