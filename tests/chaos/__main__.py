@@ -223,6 +223,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("-n", "--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=12, help="of the work")
-    parser.add_argument("--keep-logs", default="", help="folder that gets the logs of the services and of the control plane")
+    parser.add_argument(
+        "--keep-logs", default="", help="folder that gets the logs of the services and of the control plane"
+    )
     chosen = parser.parse_args()
     sys.exit(asyncio.run(main(chosen.rounds, chosen.seed, chosen.keep_logs)))

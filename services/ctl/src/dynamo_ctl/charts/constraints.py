@@ -123,7 +123,10 @@ CONSTRAINTS: dict[str, Schema] = {
     "dynadmin.oidc.issuer": _URL,
     "dynadmin.oidc.jwksUri": _URL,
     "dynadmin.oidc.redirectUrl": {"type": "string", "pattern": "^(https?://[^@\\s?#]+/api/v1/session/callback)?$"},
-    "dynadmin.oidc.scopes": {"type": "array", "items": {"type": "string", "pattern": "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$"}},
+    "dynadmin.oidc.scopes": {
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$"},
+    },
     "dynadmin.oidc.usernameClaim": {"type": "string", "minLength": 1},
     "dynadmin.ingress.host": _DNS_NAME,
     "dynadmin.ingress.annotations": _TEXTS,
