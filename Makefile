@@ -26,8 +26,8 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 	export VIRTUAL_ENV="$(CURDIR)/$(VENV)"
 
 # Tests start hundreds of processes of Python. Where the user wants no __pycache__, each would compile all that it imports.
-test test-fast conformance charts deflake seeds: export PYTHONDONTWRITEBYTECODE :=
-test test-fast conformance charts deflake seeds: export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
+test test-fast properties conformance charts deflake seeds: export PYTHONDONTWRITEBYTECODE :=
+test test-fast properties conformance charts deflake seeds: export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
 # No target is a file's name.
@@ -196,6 +196,9 @@ charts: programs ## The Helm charts: lint, refused values, committed renderings,
 
 rights: programs ## What services ask the API server for in all integration tests, held against their rights (takes half an hour).
 	@$(BIN)/python -m tests.rights $(ARGS)
+
+properties: $(STAMP) ## Every property of the unit tests with TIMES=20 times as many examples, random ones.
+	@DYNAMO_EXAMPLES=$(or $(TIMES),20) $(BIN)/pytest -q -n 2 -m hypothesis --timeout 3600 $(or $(ARGS),tests/unit)
 
 deflake: programs ## The restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done
