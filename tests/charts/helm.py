@@ -15,6 +15,8 @@ from dynamo_ctl.localcluster.errors import ProgramUnavailableError
 ROOT = Path(__file__).parents[2]
 PLATFORM, CRDS = ROOT / "helm" / "dynamo-platform", ROOT / "helm" / "dynamo-crds"
 VALUES = tuple(sorted((PLATFORM / "ci").glob("*.yaml")))
+#: The parser of libyaml, ten times as fast, where PyYAML has it.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
 WITHIN = 60
 
@@ -46,7 +48,7 @@ def template(*arguments: str | Path, chart: Path = PLATFORM, release: str = RELE
 @cache
 def rendered(values: Path) -> tuple[dict[str, Any], ...]:
     """The objects of one file of values."""
-    return tuple(each for each in yaml.safe_load_all(template("--values", values)) if each)
+    return tuple(each for each in yaml.load_all(template("--values", values), LOADER) if each)
 
 
 def of_kind(objects: tuple[dict[str, Any], ...], *kinds: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 from dynamo_shared.api.objects import KubeObject
@@ -23,6 +24,8 @@ MODULES = {
     "sigs.k8s.io/gateway-api-inference-extension": "config/crd/bases",
     "github.com/ai-dynamo/grove/operator/api": "core/v1alpha1/crds",
 }
+#: The definitions have 3 MB. The parser of libyaml is ten times as fast, where PyYAML has it.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 CLUSTER_ROLE_NAMES = ("dynamo-planner", "dynamo-profiling", "dynamo-epp")
 
@@ -39,7 +42,7 @@ async def install(kube: KubeClient) -> None:
 
 async def _definitions(module: str) -> list[KubeObject]:
     folder = Path(await _download(module)) / MODULES[module]
-    found = [yaml.safe_load(file.read_text()) for file in sorted(folder.glob("*.yaml"))]
+    found = [yaml.load(file.read_text(), LOADER) for file in sorted(folder.glob("*.yaml"))]
     for definition in found:
         if definition["spec"]["names"]["kind"] == "LeaderWorkerSet":
             _without_rollout_enum(definition)
