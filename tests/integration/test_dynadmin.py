@@ -11,10 +11,13 @@ import pytest
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_shared.api.resources import (
+    DYNAMO_CHECKPOINTS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_MODELS,
     ROLE_BINDINGS,
     ObjectKey,
+    Resource,
 )
 from dynamo_shared.kube import KubeClient
 
@@ -101,6 +104,48 @@ async def test_an_object_from_its_creation_to_its_end(api: Api, kube: KubeClient
     assert (await api("DELETE", one, If_Match=etag)).status == 412
     assert (await api("DELETE", one, If_Match=again.headers["ETag"])).status == 204
     assert (await api("GET", one)).json["type"] == "urn:dynamo:problem:not-found"
+
+
+MODEL = {"modelName": "Qwen/Qwen3-0.6B", "baseModelName": "qwen", "modelType": "base"}
+CHECKPOINT = {
+    "identity": {"model": "meta-llama/Llama-3.1-8B-Instruct", "backendFramework": "vllm"},
+    "job": {"podTemplateSpec": {"spec": {"containers": [{"name": "main", "image": "vllm:1"}]}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("collection", "resource", "spec"),
+    [("models", DYNAMO_MODELS, MODEL), ("checkpoints", DYNAMO_CHECKPOINTS, CHECKPOINT)],
+)
+async def test_a_body_may_be_of_every_version_that_is_served(
+    api: Api, kube: KubeClient, namespace: str, collection: str, resource: Resource, spec: dict[str, Any]
+) -> None:
+    many = f"/api/v1/namespaces/{namespace}/{collection}"
+    one, newer = f"{many}/a", resource.at("v1beta1").api_version
+    body = {"apiVersion": newer, "kind": resource.kind, "metadata": {"name": "a"}, "spec": spec}
+    created = await api("POST", many, body, Idempotency_Key="k")
+    assert (created.status, created.json["apiVersion"]) == (201, newer)
+    again = await api("POST", many, body, Idempotency_Key="k")
+    assert (again.status, again.json["apiVersion"]) == (200, newer)
+    # Written in the version of the body: the API server records that.
+    stored = await kube.get(resource, ObjectKey(namespace, "a"))
+    assert {each["apiVersion"] for each in stored["metadata"]["managedFields"]} == {newer}
+    # What is read has the version that the platform's stream of objects has.
+    read = await api("GET", one)
+    assert read.json["apiVersion"] == resource.api_version
+    listed = await eventually(lambda: api("GET", many), lambda found: found.json["items"])
+    assert [each["apiVersion"] for each in listed.json["items"]] == [resource.api_version]
+    labelled = {**body, "metadata": {"name": "a", "labels": {"x": "y"}}}
+    replaced = await api("PUT", one, labelled, If_Match=read.headers["ETag"])
+    assert (replaced.status, replaced.json["apiVersion"]) == (200, newer)
+    merge = {"Content_Type": "application/merge-patch+json"}
+    patch = {"apiVersion": newer, "metadata": {"labels": {"z": "1"}}}
+    patched = await api("PATCH", one, patch, If_Match=replaced.headers["ETag"], **merge)
+    assert (patched.status, patched.json["apiVersion"]) == (200, newer)
+    assert patched.json["metadata"]["labels"] == {"x": "y", "z": "1"}
+    other = await api("POST", many, {**body, "apiVersion": "nvidia.com/v2"})
+    assert (other.status, [each["pointer"] for each in other.json["errors"]]) == (422, ["/apiVersion"])
+    assert newer in other.json["errors"][0]["detail"]
 
 
 async def test_the_same_request_again_creates_once(api: Api, namespace: str) -> None:

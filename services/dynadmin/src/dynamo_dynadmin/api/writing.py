@@ -2,6 +2,8 @@
 
 Changes name the version that they are of. A creation may carry an Idempotency-Key: its hash is stored on the object, so
 that the same request again is answered with the object, and the service needs no state of its own.
+
+A body may be of any version that the platform serves of its kind: it is written, and answered, in that version.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import json
 from typing import Any
 
 from aiohttp import web
+from dynamo_shared.api.crds.build import definition_of
 from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY
-from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
 
 from dynamo_dynadmin.api.kinds import Kind
@@ -66,6 +69,7 @@ class Writing:
         self, call: Call, kind: Kind, obj: KubeObject, sent: Any, *, dry_run: bool = False
     ) -> tuple[KubeObject, bool]:
         """The object, and whether it was created now. ProblemError where the name is taken by another."""
+        resource = _served(kind, obj.get("apiVersion")) or kind.resource
         key, mark = call.idempotency_key(), ""
         if key:
             mark = f"{_digest([call.caller.identity.user, key])}.{_digest([kind.collection, sent])}"
@@ -73,12 +77,12 @@ class Writing:
             annotations = {**(metadata.get("annotations") or {}), IDEMPOTENCY: mark}
             obj = {**obj, "metadata": {**metadata, "annotations": annotations}}
         try:
-            return await call.kube.create(kind.resource, obj, dry_run=dry_run), True
+            return await call.kube.create(resource, obj, dry_run=dry_run), True
         except AlreadyExists:
             name = obj["metadata"].get("name")
             if not mark or not name:
                 raise
-        stored_object = await call.kube.get(kind.resource, ObjectKey(obj["metadata"]["namespace"], name))
+        stored_object = await call.kube.get(resource, ObjectKey(obj["metadata"]["namespace"], name))
         stored = (stored_object["metadata"].get("annotations") or {}).get(IDEMPOTENCY, "")
         if stored == mark:
             return stored_object, False
@@ -91,11 +95,12 @@ class Writing:
         version = call.if_match()
         sent = await call.object()
         obj = self._checked(call, kind, sent, name=call.name)
-        current = await self._current(call, kind, version)
+        resource = _served(kind, obj["apiVersion"]) or kind.resource
+        current = await self._current(call, resource, version)
         self._refuse_managed(current, obj)
         metadata = {**obj["metadata"], "resourceVersion": current["metadata"]["resourceVersion"]}
         try:
-            written = await call.kube.replace(kind.resource, {**obj, "metadata": metadata}, dry_run=call.flag("dryRun"))
+            written = await call.kube.replace(resource, {**obj, "metadata": metadata}, dry_run=call.flag("dryRun"))
         except Conflict as error:
             raise ProblemError("stale", _STALE) from error
         return call.answer_object(written)
@@ -104,7 +109,8 @@ class Writing:
         """Change fields of an object by a merge patch or a JSON patch."""
         version = call.if_match()
         sent = await call.body()
-        current = await self._current(call, kind, version)
+        resource = _served(kind, sent.get("apiVersion") if isinstance(sent, dict) else None) or kind.resource
+        current = await self._current(call, resource, version)
         key, dry_run = ObjectKey(call.namespace, call.name), call.flag("dryRun")
         version = current["metadata"]["resourceVersion"]
         try:
@@ -113,7 +119,7 @@ class Writing:
                 if owner := manager_of(current):
                     raise _managed(owner, None)
                 test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
-                written = await call.kube.json_patch(kind.resource, key, [test, *operations], dry_run=dry_run)
+                written = await call.kube.json_patch(resource, key, [test, *operations], dry_run=dry_run)
             else:
                 if not isinstance(sent, dict):
                     raise ProblemError(
@@ -124,7 +130,7 @@ class Writing:
                 if metadata is not None and not isinstance(metadata, dict):
                     raise ProblemError("invalid", "metadata", errors=[Problem("/metadata", "must be an object")])
                 patch = {**sent, "metadata": {**(metadata or {}), "resourceVersion": version}}
-                written = await call.kube.merge_patch(kind.resource, key, patch, dry_run=dry_run)
+                written = await call.kube.merge_patch(resource, key, patch, dry_run=dry_run)
         except Conflict as error:
             raise ProblemError("stale", _STALE) from error
         except Invalid as error:
@@ -136,7 +142,7 @@ class Writing:
     async def delete(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Delete an object, and what it owns as `propagation` says."""
         version = call.if_match()
-        current = await self._current(call, kind, version)
+        current = await self._current(call, kind.resource, version)
         if owner := manager_of(current):
             raise ProblemError(
                 "managed-elsewhere",
@@ -158,9 +164,9 @@ class Writing:
             raise ProblemError("stale", _STALE) from error
         return web.Response(status=204)
 
-    async def _current(self, call: Call, kind: Kind, version: str) -> KubeObject:
-        """The object as it is, which must be of the version that the caller knows."""
-        current = await call.kube.get(kind.resource, ObjectKey(call.namespace, call.name))
+    async def _current(self, call: Call, resource: Resource, version: str) -> KubeObject:
+        """The object as it is, which must be of the resourceVersion that the caller knows."""
+        current = await call.kube.get(resource, ObjectKey(call.namespace, call.name))
         if version and current["metadata"]["resourceVersion"] != version:
             raise ProblemError("stale", _STALE, headers={"ETag": etag(current)})
         return current
@@ -171,10 +177,13 @@ class Writing:
 
     def _checked(self, call: Call, kind: Kind, sent: dict[str, Any], *, name: str = "") -> KubeObject:
         """The object of a body, which is of this collection and belongs where the path says. ProblemError."""
-        resource, errors = kind.resource, []
-        for field, expected in (("apiVersion", resource.api_version), ("kind", resource.kind)):
-            if sent.get(field, expected) != expected:
-                errors.append(Problem(f"/{field}", f"must be {expected} here"))
+        resource, errors = _served(kind, sent.get("apiVersion", kind.resource.api_version)), []
+        if resource is None:
+            served = " or ".join(each.api_version for each in _versions(kind))
+            errors.append(Problem("/apiVersion", f"must be {served} here"))
+            resource = kind.resource
+        if sent.get("kind", resource.kind) != resource.kind:
+            errors.append(Problem("/kind", f"must be {resource.kind} here"))
         metadata = sent.get("metadata")
         if not isinstance(metadata, dict):
             errors.append(Problem("/metadata", "required: an object with a name"))
@@ -187,6 +196,17 @@ class Writing:
             raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors)
         metadata = {**metadata, "namespace": call.namespace, **({"name": name} if name else {})}
         return {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def _versions(kind: Kind) -> list[Resource]:
+    """Every version that the platform serves of a kind, the stored one first."""
+    served = [each.resource for each in definition_of(kind.resource.kind).versions]
+    return sorted(served, key=lambda each: each != kind.resource)
+
+
+def _served(kind: Kind, api_version: Any) -> Resource | None:
+    """The resource in a version that the platform serves; None where it serves no such version."""
+    return next((each for each in _versions(kind) if each.api_version == api_version), None)
 
 
 def location(kind: Kind, obj: KubeObject) -> str:
