@@ -114,13 +114,12 @@ CHECKPOINT = {
 
 
 @pytest.mark.parametrize(
-    ("collection", "resource", "spec"),
-    [("models", DYNAMO_MODELS, MODEL), ("checkpoints", DYNAMO_CHECKPOINTS, CHECKPOINT)],
+    ("resource", "spec"), [(DYNAMO_MODELS, MODEL), (DYNAMO_CHECKPOINTS, CHECKPOINT)], ids=["model", "checkpoint"]
 )
 async def test_a_body_may_be_of_every_version_that_is_served(
-    api: Api, kube: KubeClient, namespace: str, collection: str, resource: Resource, spec: dict[str, Any]
+    api: Api, kube: KubeClient, namespace: str, resource: Resource, spec: dict[str, Any]
 ) -> None:
-    many = f"/api/v1/namespaces/{namespace}/{collection}"
+    many = f"/api/v1/namespaces/{namespace}/{resource.plural.removeprefix('dynamo')}"
     one, newer = f"{many}/a", resource.at("v1beta1").api_version
     body = {"apiVersion": newer, "kind": resource.kind, "metadata": {"name": "a"}, "spec": spec}
     created = await api("POST", many, body, Idempotency_Key="k")

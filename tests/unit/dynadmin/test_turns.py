@@ -1,11 +1,11 @@
-"""Estimates take turns: one of a user at once, a few of all users, and no endless queue."""
+"""Simulations take turns: one of a user at once, a few of all users, and no endless queue."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from dynamo_dynadmin.api.estimating import Turns
+from dynamo_dynadmin.api.turns import Turns
 from dynamo_dynadmin.http.problems import ProblemError
 
 

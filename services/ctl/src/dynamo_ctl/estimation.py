@@ -1,4 +1,4 @@
-"""The planner's simulation for those that may not import it: what a request is expected to do, without cluster or Job."""
+"""The planner's simulation for those that may not import it: what a request is expected to do, and replays of a graph."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynamo_dynadmin.api.estimating import NotEstimated
+from dynamo_dynadmin.api.replaying import Asked
 from dynamo_planner.profiling.models import known_model
 from dynamo_planner.profiling.naive import naive
 from dynamo_planner.profiling.objective import objective_of
@@ -16,9 +17,11 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.runtime import Settings
 
+from dynamo_ctl import replays
+
 
 class Estimation:
-    """Estimates with rapid profiling. Its worker processes start with the first estimate, and end when idle."""
+    """Estimates with rapid profiling, and replays. Its worker processes start with the first estimate, and end when idle."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         chosen = settings or Settings()
@@ -69,6 +72,14 @@ class Estimation:
             return
         selected = {"backend": layout.backend, "serving": layout.serving, "gpus": layout.gpus, "words": layout.words}
         report("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
+
+    def config_maps(self, graph: KubeObject) -> tuple[str, str]:
+        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
+        return replays.config_maps(graph)
+
+    async def replay(self, asked: Asked) -> dict[str, Any]:
+        """The traffic with the PlannerConfig as it is, and with changes. NotReplayed."""
+        return await replays.replay(self._profiler.simulations, self._settings.rapid, asked)
 
     async def close(self) -> None:
         """End the worker processes."""

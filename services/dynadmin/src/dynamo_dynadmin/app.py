@@ -34,6 +34,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.runtime import ServiceContext, Settings, State
+from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.endpoints import server_tls, serving
 
 from dynamo_dynadmin.api.acting import Acting
@@ -42,12 +43,14 @@ from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.decisions import Decisions
 from dynamo_dynadmin.api.deploying import Deploying, Planned
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.estimating import Estimating, Estimator
+from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.logs import Logs
 from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.replaying import Replaying, Simulation
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.table import Topics, table
+from dynamo_dynadmin.api.turns import Turns
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import Platform
 from dynamo_dynadmin.document import API_VERSION, openapi
@@ -94,31 +97,31 @@ log = structlog.get_logger("dynamo.dynadmin")
 class DynadminService:
     """Serves the REST API.
 
-    `planned` reports what a manifest would become, `estimator` opens what simulates, where the process has them.
+    `planned` reports what a manifest would become, `simulation` opens what simulates, where the process has them.
     """
 
     name = NAME
 
     def __init__(
-        self, planned: Planned | None = None, estimator: Callable[[Settings], Estimator] | None = None
+        self, planned: Planned | None = None, simulation: Callable[[Settings], Simulation] | None = None
     ) -> None:
         self._planned = planned
-        self._estimator = estimator
+        self._simulation = simulation
         self.port = 0
         """where it listens, once it does"""
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
         metrics = DynadminMetrics(context.metrics.registry)
-        estimator = self._estimator(context.settings) if self._estimator is not None else None
+        simulation = self._simulation(context.settings) if self._simulation is not None else None
         try:
-            await self._serve(context, metrics, estimator)
+            await self._serve(context, metrics, simulation)
         finally:
             metrics.close()
-            if estimator is not None:
-                await estimator.close()
+            if simulation is not None:
+                await simulation.close()
 
-    async def _serve(self, context: ServiceContext, metrics: DynadminMetrics, estimator: Estimator | None) -> None:
+    async def _serve(self, context: ServiceContext, metrics: DynadminMetrics, simulation: Simulation | None) -> None:
         context.health.set(NAME, State.FAILED, "starting")
         settings, platform = context.settings.platform.dynadmin, context.settings.platform
         kube = context.kube.acting_as(NAME)
@@ -143,6 +146,7 @@ class DynadminService:
         details = Details(hub, reading)
         cluster = Cluster(hub, access, reading, kube, platform.version)
         defaults = Platform(platform.planner.image_repository, platform.version, platform.planner.model_secret)
+        decisions, turns = Decisions(context.bus, platform.cluster_name, streams), Turns()
         document = msgspec.json.encode(openapi(API_VERSION))
         topics = Topics(
             reading=reading,
@@ -151,7 +155,7 @@ class DynadminService:
             events=Events(details, streams),
             logs=Logs(details, reading, streams),
             chat=Chat(reading, streams, settings.chat_within),
-            decisions=Decisions(context.bus, platform.cluster_name, streams),
+            decisions=decisions,
             acting=Acting(hub, writing),
             cluster=cluster,
             deploying=Deploying(writing, cluster, defaults, self._planned),
@@ -160,8 +164,18 @@ class DynadminService:
                 reading,
                 streams,
                 platform=defaults,
-                estimator=estimator,
+                estimator=simulation,
+                turns=turns,
                 within=settings.estimate_within,
+            ),
+            replaying=Replaying(
+                decisions,
+                details,
+                reading,
+                simulation=simulation,
+                turns=turns,
+                within=settings.estimate_within,
+                clock=now,
             ),
             sessions=SessionPages(tokens, sessions, logins),
         )

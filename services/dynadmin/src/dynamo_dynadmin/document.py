@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from dynamo_dynadmin.api.models import MODELS
+from dynamo_dynadmin.api.replay_models import REPLAY_MODELS
 from dynamo_dynadmin.api.table import described
 from dynamo_dynadmin.deploy.intent import DeployIntent
 from dynamo_dynadmin.http import openapi as builder
@@ -17,4 +18,4 @@ API_VERSION = "1.0.0"
 @cache
 def openapi(version: str) -> dict[str, Any]:
     """The OpenAPI document."""
-    return builder.document(described(), (*MODELS, DeployIntent), version)
+    return builder.document(described(), (*MODELS, *REPLAY_MODELS, DeployIntent), version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dynamo_shared.api.resources import (
     ACCESS_REVIEWS,
+    CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     EVENTS,
     NAMESPACES,
@@ -40,6 +41,7 @@ AS_CALLERS = (
         for kind in KINDS
     ),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("patch",), "scale"),
+    Right(CONFIG_MAPS, ("get",)),
     Right(EVENTS, ("list", "watch")),
     Right(NAMESPACES, ("list",)),
     Right(PODS, ("list",)),

@@ -53,6 +53,11 @@ class Decisions:
             async with self._streams.opened(call, [act]) as stream:
                 await self._follow(call, stream, key, uid, limit)
             return stream.response
+        kept, total = await self.history(key, uid, limit)
+        return call.answer({"items": kept, "truncated": total > len(kept)})
+
+    async def history(self, key: ObjectKey, uid: str, limit: int) -> tuple[list[dict[str, Any]], int]:
+        """The last decisions, oldest first, and how many there are in all. ProblemError where they cannot be read now."""
         kept: deque[dict[str, Any]] = deque(maxlen=limit)
         total = 0
         try:
@@ -66,7 +71,7 @@ class Decisions:
         except (BusError, TimeoutError) as error:
             detail = f"the history cannot be read now: {error or 'NATS does not answer'}"
             raise ProblemError("unavailable", detail, headers={"Retry-After": "2"}) from error
-        return call.answer({"items": list(kept), "truncated": total > len(kept)})
+        return list(kept), total
 
     async def _follow(self, call: Call, stream: Stream, key: ObjectKey, uid: str, limit: int) -> None:
         """What there is (the last of it, or what comes after Last-Event-ID), `synced`, then each decision as it comes."""

@@ -9,9 +9,9 @@ import asyncio
 import hashlib
 import json
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -21,6 +21,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
 from dynamo_shared.bus import state
 
 from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.turns import Turns
 from dynamo_dynadmin.deploy import Platform, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import Problem
@@ -30,11 +31,8 @@ from dynamo_dynadmin.http.streaming import Ended, Stream, Streams
 from dynamo_dynadmin.identity.access import Act
 from dynamo_dynadmin.state.hub import Hub
 
-#: Estimates that are worked on at once; the simulation has its own bounds, too.
-AT_ONCE = 4
-#: Callers' estimates that wait for their turn.
-WAITING = 64
 CACHED = 256
+NO_SIMULATION = "this process has no simulation: run dynadmin where dynamo-ctl[planner] is installed"
 _AS_GRAPH = "what the same GPUs and backend do at their best; not the graph exactly as it is described"
 
 Report = Callable[[str, Any], None]
@@ -58,39 +56,6 @@ class Estimator(Protocol):
         """End what works for it."""
 
 
-class Turns:
-    """One estimate of a user at once, and some of all users: who asks for many waits for itself alone."""
-
-    def __init__(self, at_once: int, waiting: int) -> None:
-        self._slots = asyncio.Semaphore(at_once)
-        self._users: defaultdict[str, list[int]] = defaultdict(lambda: [0])
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._waiting = 0
-        self._most = waiting
-
-    @asynccontextmanager
-    async def taken(self, user: str) -> AsyncIterator[None]:
-        """A turn. ProblemError where too many wait already."""
-        if self._waiting >= self._most:
-            raise ProblemError(
-                "too-many-requests", f"{self._waiting} estimates wait; come again", headers={"Retry-After": "5"}
-            )
-        lock = self._locks.setdefault(user, asyncio.Lock())
-        self._users[user][0] += 1
-        self._waiting += 1
-        waits = True
-        try:
-            async with lock, self._slots:
-                self._waiting -= 1
-                waits = False
-                yield
-        finally:
-            self._waiting -= waits
-            self._users[user][0] -= 1
-            if not self._users[user][0]:
-                del self._users[user], self._locks[user]
-
-
 class Estimating:
     """Answers estimates."""
 
@@ -102,6 +67,7 @@ class Estimating:
         *,
         platform: Platform,
         estimator: Estimator | None,
+        turns: Turns,
         within: float,
     ) -> None:
         self._hub = hub
@@ -110,14 +76,13 @@ class Estimating:
         self._platform = platform
         self._estimator = estimator
         self._within = within
-        self._turns = Turns(AT_ONCE, WAITING)
+        self._turns = turns
         self._cache: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     async def estimate(self, call: Call) -> web.StreamResponse:
         """The estimate; as server-sent events where the caller accepts them."""
         if self._estimator is None:
-            detail = "this process has no simulation: run dynadmin where dynamo-ctl[planner] is installed"
-            raise ProblemError("unavailable", detail)
+            raise ProblemError("unavailable", NO_SIMULATION)
         intent = read_intent(await call.body())
         objective, remarks = as_objective(intent)
         made = translate(objective, call.namespace, self._platform)

@@ -17,6 +17,7 @@ from dynamo_dynadmin.api.events import Events
 from dynamo_dynadmin.api.kinds import KINDS
 from dynamo_dynadmin.api.logs import Logs
 from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.replaying import Replaying
 from dynamo_dynadmin.api.routes.about import about
 from dynamo_dynadmin.api.routes.actions import actions, conversation
 from dynamo_dynadmin.api.routes.collection import collection
@@ -42,6 +43,7 @@ class Topics:
     cluster: Cluster
     deploying: Deploying
     estimating: Estimating
+    replaying: Replaying
     sessions: SessionPages
 
 
@@ -63,7 +65,7 @@ def table(topics: Topics, document: Callable[[], bytes]) -> tuple[Route, ...]:
         *session(topics.sessions),
         *(route for routes in of_kinds for route in routes),
         *actions(topics.acting),
-        *conversation(topics.chat, topics.decisions),
+        *conversation(topics.chat, topics.decisions, topics.replaying),
         *deploy(topics.deploying, topics.estimating),
     )
 

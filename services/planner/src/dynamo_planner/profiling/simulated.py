@@ -14,7 +14,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
 from dynamo_planner.metrics import ProfilingMetrics
 from dynamo_planner.profiling.cache import AnswerCache, key_of
 from dynamo_planner.profiling.simulation.pool import CHILD, Overgrown, Pool, PoolBusy, WorkerDied
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
+from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Replays, Sweep
 
 _log = structlog.get_logger("dynamo.planner.profiling")
 _AGAIN = 1.0
@@ -67,6 +67,10 @@ class Simulations:
             await self._cache.put(key, answer)
             return answer, False
 
+    async def replayed(self, job: Replays, report: ReportProgress) -> Answer:
+        """What replays of a graph's traffic give; BROKEN where their process failed. They are not remembered."""
+        return await self._computed(job, report)
+
     def _count(self, answer: Answer, *, cached: bool) -> None:
         if self._metrics is None:
             return
@@ -74,7 +78,7 @@ class Simulations:
         if not cached:
             self._metrics.seconds.observe(answer.seconds)
 
-    async def _computed(self, job: Job, report: ReportProgress) -> Answer:
+    async def _computed(self, job: Job | Replays, report: ReportProgress) -> Answer:
         for last in (False, True):
             try:
                 return await self._turn(job, report)
@@ -93,7 +97,7 @@ class Simulations:
                 return Answer(outcome=Outcome.BROKEN, message=text)
         raise AssertionError("unreachable")
 
-    async def _turn(self, job: Job, report: ReportProgress) -> Answer:
+    async def _turn(self, job: Job | Replays, report: ReportProgress) -> Answer:
         while True:
             try:
                 return await self.pool.run(job, report)

@@ -95,6 +95,14 @@ class Outcome:
         """Quantile of requests' mean time between tokens, ms; NaN without any."""
         return _quantile([job.itl for job in self.jobs], share)
 
+    def mean_ttft(self) -> float:
+        """Mean time to first token, ms, of requests that got one; NaN without any."""
+        return _mean([job.ttft for job in self.jobs])
+
+    def mean_itl(self) -> float:
+        """Mean of requests' mean time between tokens, ms; NaN without any."""
+        return _mean([job.itl for job in self.jobs])
+
     def reached(self, replicas: dict[Pool, int], since: float) -> float | None:
         """Seconds from `since` until the targets are these and stay so; None if they never do."""
         at = since
@@ -112,6 +120,11 @@ class Outcome:
 
     def _share(self, good: Callable[[Job], bool]) -> float:
         return sum(map(good, self.jobs)) / len(self.jobs) if self.jobs else nan
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return 1000 * sum(known) / len(known) if known else nan
 
 
 def _quantile(values: Sequence[float | None], share: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import cos, inf, pi
 from random import Random
 
@@ -119,6 +119,17 @@ def ladder(*, steps: Iterable[tuple[float, float]], isl: int, osl: int, seed: in
         return next((rate for rate, end in ends if at < end), 0.0)
 
     return at_rate(rate_at, ends[-1][1], isl, osl, highest=max(rate for rate, _ in ends), seed=seed)
+
+
+def observed(steps: Iterable[tuple[float, float, int, int]], *, seed: int = 0) -> list[Request]:
+    """Traffic as it was observed, step after step: (requests a second, seconds, input tokens, output tokens)."""
+    requests: list[Request] = []
+    begin = 0.0
+    for number, (rate, seconds, isl, osl) in enumerate(steps):
+        made = constant(rate=rate, seconds=seconds, isl=isl, osl=osl, seed=seed + number)
+        requests += [replace(each, at=begin + each.at) for each in made]
+        begin += seconds
+    return requests
 
 
 def bursts(

@@ -1,4 +1,4 @@
-"""Routes that one kind of object alone has: scale, restart, promote, chat and decisions."""
+"""Routes that one kind of object alone has: scale, restart, promote, chat, decisions and their replay."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dynamo_dynadmin.api.acting import Acting
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST, Decisions
 from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, REQUESTS
+from dynamo_dynadmin.api.replaying import Replaying
 from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, Section, streamed
 from dynamo_dynadmin.http.routes import JSON, Answer, Route, flag, number
 
@@ -53,7 +54,7 @@ def actions(acting: Acting) -> Iterator[Route]:
     )
 
 
-def conversation(chat: Chat, decisions: Decisions) -> Iterator[Route]:
+def conversation(chat: Chat, decisions: Decisions, replaying: Replaying) -> Iterator[Route]:
     """Chats with the model of a graph, and what was decided about its replicas."""
     yield _GRAPH(
         "GET /chat",
@@ -87,4 +88,14 @@ def conversation(chat: Chat, decisions: Decisions) -> Iterator[Route]:
             flag("watch", "Go on with new decisions."),
         ),
         streams=True,
+    )
+    yield _GRAPH(
+        "POST /replay",
+        "replayDecisions",
+        "The traffic that its decisions show, simulated with its PlannerConfig as it is, and with changes to it. Nothing "
+        "in the cluster changes. Needs `get` of the ConfigMap with the PlannerConfig, and of the one with the profile.",
+        replaying.replay,
+        "Replay",
+        *("invalid", "not-found", "conflict"),
+        body={JSON: "ReplayBody"},
     )

@@ -17,7 +17,7 @@ import warnings
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep
+from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Replays, Sweep
 
 #: Above the limit that the service measures by: this one is for memory taken between two of its measurements.
 _HARD_FACTOR = 1.5
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     # The costly imports, before the first job is waited for: the service counts a process as ready after them.
-    from dynamo_planner.profiling.simulation import curves, sweeping  # noqa: PLC0415
+    from dynamo_planner.profiling.simulation import curves, replays, sweeping  # noqa: PLC0415
 
     _send(out, {"ready": os.getpid()})
     while True:
@@ -48,10 +48,13 @@ def main(arguments: list[str]) -> None:
             _send(out, {"role": role, "progress": sentence})
 
         try:
-            kind = given.pop("job")
-            answer = (
-                sweeping.sweep(Sweep(**given), report) if kind == "sweep" else curves.measure(Curves(**given), report)
-            )
+            match given.pop("job"):
+                case "sweep":
+                    answer = sweeping.sweep(Sweep(**given), report)
+                case "replays":
+                    answer = replays.replay(Replays(**given), report)
+                case _:
+                    answer = curves.measure(Curves(**given), report)
         except MemoryError:
             answer = Answer(outcome=Outcome.BROKEN, message=f"needs more memory than {memory_mib} MiB")
         except Exception as error:

@@ -21,10 +21,10 @@ from typing import Any
 from dynamo_shared.aio import ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
-from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Sweep, answer_from
+from dynamo_planner.profiling.simulation.wire import Answer, Curves, Outcome, Replays, Sweep, answer_from
 
 ReportProgress = Callable[[str, str], None]
-Job = Sweep | Curves
+Job = Sweep | Curves | Replays
 
 #: What a worker runs; arguments are its memory limit in MiB and its niceness.
 CHILD = (sys.executable, "-m", "dynamo_planner.profiling.simulation.child")

@@ -1,0 +1,191 @@
+"""`POST .../replay`: the traffic of a graph again, with its PlannerConfig as it is and with changes to it, simulated.
+
+The simulation is the planner's. A service imports no other, so the process that composes both passes it here. What the
+graph's planner reads (PlannerConfig, profile) is read with the rights of the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from aiohttp import web
+from dynamo_shared.api.field_errors import field_errors
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
+from dynamo_shared.kube import NotFound
+from pydantic import ValidationError
+
+from dynamo_dynadmin.api.decisions import Decisions
+from dynamo_dynadmin.api.details import Details
+from dynamo_dynadmin.api.estimating import NO_SIMULATION, Estimator
+from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.api.reading import Reading
+from dynamo_dynadmin.api.replay_models import ReplayBody
+from dynamo_dynadmin.api.traffic import MOST_REQUESTS, Observed, Step, observed
+from dynamo_dynadmin.api.turns import Turns
+from dynamo_dynadmin.deploy.problems import Problem, pointer
+from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.identity.access import Act
+
+#: Decisions that are read for the traffic; more than a replay has steps.
+_READ = 2000
+
+
+class NotReplayed(Exception):
+    """Nothing can be replayed; the text says what is missing and what to do. `field` is a key of the changes."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is replayed."""
+
+    graph: KubeObject
+    config_map: KubeObject | None
+    """with the PlannerConfig"""
+    profile_map: KubeObject | None
+    pods: Sequence[KubeObject]
+    """of the graph, as far as the caller may see them: how long their start took"""
+    changes: Mapping[str, Any]
+    steps: Sequence[Step]
+    replicas: Mapping[str, int]
+    """by pool, at the beginning"""
+    startup: float | None
+    """seconds; None: as the pods say"""
+
+
+class Replayer(Protocol):
+    """Replays traffic. Cancelling ends the work."""
+
+    def config_maps(self, graph: KubeObject) -> tuple[str, str]:
+        """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
+
+    async def replay(self, asked: Asked) -> dict[str, Any]:
+        """`current`, `changed`, `profile` and `notes` of the answer. NotReplayed."""
+
+
+class Simulation(Estimator, Replayer, Protocol):
+    """All that is simulated, in the same worker processes."""
+
+
+class Replaying:
+    """Answers replays. `within` bounds one; seconds."""
+
+    def __init__(
+        self,
+        decisions: Decisions,
+        details: Details,
+        reading: Reading,
+        *,
+        simulation: Replayer | None,
+        turns: Turns,
+        within: float,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._decisions = decisions
+        self._details = details
+        self._reading = reading
+        self._simulation = simulation
+        self._turns = turns
+        self._within = within
+        self._clock = clock
+
+    async def replay(self, call: Call) -> web.StreamResponse:
+        """Both runs, and what was assumed."""
+        if self._simulation is None:
+            raise ProblemError("unavailable", NO_SIMULATION)
+        body = _body(await call.object())
+        graph = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(call.namespace, call.name))
+        started = time.monotonic()
+        try:
+            config, profile = self._simulation.config_maps(graph)
+            async with self._turns.taken(call.caller.key), asyncio.timeout(self._within):
+                traffic = await self._traffic(graph, body)
+                asked = Asked(
+                    graph=graph,
+                    config_map=await _config_map(call, config),
+                    profile_map=await _config_map(call, profile),
+                    pods=await self._pods(call),
+                    changes=body.changes.model_dump(mode="json", exclude_unset=True),
+                    steps=traffic.steps,
+                    replicas=traffic.replicas,
+                    startup=body.startup_seconds,
+                )
+                found = await self._simulation.replay(asked)
+        except NotReplayed as error:
+            if not error.field:
+                raise ProblemError("conflict", str(error)) from None
+            place = pointer(("changes", error.field))
+            raise ProblemError("invalid", str(error), errors=[Problem(place, str(error))]) from None
+        except TimeoutError:
+            text = f"no replay within {self._within:g} s; try again, or replay fewer seconds"
+            raise ProblemError("unavailable", text, headers={"Retry-After": "5"}) from None
+        steps = [
+            {
+                "requestsPerSecond": round(each.rate, 4),
+                "seconds": round(each.seconds, 3),
+                "isl": each.isl,
+                "osl": each.osl,
+            }
+            for each in traffic.steps
+        ]
+        return call.answer(
+            {
+                **found,
+                "traffic": steps,
+                "notes": [*traffic.notes, *found["notes"]],
+                "seconds": round(time.monotonic() - started, 3),
+            }
+        )
+
+    async def _traffic(self, graph: KubeObject, body: ReplayBody) -> Observed:
+        if body.trace is not None:
+            steps = [
+                Step(rate=each.requests_per_second, seconds=each.seconds, isl=each.isl, osl=each.osl)
+                for each in body.trace
+            ]
+            if sum(each.requests for each in steps) > MOST_REQUESTS:
+                text = f"has more than {MOST_REQUESTS:,} requests; give lower rates or fewer seconds"
+                raise ProblemError("invalid", f"trace {text}", errors=[Problem("/trace", text)])
+            return Observed(steps=tuple(steps), replicas={}, notes=("traffic as it was sent",))
+        metadata = graph["metadata"]
+        rows, _ = await self._decisions.history(
+            ObjectKey(metadata["namespace"], metadata["name"]), metadata["uid"], _READ
+        )
+        found = observed(rows, body.seconds, self._clock())
+        if found is None:
+            raise NotReplayed(
+                "no decision about this graph shows any traffic yet: wait for the planner's next decision, or send `trace`"
+            )
+        return found
+
+    async def _pods(self, call: Call) -> list[KubeObject]:
+        if not await self._reading.may(call, Act("list", PODS, call.namespace)):
+            return []
+        return await self._details.pods_of(call, DEPLOYMENTS)
+
+
+async def _config_map(call: Call, name: str) -> KubeObject | None:
+    try:
+        return await call.kube.get(CONFIG_MAPS, ObjectKey(call.namespace, name))
+    except NotFound:
+        return None
+
+
+def _body(sent: dict[str, Any]) -> ReplayBody:
+    try:
+        return ReplayBody.model_validate(sent, by_alias=True, by_name=False)
+    except ValidationError as error:
+        messages = [each.message for each in field_errors(error, ReplayBody.model_json_schema())]
+        places = [pointer(each["loc"]) for each in error.errors(include_url=False)]
+        errors = [Problem(place, message) for place, message in zip(places, messages, strict=True)]
+        raise ProblemError("invalid", f"{len(errors)} fields are not valid", errors=errors) from None

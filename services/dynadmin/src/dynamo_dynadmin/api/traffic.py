@@ -1,0 +1,129 @@
+"""The traffic that a graph's decisions show, as steps of a replay. Pure.
+
+A decision says how many requests a second came, and how long they were. The planner reports decisions, not every
+look at the traffic: what a decision says holds until the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from typing import Any
+
+#: How long the newest decision holds, where no other follows. Seconds.
+LAST_HOLDS = 600.0
+#: A higher rate is a mistake of its source. Requests a second.
+HIGHEST = 10_000.0
+#: Requests of one replay: a minute of a processor, about.
+MOST_REQUESTS = 100_000
+#: Of requests whose lengths nobody observed. Tokens.
+ISL, OSL = 3000, 300
+#: Longer than any context. Tokens.
+LONGEST = 1 << 20
+MOST_STEPS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Some time with the same traffic."""
+
+    rate: float
+    """requests a second"""
+    seconds: float
+    isl: int
+    osl: int
+
+    @property
+    def requests(self) -> float:
+        """Requests of it, on average."""
+        return self.rate * self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The traffic, the replicas at its beginning by pool, and what was assumed."""
+
+    steps: tuple[Step, ...]
+    replicas: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def observed(rows: Iterable[Mapping[str, Any]], seconds: float, now: datetime) -> Observed | None:
+    """The traffic of the last so many seconds, up to now or to shortly after the newest decision; None where none shows any."""
+    points = [
+        (at, row) for row in rows if (at := _time(row)) is not None and _number(row, "requestsPerSecond", 0) is not None
+    ]
+    points.sort(key=lambda point: point[0])
+    if not points:
+        return None
+    end = max(points[-1][0] + timedelta(seconds=1), min(now, points[-1][0] + timedelta(seconds=LAST_HOLDS)))
+    begin = end - timedelta(seconds=seconds)
+    ends = [*(at for at, _ in points[1:]), end]
+    spans = [
+        (max(at, begin), until, row) for (at, row), until in zip(points, ends, strict=True) if until > max(at, begin)
+    ][-MOST_STEPS:]
+    isl, osl = _mean(spans, "isl"), _mean(spans, "osl")
+    notes = []
+    if isl is None or osl is None:
+        notes.append(
+            f"no decision has the lengths of requests: {isl or ISL} input and {osl or OSL} output tokens are assumed"
+        )
+    steps = [
+        Step(
+            rate=min(_number(row, "requestsPerSecond", 0) or 0.0, HIGHEST),
+            seconds=(until - at).total_seconds(),
+            isl=round(_number(row, "isl", 1) or isl or ISL),
+            osl=round(_number(row, "osl", 1) or osl or OSL),
+        )
+        for at, until, row in spans
+    ]
+    kept = bounded(steps)
+    shown = end - timedelta(seconds=sum(each.seconds for each in kept))
+    notes.insert(0, f"traffic from {_text(shown)} to {_text(end)}; what a decision observed holds until the next one")
+    if len(kept) < len(steps) or kept[0] != steps[0]:
+        notes.append(
+            f"only the last {sum(each.seconds for each in kept):.0f} s: a replay has {MOST_REQUESTS:,} requests at most"
+        )
+    current = spans[-len(kept)][2].get("current") or {}
+    replicas = {str(pool): int(count) for pool, count in current.items() if isinstance(count, int) and count > 0}
+    return Observed(steps=tuple(kept), replicas=replicas, notes=tuple(notes))
+
+
+def bounded(steps: Sequence[Step]) -> list[Step]:
+    """The newest steps that have no more than MOST_REQUESTS requests together; the oldest of them may be cut short."""
+    kept: list[Step] = []
+    room = float(MOST_REQUESTS)
+    for each in reversed(steps):
+        if each.requests > room:
+            if (seconds := room / each.rate) >= 1:
+                kept.append(Step(rate=each.rate, seconds=seconds, isl=each.isl, osl=each.osl))
+            break
+        kept.append(each)
+        room -= each.requests
+    return kept[::-1]
+
+
+def _mean(spans: Iterable[tuple[datetime, datetime, Mapping[str, Any]]], name: str) -> int | None:
+    values = [value for *_, row in spans if (value := _number(row, name, 1)) is not None]
+    return round(sum(values) / len(values)) if values else None
+
+
+def _number(row: Mapping[str, Any], name: str, least: float) -> float | None:
+    value = (row.get("inputs") or {}).get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < least:
+        return None
+    return min(float(value), LONGEST)
+
+
+def _time(row: Mapping[str, Any]) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(row.get("time")))
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,85 @@
+"""What another configuration of a graph's planner would have done: its plan, a change and its traffic become one job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts.planner import PlannerConfig
+
+from dynamo_planner.core.profile import Profile
+from dynamo_planner.planning.plans import Plan
+from dynamo_planner.profiling.simulation.wire import Curves, Replays
+
+FINEST = 32
+"""Points of an axis of simulated curves at most, whatever a configuration asks for."""
+
+
+class InvalidChange(ValueError):
+    """A changed configuration that breaks a rule; `field` is the key that breaks it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The configuration with changes, as it is written, and what is said about the changed keys. InvalidChange."""
+    written = {**written_config(config), **changes}
+    if errors := checking.errors(PlannerConfig, written, ""):
+        first = errors[0]
+        raise InvalidChange(first.path, f"{first.path}: {first.message}")
+    remarks = checking.warnings(PlannerConfig, written, "")
+    return written, [f"{each.path} {each.message}" for each in remarks if each.path in changes]
+
+
+def written_config(config: PlannerConfig) -> dict[str, Any]:
+    """The keys that its author wrote, under their newest names."""
+    return config.model_dump(mode="json", exclude_unset=True)
+
+
+def curves_of(config: PlannerConfig, model: str, database: str) -> Curves | None:
+    """What simulates the engines where there is no profile, as `aic_interpolation` says; None where it says nothing."""
+    engines = config.aic_interpolation
+    if engines is None:
+        return None
+    return Curves(
+        model=model,
+        system=engines.system,
+        backend=engines.backend,
+        osl=engines.osl,
+        max_context=engines.sweep_max_context_length,
+        prefill=engines.prefill_pick.model_dump(),
+        decode=engines.decode_pick.model_dump(),
+        prefill_points=min(engines.prefill_interpolation_granularity, FINEST),
+        decode_points=min(engines.decode_interpolation_granularity, FINEST),
+        database=database,
+    )
+
+
+def job_of(
+    plan: Plan,
+    profile: Profile,
+    configs: Sequence[Mapping[str, Any]],
+    steps: Sequence[tuple[float, float, int, int]],
+    *,
+    startup: float,
+    replicas: Mapping[str, int],
+) -> Replays:
+    """The job of a worker process. ProfileError where the profile lacks a part."""
+    profile.complete()
+    config = plan.config
+    own = {"prefill": config.prefill_engine_num_gpu, "decode": config.decode_engine_num_gpu}
+    gpus = {pool.value: own[pool.value] or count for pool, count in plan.gpus.items()}
+    return Replays(
+        configs=tuple(dict(each) for each in configs),
+        steps=tuple(steps),
+        prefill=tuple((each.isl, each.ttft) for each in profile.prefill),
+        decode=tuple((each.context, each.kv_tokens, each.itl) for each in profile.decode),
+        max_kv_tokens=profile.max_kv_tokens,
+        startup=startup,
+        replicas=dict(replicas),
+        gpus={pool: count for pool, count in gpus.items() if count},
+        warmup=tuple((each.requests, each.isl, each.osl) for each in plan.warmup),
+    )

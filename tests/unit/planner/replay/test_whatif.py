@@ -1,0 +1,114 @@
+"""The same traffic with a configuration as it is and a changed one: the job of a worker process, and its rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.profile import Profile, ProfileError
+from dynamo_planner.planning.plans import Plan
+from dynamo_planner.profiling.simulation.replays import changes, replay
+from dynamo_planner.profiling.simulation.wire import Outcome, Replays
+from dynamo_planner.replay.outcome import Sample
+from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
+from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.resources import ObjectKey
+
+WRITTEN: dict[str, Any] = {
+    "mode": "agg",
+    "optimization_target": "sla",
+    "ttft_ms": 300,
+    "itl_ms": 20,
+    "max_gpu_budget": 8,
+    "throughput_adjustment_interval_seconds": 60,
+}
+STEPS = [(2.0, 120.0, 1000, 100), (30.0, 240.0, 1000, 100)]
+
+
+def plan(profile: Profile | None = None, **config: Any) -> Plan:
+    return Plan(
+        graph=ObjectKey("team", "shop"),
+        uid="u",
+        config=PlannerConfig.model_validate({**WRITTEN, **config}),
+        components={Pool.DECODE: "worker"},
+        gpus={Pool.DECODE: 2},
+        profile=profile,
+    )
+
+
+def job(profile: Profile, *configs: dict[str, Any]) -> Replays:
+    made = job_of(plan(), profile, configs, STEPS, startup=30, replicas={"decode": 3})
+    # As it arrives in the process.
+    sent = json.loads(json.dumps(made.job()))
+    assert sent.pop("job") == "replays"
+    return Replays(**sent)
+
+
+def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
+    current = plan().config
+    changed, remarks = changed_config(current, {"gpu_price": 0.9})
+    assert remarks == []
+    said: list[str] = []
+    answer = replay(job(profile, written_config(current), changed), lambda _, sentence: said.append(sentence))
+    assert answer.outcome is Outcome.FEASIBLE
+    first, second = answer.points
+    assert first["requests"] == second["requests"] > 5000
+    assert first["replicas"][0] == {"at": 0.0, "ready": {"decode": 3}, "gpus": 6}, (
+        "the replicas that were there, of two GPUs"
+    )
+    assert second["gpuHours"] <= first["gpuHours"]
+    assert 0 <= first["attainment"] <= 1
+    assert 0 < first["ttftMean"] <= first["ttftP99"]
+    assert 0 < first["itlMean"] <= first["itlP99"]
+    assert len(said) == 2
+    assert json.dumps(answer.as_message(), allow_nan=False)
+
+
+def test_each_run_is_judged_by_its_own_times(profile: Profile) -> None:
+    current = plan().config
+    strict, _ = changed_config(current, {"itl_ms": 1})
+    answer = replay(job(profile, written_config(current), strict), lambda *_: None)
+    assert answer.points[1]["itlAttainment"] == 0.0
+    assert answer.points[0]["itlAttainment"] > 0.5
+
+
+def test_a_time_without_requests_gives_nothing(profile: Profile) -> None:
+    made = job_of(plan(), profile, [WRITTEN], [(0.0, 60.0, 1000, 100)], startup=30, replicas={})
+    assert replay(made, lambda *_: None).outcome is Outcome.INFEASIBLE
+
+
+def test_a_change_that_breaks_a_rule_is_named() -> None:
+    with pytest.raises(InvalidChange) as refused:
+        changed_config(plan(enable_load_scaling=True).config, {"load_adjustment_interval_seconds": 90})
+    assert refused.value.field == "load_adjustment_interval_seconds"
+    _, remarks = changed_config(plan(gpu_price=0.5).config, {"attainment": 0.9})
+    assert remarks == ["attainment ignored with gpu_price, which weighs requests against GPUs; leave one of them out"]
+
+
+def test_a_profile_of_one_part_is_not_enough(profile: Profile) -> None:
+    with pytest.raises(ProfileError):
+        job_of(plan(), Profile(prefill=profile.prefill), [WRITTEN], STEPS, startup=30, replicas={})
+
+
+def test_engines_without_a_profile_are_simulated_as_the_configuration_says() -> None:
+    assert curves_of(plan().config, "Qwen/Qwen3-32B", "SILICON") is None
+    sizes = {"hf_id": "Qwen/Qwen3-32B", "system": "h200_sxm", "backend": "vllm", "isl": 4000, "osl": 500}
+    engines = {**sizes, "sweep_max_context_length": 9000, "decode_pick": {"tp": 2}}
+    grid = {"prefill_interpolation_granularity": 10**6}
+    made = curves_of(plan(aic_interpolation={**engines, **grid}).config, "Qwen/Qwen3-32B", "SILICON")
+    assert made is not None
+    assert (made.system, made.decode["tp"], made.prefill["tp"], made.prefill_points) == ("h200_sxm", 2, 1, 32)
+
+
+def test_only_moments_with_other_replicas_are_kept() -> None:
+    def sample(number: int, ready: int) -> Sample:
+        counts = {Pool.DECODE: ready}
+        return Sample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready, queued_tokens=0)
+
+    kept = changes([sample(number, ready) for number, ready in enumerate([1, 1, 2, 2, 2, 1, 1])])
+    assert [(each.at, each.gpus) for each in kept] == [(0, 1), (10, 2), (25, 1), (30, 1)]
+    busy = changes([sample(number, number % 2) for number in range(5000)])
+    assert len(busy) <= 401
+    assert busy[-1].at == 5.0 * 4999
