@@ -19,6 +19,7 @@ from .stage import Stage
 from .watching import (
     a_change_by_someone_else_is_a_conflict,
     a_killed_service_loses_and_doubles_nothing,
+    decisions_are_replayed_with_another_price,
     logs_say_why_there_are_none,
     replicas_are_scaled_and_refused_with_the_reason,
 )
@@ -46,6 +47,7 @@ ALL: tuple[Check, ...] = (
     a_change_by_someone_else_is_a_conflict,
     replicas_are_scaled_and_refused_with_the_reason,
     logs_say_why_there_are_none,
+    decisions_are_replayed_with_another_price,
     a_killed_service_loses_and_doubles_nothing,
     users_see_and_do_what_their_rights_allow,
     every_view_is_accessible,

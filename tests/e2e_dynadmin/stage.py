@@ -19,7 +19,13 @@ from dynamo_ctl.localcluster import ManagedProcess, free_port
 from dynamo_ctl.localcluster.probe import LocalHttp
 from dynamo_ctl.localcluster.progress import LineProgress
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES, ObjectKey, Resource
+from dynamo_shared.bus import EventPublisher
+from dynamo_shared.bus.nats import NatsBus
+from dynamo_shared.bus.specifications import GRAPH_DEPLOYMENT
+from dynamo_shared.bus.specifications.planning import PlanData
 from dynamo_shared.kube import KubeClient, NotFound
+from dynamo_shared.runtime import Settings
+from dynamo_shared.runtime.connections import nats_options
 from playwright.async_api import Browser
 
 from tests.integration.dynadmin import account
@@ -44,6 +50,8 @@ class Stage:
     """token: everything in team-a"""
     reader: str
     """token: reads graphs of team-b"""
+    settings: Settings
+    """of the platform"""
     people: list[Person] = field(default_factory=list)
 
     async def person(self, token: str, **options: Any) -> Person:
@@ -63,6 +71,28 @@ class Stage:
         await page.set_viewport_size({"width": size["width"], "height": max(size["height"], min(height, 4000))})
         await page.screenshot(path=self.pictures / f"{name}.png")
         await page.set_viewport_size(size)
+
+    async def decided(self, obj: Any, inputs: dict[str, float]) -> None:
+        """The planner decides: no Prometheus has traffic here, so the event is published as the planner publishes it."""
+        platform, metadata = self.settings.platform, obj["metadata"]
+        bus = await NatsBus.connect(nats_options(platform.nats, "e2e"))
+        try:
+            publisher = EventPublisher(bus, platform.cluster_name)
+            data = PlanData(
+                graph_deployment=metadata["name"],
+                namespace=metadata["namespace"],
+                policy="adaptive",
+                reason="scale_up",
+                message="more requests are expected",
+                replicas={"decode": 2},
+                current={"decode": 1},
+                inputs=inputs,
+            )
+            publisher.publish(kind=GRAPH_DEPLOYMENT, obj=obj, event="planned", data=data, causation_id="e2e")
+            if not await publisher.flush(30):
+                raise TimeoutError("the decision was not published")
+        finally:
+            await bus.close()
 
     async def graph(self, name: str, namespace: str = TEAM, resource: Resource = DYNAMO_GRAPH_DEPLOYMENTS) -> Any:
         """An object, once it is there."""
@@ -97,7 +127,8 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
         await dynadmin.start()
         stack.push_async_callback(dynadmin.stop)
         browser = await stack.enter_async_context(opened())
-        yield Stage(browser, kube, f"http://localhost:{port}/", dynadmin, pictures, engineer, reader)
+        url = f"http://localhost:{port}/"
+        yield Stage(browser, kube, url, dynadmin, pictures, engineer, reader, settings)
 
 
 def _dynadmin(state: Path, port: int) -> ManagedProcess:

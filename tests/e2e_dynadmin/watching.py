@@ -1,18 +1,35 @@
-"""Watching: conflicts, scaling, logs, and a service that is killed in the middle of it."""
+"""Watching: conflicts, scaling, logs, replays, and a service that is killed in the middle of it."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from playwright.async_api import expect
 
 from tests.integration.platform import IMAGE
 
-from .deploying import PATIENT
+from .deploying import PATIENT, PROFILED
 from .stage import TEAM, Stage
+
+#: What a graph is planned by: ConfigMaps by the beginning of their names.
+PLANNED: dict[str, dict[str, Any]] = {
+    "planner-config": {
+        "planner_config.json": {"mode": "agg", "optimization_target": "sla", "ttft_ms": 300, "itl_ms": 20}
+    },
+    "planner-profile-data": {
+        "prefill_raw_data.json": {"prefill_isl": [100, 1000, 8000], "prefill_ttft": [11, 20, 90]},
+        "decode_raw_data.json": {
+            "x_kv_usage": [0.001, 0.01, 0.1],
+            "y_context_length": [1000, 1000, 1000],
+            "z_itl": [5.1, 6, 15],
+            "max_kv_tokens": [1_000_000],
+        },
+    },
+}
 
 
 def graph(name: str, **component: Any) -> dict[str, Any]:
@@ -103,3 +120,37 @@ async def a_killed_service_loses_and_doubles_nothing(stage: Stage) -> None:
     assert len(listed) == len(set(listed)), listed
     assert set(listed) == stored, (listed, stored)
     await stage.picture(person, "list")
+
+
+async def decisions_are_replayed_with_another_price(stage: Stage) -> None:
+    """The planner's view replays the traffic with another price: errors at their fields, then both runs side by side."""
+    name = "replayed"
+    for config_map, data in PLANNED.items():
+        metadata = {"name": f"{config_map}-{name}", "namespace": TEAM}
+        texts = {key: json.dumps(value) for key, value in data.items()}
+        await stage.kube.create(
+            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": texts}
+        )
+    planned = graph(name)
+    planned["metadata"]["annotations"] = {PLANNER_CONFIG: f"planner-config-{name}"}
+    planned["spec"]["components"].append({**planned["spec"]["components"][0], "name": "Worker", "type": "worker"})
+    stored = await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, planned)
+    await stage.decided(stored, {"requestsPerSecond": 5.0, "isl": 1000.0, "osl": 100.0})
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/{name}/planner")
+    price = person.page.get_by_label("Price of a GPU")
+    await price.wait_for()
+    replay = person.page.get_by_role("button", name="Replay", exact=True)
+    for wrong, said in (("cheap", "a number is needed"), ("5", "too large")):
+        await price.fill(wrong)
+        await replay.click()
+        await expect(person.page.locator("#replay-gpu-price-error")).to_contain_text(said, timeout=PATIENT)
+        await expect(price).to_have_attribute("aria-invalid", "true")
+    await price.fill("0.5")
+    await replay.click()
+    table = person.page.get_by_role("table", name="Both runs")
+    await expect(table.get_by_role("row", name="GPU-hours")).to_be_visible(timeout=PROFILED)
+    await expect(person.page.locator("#replay-gpu-price-error")).to_have_count(0)
+    await expect(person.page.get_by_text("Times of the engines: the planner's profile.")).to_be_visible()
+    assert not (found := await person.axe()), found
+    await stage.picture(person, "replay")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from dynamo_dynadmin.api.estimating import NotEstimated
-from dynamo_dynadmin.api.replaying import Asked
+from dynamo_dynadmin.api.replaying import Asked, NotReplayed
+from dynamo_planner.planning.opt_in import config_map_of
+from dynamo_planner.profiling.generation.names import profile_data_name
 from dynamo_planner.profiling.models import known_model
 from dynamo_planner.profiling.naive import naive
 from dynamo_planner.profiling.objective import objective_of
@@ -14,10 +18,9 @@ from dynamo_planner.profiling.rapid import RapidProfiler
 from dynamo_planner.profiling.results import Candidate, ProfilingFailed, ProfilingRequest
 from dynamo_planner.requests import hardware
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec, ProfilingPhase
 from dynamo_shared.runtime import Settings
-
-from dynamo_ctl import replays
 
 
 class Estimation:
@@ -75,11 +78,20 @@ class Estimation:
 
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
         """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. NotReplayed."""
-        return replays.config_maps(graph)
+        name = config_map_of(graph)
+        if not name:
+            raise NotReplayed(
+                f"this graph is not planned by the planner service: annotation {PLANNER_CONFIG} names no ConfigMap with "
+                "a PlannerConfig"
+            )
+        return name, profile_data_name(name)
 
     async def replay(self, asked: Asked) -> dict[str, Any]:
         """The traffic with the PlannerConfig as it is, and with changes. NotReplayed."""
-        return await replays.replay(self._profiler.simulations, self._settings.rapid, asked)
+        # Planning loads numpy, which takes a while, and only replays need it here.
+        replays = await asyncio.to_thread(import_module, "dynamo_ctl.replays")
+        answer: dict[str, Any] = await replays.replay(self._profiler.simulations, self._settings.rapid, asked)
+        return answer
 
     async def close(self) -> None:
         """End the worker processes."""

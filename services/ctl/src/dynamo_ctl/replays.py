@@ -9,15 +9,13 @@ from typing import Any
 from dynamo_dynadmin.api.replaying import Asked, NotReplayed
 from dynamo_planner.core.profile import Profile, ProfileError, from_arrays
 from dynamo_planner.inputs.startup import StartupTimes
-from dynamo_planner.planning.opt_in import config_map_of
-from dynamo_planner.planning.plans import NotPlannable, Plan, profile_map_of, read_plan
+from dynamo_planner.planning.plans import NotPlannable, Plan, read_plan
 from dynamo_planner.profiling.models import known_model
 from dynamo_planner.profiling.simulated import Simulations
 from dynamo_planner.profiling.simulation.wire import Outcome
 from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.runtime.settings.planner import Rapid
 
 #: As the planner assumes it before a start was measured. Seconds.
@@ -33,17 +31,6 @@ SHOWN = (
     "max_gpu_budget",
     "min_endpoint",
 )
-
-
-def config_maps(graph: KubeObject) -> tuple[str, str]:
-    """Names of the ConfigMaps with PlannerConfig and profile. NotReplayed for a graph that the planner service does not plan."""
-    name = config_map_of(graph)
-    if not name:
-        raise NotReplayed(
-            f"this graph is not planned by the planner service: annotation {PLANNER_CONFIG} names no ConfigMap with a "
-            "PlannerConfig"
-        )
-    return name, profile_map_of(name)
 
 
 async def replay(simulations: Simulations, settings: Rapid, asked: Asked) -> dict[str, Any]:

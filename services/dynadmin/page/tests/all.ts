@@ -5,3 +5,4 @@ import "./route.ts";
 import "./words.ts";
 import "./deploy.ts";
 import "./talk.ts";
+import "./replay.ts";

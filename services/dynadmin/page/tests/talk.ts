@@ -1,4 +1,4 @@
-import { capOf, ladder, replicasOf, seriesOf } from "../src/logic/decisions.ts";
+import { capOf, replicasOf, seriesOf } from "../src/logic/decisions.ts";
 import { KEPT, LogBook } from "../src/logic/logbook.ts";
 import { scale, ticks } from "../src/logic/scale.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
@@ -34,7 +34,6 @@ test("decisions as series and words", () => {
   equal(replicasOf(FIRST), "decode 2 to 3");
   equal(capOf(FIRST), "");
   equal(capOf(SECOND), "Capped by 8 GPUs in all");
-  equal(ladder([FIRST, SECOND]), "ladder:10x60");
 });
 
 test("axes", () => {

@@ -70,11 +70,3 @@ export function capOf(each: Decision): string {
   const missing = Object.entries(each.missing);
   return missing.length ? `Without ${missing.map(([name, why]) => `${name} (${why.replaceAll("_", " ")})`).join(", ")}` : "";
 }
-
-/** The traffic that was seen, as a trace of `dynamoctl plan replay`: requests a second, each until the next decision. */
-export function ladder(all: Decision[]): string {
-  const points = seriesOf(all, "traffic").find((each) => !each.name.endsWith("predicted"))?.points ?? [];
-  const steps = points.slice(0, -1).map((each, index) => ({ rate: each.value, seconds: Math.round((points[index + 1]!.at - each.at) / 1000) }));
-  const known = steps.filter((each) => each.seconds > 0).slice(-40);
-  return known.length ? `ladder:${known.map((each) => `${Number(each.rate.toFixed(2))}x${each.seconds}`).join(",")}` : "sine:5,40,600";
-}

@@ -1,0 +1,93 @@
+// The traffic of a graph again, with another price or other times: a form, and both runs side by side. The cluster is not touched.
+import { html, nothing, type TemplateResult } from "lit";
+import { ApiProblem, call, words, type Entry } from "../api/client.ts";
+import { CHANGES, changesOf, gpusOf, otherProblems, problemOf, rowsOf, trafficOf, type Change, type Replay } from "../logic/replay.ts";
+import { Part, properties, state } from "./part.ts";
+import { timeline } from "./timeline.ts";
+
+const SPANS: [seconds: number, words: string][] = [
+  [1800, "the last 30 minutes"],
+  [3600, "the last hour"],
+  [21_600, "the last six hours"],
+];
+const MORE = "The table has the figures of the whole.";
+
+class ReplayForm extends Part {
+  static override properties = { ...properties("path"), ...state("texts", "seconds", "errors", "problem", "busy", "found") };
+  path = "";
+  private texts: Record<string, string> = {};
+  private seconds = 3600;
+  private errors: Entry[] = [];
+  private problem = "";
+  private busy = false;
+  private found: Replay | null = null;
+
+  override render(): TemplateResult {
+    return html`<section class="card">
+      <h2>With another price</h2>
+      <p class="help">Replays the traffic that the decisions show, with the PlannerConfig as it is and with these changes. It is simulated; the cluster is not touched.</p>
+      <form @submit=${(event: Event) => void this.replay(event)}>
+        <div class="fields">
+          ${CHANGES.map((each) => this.field(each))}
+          <div class="field"><label for="replay-seconds">Traffic of</label>
+            <select id="replay-seconds" @change=${(event: Event) => (this.seconds = Number((event.target as HTMLSelectElement).value))}>
+              ${SPANS.map(([seconds, text]) => html`<option value=${seconds} ?selected=${seconds === this.seconds}>${text}</option>`)}
+            </select></div>
+        </div>
+        <div class="actions"><button class="button accent" ?disabled=${this.busy}>Replay</button>
+          <span class="muted" role="status">${this.busy ? "Simulating" : ""}</span></div>
+      </form>
+      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
+      ${this.found ? this.result(this.found) : nothing}
+    </section>`;
+  }
+
+  private field(each: Change): TemplateResult {
+    const id = `replay-${each.name.replaceAll("_", "-")}`;
+    const error = problemOf(this.errors, each.name);
+    const described = [each.help ? `${id}-help` : "", error ? `${id}-error` : ""].filter(Boolean).join(" ") || nothing;
+    return html`<div class="field">
+      <label for=${id}>${each.label}${each.unit ? html`<span class="muted"> (${each.unit})</span>` : nothing}</label>
+      <input id=${id} name=${each.name} inputmode="decimal" autocomplete="off" placeholder="as it is" aria-invalid=${error ? "true" : "false"} aria-describedby=${described}
+        .value=${this.texts[each.name] ?? ""} @input=${(event: Event) => (this.texts = { ...this.texts, [each.name]: (event.target as HTMLInputElement).value })} />
+      ${each.help ? html`<p class="help" id=${`${id}-help`}>${each.help}</p>` : nothing}
+      ${error ? html`<p class="error" id=${`${id}-error`}>${error}</p>` : nothing}
+    </div>`;
+  }
+
+  private result(found: Replay): TemplateResult {
+    return html`<table class="rows tight">
+        <caption class="hidden">Both runs</caption>
+        <thead><tr><th scope="col">Figure</th><th scope="col" class="number">As it is</th><th scope="col" class="number">Changed</th></tr></thead>
+        <tbody>${rowsOf(found).map(([name, current, changed]) => html`<tr><th scope="row">${name}</th><td class="number" data-title="As it is">${current}</td><td class="number" data-title="Changed">${changed}</td></tr>`)}</tbody>
+      </table>
+      ${timeline("GPUs", gpusOf(found), true, MORE)}
+      ${timeline("Traffic", trafficOf(found), true, MORE)}
+      <p class="help">Times of the engines: ${found.profile}.</p>
+      ${found.notes.map((each) => html`<p class="help">${each}</p>`)}`;
+  }
+
+  private async replay(event: Event): Promise<void> {
+    event.preventDefault();
+    const { changes, errors } = changesOf(this.texts);
+    [this.errors, this.problem] = [errors, ""];
+    if (errors.length) return;
+    this.restart();
+    const stop = this.stop;
+    this.busy = true;
+    try {
+      const { body } = await call<Replay>("POST", `${this.path}/replay`, { body: { changes, seconds: this.seconds }, signal: stop });
+      this.found = body;
+    } catch (error) {
+      if (stop.aborted) return;
+      this.found = null;
+      this.errors = error instanceof ApiProblem ? error.errors : [];
+      const others = otherProblems(this.errors);
+      this.problem = this.errors.length ? others.join("; ") : words(error);
+    } finally {
+      if (!stop.aborted) this.busy = false;
+    }
+  }
+}
+
+customElements.define("dyn-replay", ReplayForm);
