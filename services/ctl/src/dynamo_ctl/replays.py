@@ -15,7 +15,6 @@ from dynamo_planner.profiling.simulated import Simulations
 from dynamo_planner.profiling.simulation.wire import Outcome
 from dynamo_planner.replay.whatif import InvalidChange, changed_config, curves_of, job_of, written_config
 from dynamo_shared.api.contracts.planner import PlannerConfig
-from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.settings.planner import Rapid
 
 #: As the planner assumes it before a start was measured. Seconds.
