@@ -69,7 +69,7 @@ ALLOWED = re.compile(
 )
 
 # Fields of a published API, which keep their names.
-PUBLISHED = {"api/estimating.py": {"notes"}, "api/models.py": {"notes"}}
+PUBLISHED = {"api/estimating.py": {"notes"}, "api/models.py": {"notes"}, "api/replay_models.py": {"notes"}}
 
 # Scripts that pods run: other words in them would be other pods.
 RENDERED = ("render/scripts/",)

@@ -25,53 +25,53 @@ def step(rate: float, seconds: float) -> Step:
 
 def test_what_a_decision_observed_holds_until_the_next_one() -> None:
     rows = [decision(0, 1), decision(2, 5), decision(3, None), decision(5, 2, current={"decode": 4})]
-    found = observed(rows, 3600, NOON + timedelta(minutes=6))
+    found = observed(rows, 3600)
     assert found is not None
-    assert found.steps == (step(1, 120), step(5, 180), step(2, 60))
+    assert found.steps == (step(1, 120), step(5, 180), step(2, 600))
     assert found.replicas == {"decode": 2}
-    assert "from 2026-01-02 12:00:00Z to 2026-01-02 12:06:00Z" in found.notes[0]
+    assert "from 2026-01-02 12:00:00Z to 2026-01-02 12:15:00Z" in found.remarks[0]
 
 
 def test_the_time_that_is_looked_back_begins_within_a_decision() -> None:
     rows = [decision(0, 1), decision(2, 5, current={"prefill": 3, "decode": 0})]
-    found = observed(rows, 90, NOON + timedelta(minutes=3))
+    found = observed(rows, 630)
     assert found is not None
-    assert found.steps == (step(1, 30), step(5, 60))
-    late = observed(rows, 60, NOON + timedelta(minutes=3))
+    assert found.steps == (step(1, 30), step(5, 600))
+    late = observed(rows, 60)
     assert late is not None
     assert (late.steps, late.replicas) == ((step(5, 60),), {"prefill": 3})
 
 
-def test_the_newest_decision_does_not_hold_for_ever() -> None:
-    found = observed([decision(0, 1)], 3600, NOON + timedelta(days=3))
+def test_the_newest_decision_holds_for_ten_minutes() -> None:
+    found = observed([decision(0, 1)], 3600)
     assert found is not None
     assert found.steps == (step(1, 600),)
 
 
-def test_lengths_that_nobody_observed_are_those_of_the_others_or_assumed() -> None:
+def test_unknown_lengths_are_those_of_the_others_or_assumed() -> None:
     unknown = decision(0, 1, inputs={"isl": 0.0, "osl": float("nan")})
-    found = observed([unknown, decision(1, 1)], 3600, NOON + timedelta(minutes=2))
+    found = observed([unknown, decision(1, 1)], 3600)
     assert found is not None
     assert [(each.isl, each.osl) for each in found.steps] == [(2000, 200), (2000, 200)]
-    alone = observed([unknown], 3600, NOON)
+    alone = observed([unknown], 3600)
     assert alone is not None
     assert (alone.steps[0].isl, alone.steps[0].osl) == (3000, 300)
-    assert "3000 input and 300 output tokens are assumed" in " ".join(alone.notes)
+    assert "3000 input and 300 output tokens are assumed" in " ".join(alone.remarks)
 
 
 @pytest.mark.parametrize("row", [{"time": "soon", "inputs": {"requestsPerSecond": 1}}, decision(0, None), {}])
 def test_decisions_without_traffic_show_none(row: dict[str, Any]) -> None:
-    assert observed([row], 3600, NOON) is None
+    assert observed([row], 3600) is None
 
 
 def test_requests_are_bounded_and_the_oldest_are_left_out() -> None:
     kept = bounded([step(100, 500), step(50, 1000), step(10, 3000)])
     assert kept == [step(100, 200), step(50, 1000), step(10, 3000)]
     assert sum(each.requests for each in kept) == MOST_REQUESTS
-    found = observed([decision(0, 1e9)], 3600, NOON + timedelta(hours=1))
+    found = observed([decision(0, 1e9)], 3600)
     assert found is not None
     assert found.steps == (step(10_000, 10),)
-    assert "100,000 requests at most" in found.notes[-1]
+    assert "100,000 requests at most" in found.remarks[-1]
 
 
 def test_changes_are_keys_of_the_planner_configuration_with_its_defaults() -> None:

@@ -34,7 +34,6 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.runtime import ServiceContext, Settings, State
-from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.endpoints import server_tls, serving
 
 from dynamo_dynadmin.api.acting import Acting
@@ -175,7 +174,6 @@ class DynadminService:
                 simulation=simulation,
                 turns=turns,
                 within=settings.estimate_within,
-                clock=now,
             ),
             sessions=SessionPages(tokens, sessions, logins),
         )

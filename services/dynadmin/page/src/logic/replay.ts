@@ -32,7 +32,7 @@ export function changesOf(texts: Record<string, string>): { changes: Record<stri
     if (!text) continue;
     const value = Number(text);
     if (Number.isFinite(value)) changes[name] = value;
-    else errors.push({ pointer: `/changes/${name}`, detail: "a number is needed" });
+    else errors.push({ pointer: `/changes/${name}`, detail: "a number is needed", source: null });
   }
   return { changes, errors };
 }

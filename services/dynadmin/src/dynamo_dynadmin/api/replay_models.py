@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dynamo_dynadmin.api.models import Schema
 from dynamo_dynadmin.api.traffic import HIGHEST, ISL, LONGEST, MOST_STEPS, OSL
 
-#: As far as a replay looks back, and as long as its traffic may be. Seconds.
+#: Of the traffic of a replay at most. Seconds.
 LONGEST_REPLAY = 6 * 3600
 _Tokens = Annotated[int, Field(ge=1, le=LONGEST)]
 
@@ -79,7 +79,7 @@ class ReplayBody(Schema):
     changes: PlannerChanges = PlannerChanges()
     """Changes to the PlannerConfig."""
     seconds: int = Field(default=3600, ge=60, le=LONGEST_REPLAY)
-    """How far back the decisions are read for the traffic."""
+    """Of the traffic that the decisions show, up to ten minutes after the newest one."""
     trace: list[ReplayStep] | None = Field(default=None, min_length=1, max_length=MOST_STEPS)
     """Traffic in place of the one that the decisions show."""
     startup_seconds: float | None = Field(default=None, ge=0, le=3600, allow_inf_nan=False)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -89,7 +88,6 @@ class Replaying:
         simulation: Replayer | None,
         turns: Turns,
         within: float,
-        clock: Callable[[], datetime],
     ) -> None:
         self._decisions = decisions
         self._details = details
@@ -97,7 +95,6 @@ class Replaying:
         self._simulation = simulation
         self._turns = turns
         self._within = within
-        self._clock = clock
 
     async def replay(self, call: Call) -> web.StreamResponse:
         """Both runs, and what was assumed."""
@@ -120,7 +117,7 @@ class Replaying:
                     replicas=traffic.replicas,
                     startup=body.startup_seconds,
                 )
-                found = await self._simulation.replay(asked)
+                result = await self._simulation.replay(asked)
         except NotReplayed as error:
             if not error.field:
                 raise ProblemError("conflict", str(error)) from None
@@ -140,9 +137,9 @@ class Replaying:
         ]
         return call.answer(
             {
-                **found,
+                **result,
                 "traffic": steps,
-                "notes": [*traffic.notes, *found["notes"]],
+                "notes": [*traffic.remarks, *result["notes"]],
                 "seconds": round(time.monotonic() - started, 3),
             }
         )
@@ -156,17 +153,17 @@ class Replaying:
             if sum(each.requests for each in steps) > MOST_REQUESTS:
                 text = f"has more than {MOST_REQUESTS:,} requests; give lower rates or fewer seconds"
                 raise ProblemError("invalid", f"trace {text}", errors=[Problem("/trace", text)])
-            return Observed(steps=tuple(steps), replicas={}, notes=("traffic as it was sent",))
+            return Observed(steps=tuple(steps), replicas={}, remarks=("traffic as it was sent",))
         metadata = graph["metadata"]
         rows, _ = await self._decisions.history(
             ObjectKey(metadata["namespace"], metadata["name"]), metadata["uid"], _READ
         )
-        found = observed(rows, body.seconds, self._clock())
-        if found is None:
+        result = observed(rows, body.seconds)
+        if result is None:
             raise NotReplayed(
                 "no decision about this graph shows any traffic yet: wait for the planner's next decision, or send `trace`"
             )
-        return found
+        return result
 
     async def _pods(self, call: Call) -> list[KubeObject]:
         if not await self._reading.may(call, Act("list", PODS, call.namespace)):

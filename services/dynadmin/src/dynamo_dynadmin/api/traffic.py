@@ -1,7 +1,7 @@
 """The traffic that a graph's decisions show, as steps of a replay. Pure.
 
-A decision says how many requests a second came, and how long they were. The planner reports decisions, not every
-look at the traffic: what a decision says holds until the next one.
+A decision says how many requests a second came, and how long they were. The planner reports decisions, not all
+that it observes: what a decision says holds until the next one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Any
 
-#: How long the newest decision holds, where no other follows. Seconds.
+#: How long the newest decision holds: none follows, and a replay of the moment since then would show nothing. Seconds.
 LAST_HOLDS = 600.0
 #: A higher rate is a mistake of its source. Requests a second.
 HIGHEST = 10_000.0
 #: Requests of one replay: a minute of a processor, about.
 MOST_REQUESTS = 100_000
-#: Of requests whose lengths nobody observed. Tokens.
+#: Of requests whose lengths are not known. Tokens.
 ISL, OSL = 3000, 300
 #: Longer than any context. Tokens.
 LONGEST = 1 << 20
@@ -47,27 +47,27 @@ class Observed:
 
     steps: tuple[Step, ...]
     replicas: Mapping[str, int]
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
-def observed(rows: Iterable[Mapping[str, Any]], seconds: float, now: datetime) -> Observed | None:
-    """The traffic of the last so many seconds, up to now or to shortly after the newest decision; None where none shows any."""
+def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> Observed | None:
+    """The traffic of so many seconds, up to ten minutes after the newest decision; None where none shows any."""
     points = [
         (at, row) for row in rows if (at := _time(row)) is not None and _number(row, "requestsPerSecond", 0) is not None
     ]
     points.sort(key=lambda point: point[0])
     if not points:
         return None
-    end = max(points[-1][0] + timedelta(seconds=1), min(now, points[-1][0] + timedelta(seconds=LAST_HOLDS)))
+    end = points[-1][0] + timedelta(seconds=LAST_HOLDS)
     begin = end - timedelta(seconds=seconds)
     ends = [*(at for at, _ in points[1:]), end]
     spans = [
         (max(at, begin), until, row) for (at, row), until in zip(points, ends, strict=True) if until > max(at, begin)
     ][-MOST_STEPS:]
     isl, osl = _mean(spans, "isl"), _mean(spans, "osl")
-    notes = []
+    remarks = []
     if isl is None or osl is None:
-        notes.append(
+        remarks.append(
             f"no decision has the lengths of requests: {isl or ISL} input and {osl or OSL} output tokens are assumed"
         )
     steps = [
@@ -81,14 +81,15 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float, now: datetime) -
     ]
     kept = bounded(steps)
     shown = end - timedelta(seconds=sum(each.seconds for each in kept))
-    notes.insert(0, f"traffic from {_text(shown)} to {_text(end)}; what a decision observed holds until the next one")
+    holds = f"what a decision observed holds until the next one, the newest for {LAST_HOLDS:.0f} s"
+    remarks.insert(0, f"traffic from {_text(shown)} to {_text(end)}; {holds}")
     if len(kept) < len(steps) or kept[0] != steps[0]:
-        notes.append(
+        remarks.append(
             f"only the last {sum(each.seconds for each in kept):.0f} s: a replay has {MOST_REQUESTS:,} requests at most"
         )
     current = spans[-len(kept)][2].get("current") or {}
     replicas = {str(pool): int(count) for pool, count in current.items() if isinstance(count, int) and count > 0}
-    return Observed(steps=tuple(kept), replicas=replicas, notes=tuple(notes))
+    return Observed(steps=tuple(kept), replicas=replicas, remarks=tuple(remarks))
 
 
 def bounded(steps: Sequence[Step]) -> list[Step]:
