@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 from dynamo_ctl.planned import planned
-from dynamo_dynadmin.api.estimating import Estimator
+from dynamo_dynadmin.api.replaying import Simulation
 from dynamo_dynadmin.app import DynadminService
 from dynamo_shared.api.resources import EVENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dynamo_shared.kube import KubeClient
@@ -115,7 +115,7 @@ class Events:
 
 @asynccontextmanager
 async def dynadmin(
-    kubeconfig: Path, nats: str, estimator: Callable[[Settings], Estimator] | None = None, /, **extra: str
+    kubeconfig: Path, nats: str, simulation: Callable[[Settings], Simulation] | None = None, /, **extra: str
 ) -> AsyncIterator[Api]:
     """Watcher and dynadmin, ready."""
     configured = settings(
@@ -125,7 +125,7 @@ async def dynadmin(
         PLATFORM__DYNADMIN__PORT="0",
         **{f"PLATFORM__DYNADMIN__{name}": value for name, value in extra.items()},
     )
-    service = DynadminService(planned, estimator)
+    service = DynadminService(planned, simulation)
     async with running([WatcherService(), service], configured) as up:
         await up.ready()
         connector = aiohttp.TCPConnector(limit=0)
