@@ -1,7 +1,7 @@
 """Policies over the same traffic, simulated: requests within their targets, GPU-hours, scaling decisions.
 
 Usage: python -m tests.benchmarks.plan [--seeds 1-10] [--traffic sine,day] [--startups 0,60] [--interval SECONDS]
-[--processes N] [--report FILE]
+[--processes N] [--traces FOLDER] [--report FILE]
 
 Each row is held against the best plan in hindsight (`clairvoyant.py`) at equal attainment and at equal GPU-hours,
 the reference's policy, an HPA on concurrency (`hpa.py`), and the best fixed split. Traffic is in `traffic.py`.
@@ -14,6 +14,7 @@ at most. Targets are TTFT 200 ms and ITL 10 ms, as of the published run of the r
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -38,7 +39,7 @@ from tests.benchmarks.clairvoyant import Hindsight, at_least, plans, within
 from tests.benchmarks.estimator import PROFILES
 from tests.benchmarks.hpa import ConcurrencyHpa
 from tests.benchmarks.remembered import digest, remembered
-from tests.benchmarks.traffic import KINDS, Traffic, traffic
+from tests.benchmarks.traffic import KINDS, TRACES_VARIABLE, Traffic, traffic
 
 NAME = "h200-llama-3.1-8b-fp8"
 STARTUPS = (0.0, 60.0, 120.0, 300.0)
@@ -177,10 +178,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--interval", type=int, default=60, help="throughput_adjustment_interval_seconds of both")
     parser.add_argument("--processes", type=int, default=2, help="1 leaves a core to others")
     parser.add_argument("--report", type=Path, help="write the runs of the sine at 60 s start-up as HTML")
+    parser.add_argument("--traces", type=Path, help="folder of the recorded traces; without it shared/planning/traces")
     chosen = parser.parse_args(arguments)
     if not PROFILES.is_dir():
         print(f"no measured profiles at {PROFILES}")
         return 2
+    if chosen.traces:
+        os.environ[TRACES_VARIABLE] = str(chosen.traces.resolve())
     seeds, interval = _seeds(chosen.seeds), chosen.interval
     startups = [float(each) for each in chosen.startups.split(",")]
     print(

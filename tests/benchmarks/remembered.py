@@ -14,7 +14,7 @@ import dynamo_planner
 import numpy as np
 from dynamo_planner.replay.traces import Request
 
-CODE = ("replay", "core/reference", "core/predictors", "core/observing.py", "core/deciding.py", "core/profile.py")
+CODE = ("replay", "core/reference", "core/predictors", "core/observing.py", "core/decision.py", "core/profile.py")
 """Of the planner: what simulations and baselines are made of."""
 
 

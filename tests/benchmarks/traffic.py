@@ -2,15 +2,16 @@
 
 Recorded are the hour of conversations of Mooncake (kvcache-ai/Mooncake, FAST '25 release) and the hours of
 conversations and of code of Azure's LLM inference traces of 2023 (Azure/AzurePublicDataset). Where the files are
-at hand (shared/planning/traces beside the checkout) the first half hour is replayed; otherwise it is rebuilt from
-the traces' statistics: requests a minute, and quantiles of the lengths. A seed says how copies of the trace, which
-make its load large enough for some GPUs, lie within seconds.
+at hand (shared/planning/traces beside the checkout, or the folder of `--traces`) the first half hour is replayed;
+otherwise it is rebuilt from the traces' statistics: requests a minute, and quantiles of the lengths. A seed says how
+copies of the trace, which make its load large enough for some GPUs, lie within seconds.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,8 @@ from dynamo_planner.replay import traces
 from dynamo_planner.replay.traces import Request
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "planning" / "traces"
+TRACES_VARIABLE = "BENCH_PLAN_TRACES"
+"""Names another folder, for worker processes, too."""
 HALF_HOUR = 1800.0
 TWO_HOURS = 7200.0
 APART = 5.0
@@ -135,7 +138,7 @@ def _day(peaks: Sequence[tuple[float, float, float, float]], seed: int) -> Traff
 
 
 def _recorded(trace: Recorded, seed: int) -> Traffic:
-    file, random = TRACES / trace.file, Random(seed)
+    file, random = Path(os.environ.get(TRACES_VARIABLE, TRACES)) / trace.file, Random(seed)
     found, source = (_read(file), "recorded") if file.is_file() else (_rebuilt(trace, seed), "rebuilt from statistics")
     requests = [
         Request(
