@@ -214,6 +214,21 @@ async def test_a_data_store_that_was_set_back_is_followed(bus: Bus) -> None:
         await until(lambda: (version(cache), version(cache, "b"), version(cache, "c")) == ("40", "41", "42"))
 
 
+async def test_a_marker_of_the_watcher_before_holds_until_the_resource_is_listed_again(bus: Bus) -> None:
+    both = (DEPLOYMENTS, SERVICES)
+    async with publishing(bus, *both) as before:
+        for resource in both:
+            await before.mark_synced(resource, "5")
+    async with publishing(bus, *both) as active:
+        # This one may not list Services, for example.
+        await active.mark_synced(DEPLOYMENTS, "6")
+        await active.scan()
+        waited: list[list[str]] = []
+        async with reading(bus, *both) as (_, reader), asyncio.timeout(20):
+            await reader.synced(waited.append)
+        assert waited[0] == [DEPLOYMENTS.id, SERVICES.id]
+
+
 FORGED = "dynamo.state.v1.c.deployments%2Eapps"
 
 

@@ -48,7 +48,7 @@ from dynamo_shared.bus.errors import (
     StreamNotFoundError,
     WrongSequenceError,
 )
-from dynamo_shared.bus.protocol import Ack, Bus, Health, Message
+from dynamo_shared.bus.protocol import Ack, Bus, Health, Message, StreamState
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.bus.state import Change
 from dynamo_shared.bus.state_ledger import Known, Ledger, last_messages, resource_of
@@ -75,6 +75,9 @@ FOREIGN_INTERVAL = 60.0
 
 SCAN_INTERVAL = 300.0
 """Seconds between readings of all sequences in any case."""
+
+APPLIED_WITHIN = 1.0
+"""Seconds that a leader of the stream is given to apply what was acknowledged before it was elected."""
 
 MOST_SUSPECTS = 256
 """Subjects that are set right one by one; of more, everything is."""
@@ -329,12 +332,13 @@ class StatePublisher:
         """Checks whether STATE holds what it must, and nothing else; BusUnavailableError where the bus does not answer."""
         await self._adopt_stream()
         await self._bus.declare(*self._declares)
-        expected = self._ledger.total()
         stream = await self._bus.stream_state(streams.STATE)
-        if stream.messages < expected:
-            self._declare_lost(f"{stream.messages} messages, at least {expected} expected")
-        elif stream.last_sequence < self._highest:
-            self._declare_lost(f"it was set back to {stream.last_sequence}, after {self._highest}")
+        if self._lacking(stream):
+            # A leader that has just been elected may still apply what was acknowledged.
+            await asyncio.sleep(APPLIED_WITHIN)
+            stream = await self._bus.stream_state(streams.STATE)
+        if lacking := self._lacking(stream):
+            self._declare_lost(lacking)
         if self.lost.is_set():
             return
         age = self._clock() - self._scanned_at
@@ -342,12 +346,22 @@ class StatePublisher:
         if self._scan_due or age >= SCAN_INTERVAL or (foreign and age >= FOREIGN_INTERVAL):
             await self.scan()
 
+    def _lacking(self, stream: StreamState) -> str:
+        """What the stream does not have any more; empty where it has all that it acknowledged."""
+        expected = self._ledger.total()
+        if stream.messages < expected:
+            return f"{stream.messages} messages, at least {expected} expected"
+        if stream.last_sequence < self._highest:
+            return f"it was set back to {stream.last_sequence}, after {self._highest}"
+        return ""
+
     async def scan(self) -> None:
         """Reads the sequences of all subjects, and sets right what is not the message that was published here."""
         self._scan_due = False
         await self._set_baseline()
         suspects: dict[str, str] = {}
         met: set[str] = set()
+        markers = {subjects.synced_subject(self._cluster, resource_id) for resource_id in self._resources}
         async for message in last_messages(self._bus, self._cluster, self._resources.values(), headers_only=True):
             if message is None:
                 suspects.clear()
@@ -355,11 +369,13 @@ class StatePublisher:
                 continue
             subject = message.subject
             met.add(subject)
-            marker, resource_id = self._markers.get(subject), resource_of(subject)
-            if marker is not None:
-                if marker.sequence != message.sequence:
+            if subject in markers:
+                # Without one of ours: a watcher before this one has listed the resource, and this one has not yet.
+                marker = self._markers.get(subject)
+                if marker is not None and marker.sequence != message.sequence:
                     await self.mark_synced(marker.resource, marker.list_version, served=marker.served)
                 continue
+            resource_id = resource_of(subject)
             known = self._ledger.get(self._resources[resource_id], subject) if resource_id in self._resources else None
             sequence, gone = (known.sequence, known.deleted) if known is not None else (0, True)
             if sequence != message.sequence and not (gone and state.is_tombstone(message.headers)):

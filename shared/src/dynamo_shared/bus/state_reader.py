@@ -66,10 +66,15 @@ class StateReader:
         """Calls back whenever the quarantine changes, with what is in it in one sentence; empty where it is empty."""
         self._on_quarantine = observer
 
-    async def synced(self) -> None:
-        """Returns when all objects of all its resources have been read once; the watcher must have listed them."""
+    async def synced(self, waiting: Callable[[list[str]], None] = lambda _: None) -> None:
+        """Returns when all objects of all its resources have been read once; the watcher must have listed them.
+
+        Until then `waiting` is called with the ids of the resources that are still to come, whenever there are fewer.
+        """
         for entry in self._resources.values():
-            await entry.synced.wait()
+            if not entry.synced.is_set():
+                waiting([each.resource.id for each in self._resources.values() if not each.synced.is_set()])
+                await entry.synced.wait()
 
     def is_synced(self, resource: Resource) -> bool:
         """Whether all objects of one resource have been read once."""

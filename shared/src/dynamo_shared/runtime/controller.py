@@ -39,6 +39,8 @@ FLUSH_WITHIN = 5.0
 LEASE_INTERVAL = 5.0
 #: The reference's interval (operator behaviour, section 10). Seconds.
 COUNT_INTERVAL = 30.0
+#: Resources that a message names; of others it gives the number.
+NAMED = 3
 
 
 class Task(Hashable, Protocol):
@@ -99,6 +101,11 @@ class Controller(ABC, Generic[T]):
         else:
             self.context.health.forget(part)
 
+    def _report_waiting(self, resources: list[str]) -> None:
+        more = f" and {len(resources) - NAMED} more" if len(resources) > NAMED else ""
+        words = f"waiting for the watcher's first full list of {', '.join(resources[:NAMED])}{more}"
+        self.context.health.set(self.name, State.FAILED, words)
+
     def is_urgent(self, task: T) -> bool:  # noqa: ARG002 - of those who override it
         """Whether a task is worked on before all that are not."""
         return False
@@ -129,9 +136,8 @@ class Controller(ABC, Generic[T]):
                 self.reader.on_quarantine(self._report_quarantine)
                 keep("events", self.publisher.run)
                 keep("state", self.reader.run)
-                health.set(self.name, State.FAILED, "waiting for the watcher's first full list")
                 # With half of the objects, a reconciler would take those not yet read for missing.
-                await self.reader.synced()
+                await self.reader.synced(self._report_waiting)
                 self.synced()
                 self.cache.on_change(self._changed)
                 self.reader.on_resync(lambda _: self.synced())
