@@ -221,6 +221,9 @@ chaos: programs ## ROUNDS=10 rounds in which replicas, NATS, etcd and the API se
 e2e-platform: $(STAMP) ## Debian, root: both charts on a real node, from helm install to helm uninstall.
 	@$(BIN)/python -m tests.e2e_platform $(ARGS)
 
+e2e-legacy: $(STAMP) ## Debian, root: the kinds before graphs on a real node, from an archive to pods that run the image that is built of it.
+	@$(BIN)/python -m tests.e2e_legacy
+
 e2e-compose: $(STAMP) $(CONTAINER_TOOLS)/.complete ## Debian, root: compose.yaml as it stands, under podman-compose, in namespaces of its own.
 	@$(BIN)/python -m tests.e2e_compose $(ARGS)
 

@@ -74,10 +74,10 @@ async def registry(program: Path, folder: Path) -> AsyncIterator[Registry]:
 
 
 @asynccontextmanager
-async def buildkitd(program: Path, folder: Path) -> AsyncIterator[str]:
+async def buildkitd(program: Path, folder: Path, host: str = "127.0.0.1") -> AsyncIterator[str]:
     """A buildkitd that runs while the block does; its address. Takes root and runc."""
     folder.mkdir()  # noqa: ASYNC240 - before anything runs
-    address = f"tcp://127.0.0.1:{free_port()}"
+    address = f"tcp://{host}:{free_port()}"
     command: list[str | Path] = [
         program,
         f"--addr={address}",

@@ -15,8 +15,9 @@ from typing import Any
 class Store(ThreadingHTTPServer):
     """Serves `archives` by tag: on the routes of a store, and as artifacts with one layer."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        super().__init__((host, 0), _Handler)
+        self.host = host
         self.archives: dict[str, bytes] = {}
         #: `user:password` that is asked for, of artifacts through a token.
         self.login = ""
@@ -31,12 +32,12 @@ class Store(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"http://{self.host}:{self.server_address[1]}"
 
     @property
     def registry(self) -> str:
         """Its address as a registry."""
-        return f"oci+http://127.0.0.1:{self.server_address[1]}/team"
+        return f"oci+http://{self.host}:{self.server_address[1]}/team"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -101,9 +102,9 @@ def _digest(content: bytes) -> str:
 
 
 @contextmanager
-def archive_store() -> Iterator[Store]:
+def archive_store(host: str = "127.0.0.1") -> Iterator[Store]:
     """A store that runs while the block does."""
-    with Store() as store:
+    with Store(host) as store:
         thread = threading.Thread(target=store.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

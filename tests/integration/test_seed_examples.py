@@ -32,6 +32,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
     INGRESSES,
     JOBS,
     NAMESPACES,
@@ -234,16 +235,18 @@ async def _condition(cluster: Cluster, resource: Resource, key: ObjectKey) -> Ku
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-async def test_an_example_without_an_image_says_what_is_missing(
+async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_nobody_builds_it(
     cluster: Cluster, place: str, example: str, resource: Resource, name: str
 ) -> None:
     await cluster.apply(example, place)
 
-    async def refused() -> bool:
+    async def waits() -> bool:
         entry = await _condition(cluster, resource, ObjectKey(place, name))
-        return entry is not None and entry["status"] == "False" and "component Frontend: " in entry["message"]
+        return entry is not None and "no image-builder has answered DynamoNimRequest" in entry["message"]
 
-    await eventually(refused, "the example says why it does not run")
+    await eventually(waits, "the example says what it waits for")
+    request = await cluster.kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(place, "frontend--jh2o6dqzpsgfued4"))
+    assert request["spec"] == {"bentoTag": "frontend:jh2o6dqzpsgfued4"}
     assert not (await cluster.kube.list(DEPLOYMENTS, place)).items
 
 

@@ -22,7 +22,7 @@ from dynamo_shared.leases.password import USER, require_password
 from .api import Api
 from .service import Service, service
 
-SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner")
+SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "planner", "image-builder")
 CLUSTER = "stage"
 #: Where the Secret of the webhooks' certificate is.
 SYSTEM = "dynamo-system"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +89,16 @@ class Writer:
         self.statuses: list[KubeObject] = []
         self.urgent = False
 
-    async def write(self, _resource: object, _obj: KubeObject, status: KubeObject, *, urgent: bool) -> None:
+    async def write(
+        self,
+        _resource: object,
+        _obj: KubeObject,
+        status: KubeObject,
+        *,
+        urgent: bool,
+        report: Callable[[], None] = lambda: None,
+    ) -> None:
+        report()
         self.statuses.append(status)
         self.urgent = urgent
 

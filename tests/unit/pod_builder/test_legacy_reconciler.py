@@ -5,16 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dynamo_pod_builder.artifact_images import (
+    Waiting,
+    answer_of,
+    artifact_of,
+    index,
+    lacks_image,
+    request_for,
+    request_key,
+    woken_by,
+)
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of
+from dynamo_pod_builder.events import LegacyReporter
+from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
 from dynamo_pod_builder.routing import BuilderConcern, BuilderTask, tasks_for
 from dynamo_pod_builder.status.component import Failure
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_NIM_DEPLOYMENTS, ObjectKey
+from dynamo_shared.api.resources import (
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
+    ObjectKey,
+)
 from dynamo_shared.bus.cache import ObjectCache
+from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
 
 from tests.unit.render.building import component_children, graph_children, of_kind
 
@@ -177,18 +195,199 @@ def test_the_state_of_a_deployment_is_its_graphs(graph: KubeObject | None, failu
     assert status["conditions"][0]["status"] == str(state == "successful")
 
 
+@pytest.mark.parametrize(
+    ("written", "artifact", "name"),
+    [
+        ("frontend:v1", "frontend:v1", "frontend--v1"),
+        ("frontend--v1", "frontend:v1", "frontend--v1"),
+        ("my--model--v1", "my--model:v1", "my--model--v1"),
+        ("frontend", "frontend", "frontend"),
+        ("frontend:V_1", "frontend:V_1", "image-21a514e7c91598fa"),
+        (None, "", "image-e3b0c44298fc1c14"),
+    ],
+)
+def test_the_request_for_an_artifact_has_its_name(written: str | None, artifact: str, name: str) -> None:
+    found = nim(dynamoNim=written)
+    assert (artifact_of(found), request_key(found)) == (artifact, ObjectKey("ns", name))
+    request = request_for(NIM, found)
+    assert request["spec"] == {"bentoTag": artifact}
+    assert request["metadata"]["ownerReferences"][0]["uid"] == "nim-uid"
+
+
+BARE: KubeObject = {"extraPodSpec": {"nodeSelector": {"zone": "a"}}}
+
+
+def test_services_that_name_no_image_run_the_one_that_is_built() -> None:
+    written = pipeline(
+        {"Frontend": {}, "Router": {"extraPodSpec": {"mainContainer": {"image": "own"}}}, "Worker": BARE}
+    )
+    components = graph_of(DYNAMO_DEPLOYMENTS, written, "built@sha256:1")["spec"]["components"]
+    pods = {each["name"]: each["podTemplate"]["spec"] for each in components}
+    images = {name: pod["containers"][0]["image"] for name, pod in pods.items()}
+    assert images == {"Frontend": "built@sha256:1", "Router": "own", "Worker": "built@sha256:1"}
+    assert pods["Worker"]["nodeSelector"] == {"zone": "a"}
+
+
+def test_a_service_without_a_command_starts_as_its_artifact_says() -> None:
+    file = {"name": "DYNAMO_CONFIG_PATH", "value": "/etc/my config"}
+    own = {"extraPodSpec": {"mainContainer": {"command": ["own"]}}}
+    written = pipeline({"Frontend": {"envs": [file]}, "Router": own})
+    components = graph_of(DYNAMO_DEPLOYMENTS, written, "built")["spec"]["components"]
+    frontend, router = (each["podTemplate"]["spec"]["containers"][0] for each in components)
+    assert frontend["command"] == ["sh", "-c"]
+    assert frontend["args"] == [
+        "cd src && uv run dynamo serve --service-name Frontend \"$(sed -n 's/^service: *//p' ../bento.yaml)\" -f '/etc/my config'"
+    ]
+    assert (router["command"], "args" in router) == (["own"], False)
+
+
+def test_no_image_is_asked_for_where_all_services_name_one() -> None:
+    own = {"extraPodSpec": {"mainContainer": {"image": "own"}}}
+    assert not lacks_image(successor_of(DYNAMO_DEPLOYMENTS, pipeline({"Frontend": own})))
+    assert lacks_image(successor_of(DYNAMO_DEPLOYMENTS, pipeline({"Frontend": own, "Worker": BARE})))
+
+
+def request(phase: str = "", *, reason: str = "Built", message: str = "said", **fields: Any) -> KubeObject:
+    """The request for frontend:v1, in a phase."""
+    made = request_for(DYNAMO_DEPLOYMENTS, pipeline({}))
+    made["metadata"] |= {"uid": "request-uid", "generation": 1, "resourceVersion": "1"}
+    if phase:
+        ready = {"type": "Ready", "status": str(phase == "Ready"), "reason": reason, "message": message}
+        made["status"] = {"phase": phase, "observedGeneration": 1, "conditions": [ready], **fields}
+    return made
+
+
+IMAGE = "registry/yatai-bentos:yatai.frontend.v1@sha256:1"
+WAITS = "waiting for the image of frontend:v1"
+
+
+@pytest.mark.parametrize(
+    ("found", "answer"),
+    [
+        (None, Waiting("ImagePending", f"{WAITS}: DynamoNimRequest frontend--v1 is being created")),
+        (
+            request(),
+            Waiting(
+                "ImagePending",
+                f"{WAITS}: no image-builder has answered DynamoNimRequest frontend--v1 yet; install one, or name an image for "
+                "each service in extraPodSpec.mainContainer.image",
+            ),
+        ),
+        (request("Pending", message="the store is away"), Waiting("ImagePending", f"{WAITS}: the store is away")),
+        (
+            request("Building", message="Job j builds it"),
+            Waiting("ImageBuilding", f"{WAITS}, which is being built: Job j builds it"),
+        ),
+        (request("Ready", imageRef=IMAGE), IMAGE),
+        (
+            request("Failed", reason="PushFailed", message="unauthorized"),
+            Failure(
+                "ImageFailed",
+                "the image of frontend:v1 is not built: DynamoNimRequest frontend--v1 reports PushFailed: unauthorized",
+            ),
+        ),
+        (
+            {**request("Ready", imageRef=IMAGE), "spec": {"bentoTag": "other:v1"}},
+            Failure(
+                "NameTaken",
+                "DynamoNimRequest frontend--v1 asks for the image of other:v1, not of frontend:v1: delete it, or name an image "
+                "for each service in extraPodSpec.mainContainer.image",
+            ),
+        ),
+    ],
+    ids=["no request", "unanswered", "pending", "building", "ready", "failed", "of another artifact"],
+)
+def test_what_a_request_answers(found: KubeObject | None, answer: object) -> None:
+    assert answer_of("frontend:v1", "frontend--v1", found) == answer
+
+
+def test_an_answer_for_an_earlier_spec_does_not_count() -> None:
+    found = request("Ready", imageRef=IMAGE)
+    found["metadata"]["generation"] = 2
+    assert isinstance(answer_of("frontend:v1", "frontend--v1", found), Waiting)
+
+
+class Held:
+    """Notes what is reported."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def held_up(self, _obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> None:
+        self.lines.append(f"{artifact} {obstacle.reason}")
+
+
 class World:
-    def __init__(self, *found: KubeObject, **refusals: Exception) -> None:
+    def __init__(self, *found: KubeObject, of: Any = NIM, **refusals: Exception) -> None:
         self.cache, self.applier, self.writer = ObjectCache(), Ledger(**refusals), Writer()
+        self.reporter = Held()
         for each in found:
             self.cache.put(resources.of(each), each)
         applier: Any = self.applier
         writer: Any = self.writer
-        self.reconciler = LegacyReconciler(NIM, self.cache, applier, writer, lambda: NOW, Offload(above=0, at_once=1))
+        reporter: Any = self.reporter
+        large = Offload(above=0, at_once=1)
+        self.reconciler = LegacyReconciler(of, self.cache, applier, writer, reporter, lambda: NOW, large)
 
     async def reconcile(self) -> tuple[list[str], list[KubeObject]]:
         self.result = await self.reconciler.reconcile(KEY)
         return self.applier.lines, self.writer.statuses
+
+
+WITHOUT_IMAGE = pipeline({"Frontend": {"replicas": 1}})
+
+
+@pytest.mark.parametrize(
+    ("found", "lines", "state", "reason"),
+    [
+        ((), ["create DynamoNimRequest frontend--v1"], "pending", "ImagePending"),
+        ((request("Building"),), [], "pending", "ImageBuilding"),
+        (
+            (request("Ready", imageRef=IMAGE),),
+            ["ensure DynamoGraphDeployment worker-1"],
+            "initializing",
+            "GraphPending",
+        ),
+        ((request("Failed"),), [], "failed", "ImageFailed"),
+    ],
+    ids=["new", "building", "built", "failed"],
+)
+async def test_a_deployment_runs_the_image_of_its_artifact_when_it_is_built(
+    found: tuple[KubeObject, ...], lines: list[str], state: str, reason: str
+) -> None:
+    world = World(WITHOUT_IMAGE, *found, of=DYNAMO_DEPLOYMENTS)
+    written, (status,) = await world.reconcile()
+    assert (written, status["state"], status["conditions"][0]["reason"]) == (lines, state, reason)
+    assert world.reporter.lines == ([] if reason == "GraphPending" else [f"frontend:v1 {reason}"])
+
+
+async def test_a_deployment_that_is_gone_asks_for_no_image() -> None:
+    graph = stored(graph_of(DYNAMO_DEPLOYMENTS, WITHOUT_IMAGE, IMAGE))
+    world = World(WITHOUT_IMAGE, graph, of=DYNAMO_DEPLOYMENTS)
+    world.applier.gone.add(KEY.name)
+    assert (await world.reconcile())[0] == []
+
+
+async def test_a_change_of_artifact_leaves_what_runs_until_the_image_is_there() -> None:
+    runs = stored(graph_of(DYNAMO_DEPLOYMENTS, WITHOUT_IMAGE, IMAGE))
+    changed = {**WITHOUT_IMAGE, "spec": {**WITHOUT_IMAGE["spec"], "dynamoNim": "frontend:v2"}}
+    world = World(changed, runs, request("Ready", imageRef=IMAGE), of=DYNAMO_DEPLOYMENTS)
+    assert (await world.reconcile())[0] == ["create DynamoNimRequest frontend--v2"]
+
+
+def test_a_request_wakes_all_that_run_its_image() -> None:
+    cache = ObjectCache()
+    index(cache)
+    for each in (
+        nim(),
+        WITHOUT_IMAGE,
+        {**nim(dynamoNim="other--v1"), "metadata": {**nim()["metadata"], "name": "other"}},
+    ):
+        cache.put(resources.of(each), each)
+    woken = list(woken_by(cache, DYNAMO_NIM_REQUESTS, ObjectKey("ns", "frontend--v1")))
+    assert {each.concern for each in woken} == {BuilderConcern.LEGACY_SERVICE, BuilderConcern.LEGACY_DEPLOYMENT}
+    assert {each.key for each in woken} == {KEY}
+    assert list(woken_by(cache, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "frontend--v1"))) == []
 
 
 async def test_its_graph_is_written_and_reported() -> None:
@@ -217,6 +416,37 @@ async def test_a_graph_of_somebody_elses_stays_and_is_reported() -> None:
     assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", "NameTaken")
     assert world.writer.urgent
     assert world.result.requeue_after is not None
+
+
+class Log:
+    """A recorder of Events and a publisher of NATS events."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.published: list[tuple[str, str, LegacyDeploymentData]] = []
+
+    def record(self, _obj: KubeObject, *, type_: str, reason: str, **_: str) -> None:
+        self.events.append((type_, reason))
+
+    def publish(self, *, kind: str, event: str, data: LegacyDeploymentData, **_: object) -> None:
+        self.published.append((kind, event, data))
+
+
+def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:
+    log: Any = Log()
+    reporter = LegacyReporter(log, log)
+    reporter.held_up(WITHOUT_IMAGE, "frontend:v1", Waiting("ImageBuilding", "soon"))
+    assert (log.events, log.published) == ([("Normal", "ImageBuilding")], [])
+    reporter.held_up(WITHOUT_IMAGE, "frontend:v1", Failure("ImageFailed", "no"))
+    ((kind, event, data),) = log.published
+    assert log.events[1:] == [("Warning", "ImageFailed")]
+    assert (kind, event, data.artifact, data.reason, data.message) == (
+        "DynamoDeployment",
+        "failed",
+        "frontend:v1",
+        "ImageFailed",
+        "no",
+    )
 
 
 def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list[BuilderTask]:

@@ -15,6 +15,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_COMPONENT_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
     KAI_QUEUES,
     LEADER_WORKER_SETS,
     POD_CLIQUE_SCALING_GROUPS,
@@ -31,12 +32,12 @@ from dynamo_shared.runtime.controller import Counts, Part, now
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.status_writer import StatusWriter
 
-from dynamo_pod_builder import checkpoints, children, pods, surroundings
+from dynamo_pod_builder import artifact_images, checkpoints, children, pods, surroundings
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.checkpoints import woken_by
 from dynamo_pod_builder.cohorts import has_ended
 from dynamo_pod_builder.configuration import render_config
-from dynamo_pod_builder.events import CheckpointReporter, GraphReporter
+from dynamo_pod_builder.events import CheckpointReporter, GraphReporter, LegacyReporter
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.checkpoint import CheckpointReconciler
 from dynamo_pod_builder.reconcilers.cohort import CohortReconciler
@@ -64,6 +65,7 @@ READS: tuple[Resource, ...] = (
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,
     *LEGACY,
+    DYNAMO_NIM_REQUESTS,
     DAEMON_SETS,
     *children.OWNED,
     POD_CLIQUES,
@@ -100,6 +102,7 @@ class _PodBuilder(Controller[BuilderTask]):
         children.index(cache)
         pods.index(cache)
         checkpoints.index(cache)
+        artifact_images.index(cache)
         surroundings.index(cache)
         self._reporter = GraphReporter(self.recorder, self.publisher)
         applier = Applier(kube, cache)
@@ -112,6 +115,7 @@ class _PodBuilder(Controller[BuilderTask]):
         )
         config, reporter, pod_events = (lambda: self._config), self._reporter, PodEvents(kube)
         large = Offload(above=LARGE_OBJECT, at_once=LARGE_AT_ONCE)
+        legacy_reporter = LegacyReporter(self.recorder, self.publisher)
         checkpoint_reporter = CheckpointReporter(self.recorder, self.publisher)
         self._reconcilers: dict[BuilderConcern, Callable[[ObjectKey], Awaitable[Result]]] = {
             BuilderConcern.GRAPH: GraphReconciler(
@@ -130,7 +134,7 @@ class _PodBuilder(Controller[BuilderTask]):
                 kube, cache, applier, statuses, checkpoint_reporter, config, now
             ).reconcile,
             **{
-                concern: LegacyReconciler(resource, cache, applier, statuses, now, large).reconcile
+                concern: LegacyReconciler(resource, cache, applier, statuses, legacy_reporter, now, large).reconcile
                 for resource, concern in LEGACY.items()
             },
             BuilderConcern.NAMESPACE: NamespaceReconciler(cache, applier).reconcile,
@@ -168,6 +172,9 @@ class _PodBuilder(Controller[BuilderTask]):
                 self._debounce.after_one_more()
             for task in tasks:
                 self.enqueue(task, SETTLE + self._debounce.after_these())
+            return
+        if resource == DYNAMO_NIM_REQUESTS:
+            yield from artifact_images.woken_by(self.cache, resource, key)
             return
         yield from tasks
         yield from woken_by(self.cache, resource, key, old, new)

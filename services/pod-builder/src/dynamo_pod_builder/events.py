@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.bus import EventPublisher, checkpoint_data, deployment_data
 from dynamo_shared.bus.specifications import CHECKPOINT, GRAPH_DEPLOYMENT
+from dynamo_shared.bus.specifications.legacy import LegacyDeploymentData
 from dynamo_shared.kube.event_series import EventType
 from dynamo_shared.kube.events import EventRecorder
 
+from dynamo_pod_builder.artifact_images import Waiting
+from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import ROUTINE
 
 
@@ -113,6 +117,31 @@ class GraphReporter:
     def _publish(self, graph: KubeObject, event: str, status: KubeObject) -> None:
         data = deployment_data(graph, status)
         self._publisher.publish(kind=GRAPH_DEPLOYMENT, obj=graph, event=event, reason=data.reason, data=data)
+
+
+class LegacyReporter:
+    """Reports what keeps objects of kinds before graphs from becoming a graph; the graph reports the rest."""
+
+    def __init__(self, recorder: EventRecorder, publisher: EventPublisher) -> None:
+        self._recorder = recorder
+        self._publisher = publisher
+
+    def held_up(self, obj: KubeObject, artifact: str, obstacle: Waiting | Failure) -> None:
+        """Its image is on its way, or something is wrong."""
+        reason, message = obstacle.reason, obstacle.message
+        if isinstance(obstacle, Waiting):
+            self._recorder.record(obj, type_="Normal", reason=reason, message=message, action="Wait")
+            return
+        self._recorder.record(obj, type_="Warning", reason=reason, message=message, action="Reconcile")
+        data = LegacyDeploymentData(
+            name=objects.name(obj),
+            namespace=objects.namespace(obj),
+            artifact=artifact,
+            reason=reason,
+            message=message,
+            generation=str(objects.generation(obj)),
+        )
+        self._publisher.publish(kind=obj["kind"], obj=obj, event="failed", reason=reason, data=data)
 
 
 class CheckpointReporter:

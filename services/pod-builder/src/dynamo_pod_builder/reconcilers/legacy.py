@@ -1,6 +1,8 @@
 """DynamoDeployment and DynamoNimDeployment -> the DynamoGraphDeployment of their services, whose state theirs is.
 
-The graph is what `dynamoctl convert` writes. It belongs to the older object, and is deleted with it.
+The graph is what `dynamoctl convert` writes. It belongs to the older object, and is deleted with it. Services that name no image
+run the one that is built of their artifact: a DynamoNimRequest asks for it, and the graph is written when it is there. A graph
+that runs stays as it is until then.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
     DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
     ObjectKey,
     Resource,
+    key_of,
 )
 from dynamo_shared.bus.cache import ObjectCache
 from dynamo_shared.runtime import Result
@@ -31,10 +35,12 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from pydantic import ValidationError
 
 from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, lacks_image, request_for, with_image
+from dynamo_pod_builder.events import LegacyReporter
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.render.owner import controller_reference
 from dynamo_pod_builder.status.component import Failure
-from dynamo_pod_builder.status.graph import FAILED, INITIALIZING
+from dynamo_pod_builder.status.graph import FAILED, INITIALIZING, PENDING
 
 READY = "Ready"
 
@@ -60,25 +66,32 @@ SUCCESSORS: Mapping[Resource, Callable[[KubeObject], legacy.Successor]] = {
 """The kinds before graphs that run, and how each becomes a graph."""
 
 
-def graph_of(resource: Resource, obj: KubeObject) -> KubeObject:
-    """The graph of a stored object, as it is applied. Pure. Raises InvalidManifest."""
+def successor_of(resource: Resource, obj: KubeObject) -> KubeObject:
+    """The graph of a stored object, in v1alpha1. Pure. Raises InvalidManifest."""
     try:
-        successor = SUCCESSORS[resource](obj)
+        return SUCCESSORS[resource](obj).graph
     except ValidationError as error:
         raise InvalidManifest(field_errors(error)) from error
-    graph = convert(successor.graph, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
+
+
+def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject:
+    """The graph of a stored object, as it is applied; `image` is for services that name none. Pure. Raises InvalidManifest."""
+    successor = successor_of(resource, obj)
+    graph = convert(with_image(successor, image) if image else successor, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
     owner = controller_reference(resource, ObjectMeta.model_validate(obj["metadata"], extra="ignore"))
     return {**graph, "metadata": {**graph["metadata"], "ownerReferences": [owner]}}
 
 
 def status_of(
-    resource: Resource, obj: KubeObject, graph: KubeObject | None, failure: Failure | None, now: datetime
+    resource: Resource, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None, now: datetime
 ) -> KubeObject:
     """The whole `status`: ready as its graph is, or what keeps the graph from being written. Pure."""
     of_graph = (graph or {}).get("status", {})
     entry = find(of_graph.get("conditions", ()), READY)
-    if failure is not None:
-        ready, reason, message = False, failure.reason, failure.message
+    state = of_graph.get("state", INITIALIZING)
+    if obstacle is not None:
+        ready, reason, message = False, obstacle.reason, obstacle.message
+        state = FAILED if isinstance(obstacle, Failure) else PENDING
     elif entry is not None:
         ready, reason, message = entry["status"] == "True", entry["reason"], entry["message"]
     else:
@@ -88,7 +101,7 @@ def status_of(
     entry = condition(previous, READY, status=ready, reason=reason, message=message, generation=generation, now=now)
     if resource != DYNAMO_DEPLOYMENTS:
         return {"conditions": [entry]}
-    return {"state": FAILED if failure is not None else of_graph.get("state", INITIALIZING), "conditions": [entry]}
+    return {"state": state, "conditions": [entry]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +112,7 @@ class LegacyReconciler:
     cache: ObjectCache
     applier: Applier
     statuses: StatusWriter
+    reporter: LegacyReporter
     now: Callable[[], datetime]
     large: Offload
 
@@ -110,12 +124,37 @@ class LegacyReconciler:
         if self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key) is None and not await self.applier.exists(obj):
             return Result()
         graph: KubeObject | None = None
-        failure: Failure | None = None
+        obstacle: Waiting | Failure | None = None
         try:
-            desired = await self.large.run(size_of(obj), partial(graph_of, self.resource, obj))
-            graph = (await self.applier.ensure(desired)).obj
+            image = await self._image(obj)
+            if isinstance(image, str):
+                desired = await self.large.run(size_of(obj), partial(graph_of, self.resource, obj, image))
+                graph = (await self.applier.ensure(desired)).obj
+            else:
+                obstacle = image
         except REFUSALS as error:
-            failure = failure_of(error)
-        status = status_of(self.resource, obj, graph, failure, self.now())
-        wait = await self.statuses.write(self.resource, obj, status, urgent=failure is not None)
+            obstacle = failure_of(error)
+        return await self._report(obj, graph, obstacle)
+
+    async def _image(self, obj: KubeObject) -> str | Waiting | Failure:
+        """The image for services that name none, "" where all do; it is asked for where nobody has."""
+        if not lacks_image(await self.large.run(size_of(obj), partial(successor_of, self.resource, obj))):
+            return ""
+        request = request_for(self.resource, obj)
+        key = key_of(request)
+        # An owner that is gone would be asked for again and again, as its request is deleted.
+        if self.cache.get(DYNAMO_NIM_REQUESTS, key) is None and await self.applier.exists(obj):
+            await self.applier.create_once(DYNAMO_NIM_REQUESTS, request)
+        return answer_of(artifact_of(obj), key.name, self.cache.get(DYNAMO_NIM_REQUESTS, key))
+
+    async def _report(self, obj: KubeObject, graph: KubeObject | None, obstacle: Waiting | Failure | None) -> Result:
+        status = status_of(self.resource, obj, graph, obstacle, self.now())
+        failure = obstacle if isinstance(obstacle, Failure) else None
+        before = find(obj.get("status", {}).get("conditions", ()), READY)
+
+        def report() -> None:
+            if obstacle is not None and (before is None or before["reason"] != obstacle.reason):
+                self.reporter.held_up(obj, artifact_of(obj), obstacle)
+
+        wait = await self.statuses.write(self.resource, obj, status, urgent=obstacle is not None, report=report)
         return Result(requeue_after=retry_after(failure) if wait is None else wait)

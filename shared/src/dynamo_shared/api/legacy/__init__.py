@@ -18,7 +18,7 @@ from dynamo_shared.api.legacy.service import (
     LegacyStatus,
     ServiceOverride,
 )
-from dynamo_shared.api.legacy.successor import Successor, graph_of_deployment, graph_of_services
+from dynamo_shared.api.legacy.successor import Successor, command_of_artifact, graph_of_deployment, graph_of_services
 
 __all__ = [
     "Autoscaling",
@@ -37,6 +37,7 @@ __all__ = [
     "LegacyStatus",
     "ServiceOverride",
     "Successor",
+    "command_of_artifact",
     "graph_of_deployment",
     "graph_of_services",
 ]

@@ -21,6 +21,8 @@ _SAME = ("replicas", "envs", "envFromSecret", "resources", "ingress", "livenessP
 #: What kubectl records of the older object does not hold for the graph.
 _KUBECTL = "kubectl.kubernetes.io/"
 _CONFIGURATION = "DYNAMO_CONFIG_PATH"
+#: The entry of an artifact, as module:class: its `bento.yaml`, beside `src`, names it.
+_ENTRY_OF_ARTIFACT = """"$(sed -n 's/^service: *//p' ../bento.yaml)\""""
 _NO_IMAGE = "component {service} has no image: name the one that was built of {artifact}"
 _NO_COMMAND = "component {service} has no command: write how {artifact} starts it, unless its image says so"
 _OTHER_NAMESPACE = (
@@ -65,6 +67,11 @@ def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
     if len(objects) > 1:
         metadata = {**metadata, "name": objects[0]["spec"]["dynamoNim"]}
     return Successor(_graph(metadata, services, written), tuple(remarks))
+
+
+def command_of_artifact(service: str, variables: Sequence[KubeObject] = ()) -> KubeObject:
+    """How the image of an artifact starts one of its services, where nothing but the artifact says what its entry is."""
+    return _serve(service, _ENTRY_OF_ARTIFACT, variables)
 
 
 def _graph(metadata: KubeObject, services: KubeObject, written: Mapping[str, Any]) -> KubeObject:
@@ -125,11 +132,16 @@ def _claim_name(service: str) -> str:
 
 
 def _command(spec: KubeObject) -> KubeObject:
-    words = ["uv", "run", "dynamo", "serve", "--service-name", spec["serviceName"], spec["dynamoTag"]]
-    files = [each["value"] for each in spec.get("envs", ()) if each["name"] == _CONFIGURATION and "value" in each]
+    return _serve(spec["serviceName"], shlex.quote(spec["dynamoTag"]), spec.get("envs", ()))
+
+
+def _serve(service: str, entry: str, variables: Sequence[KubeObject]) -> KubeObject:
+    """`entry` is a word as the shell reads it."""
+    words = ["uv", "run", "dynamo", "serve", "--service-name", shlex.quote(service), entry]
+    files = [each["value"] for each in variables if each["name"] == _CONFIGURATION and "value" in each]
     for file in files:
-        words += ["-f", file]
-    return {"command": ["sh", "-c"], "args": [f"cd src && {shlex.join(words)}"]}
+        words += ["-f", shlex.quote(file)]
+    return {"command": ["sh", "-c"], "args": [f"cd src && {' '.join(words)}"]}
 
 
 def _merged(first: list[KubeObject] | None, last: list[KubeObject] | None) -> list[KubeObject]:

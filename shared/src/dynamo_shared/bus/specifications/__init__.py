@@ -15,6 +15,7 @@ from dynamo_shared.bus.specifications import (
     deployment,
     discovery,
     image,
+    legacy,
     planning,
     platform,
     scaling,
@@ -67,6 +68,7 @@ EVENTS: tuple[EventSpec, ...] = (
     *discovery.EVENTS,
     *workers.EVENTS,
     *image.EVENTS,
+    *legacy.EVENTS,
     *planning.EVENTS,
     *platform.EVENTS,
 )

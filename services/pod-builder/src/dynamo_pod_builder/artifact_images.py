@@ -1,0 +1,139 @@
+"""Images of artifacts, for services that name none: the DynamoNimRequest that asks for one, and what it answers. Pure.
+
+The artifact `frontend:v1` (a DynamoNimDeployment writes `frontend--v1`) has the request `frontend--v1` in each namespace that
+runs it. A request of that name that exists is used, whoever created it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dynamo_shared.api import objects
+from dynamo_shared.api.conditions import find
+from dynamo_shared.api.legacy import BuildPhase, command_of_artifact
+from dynamo_shared.api.meta import ObjectMeta
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, ObjectKey, Resource, key_of
+from dynamo_shared.bus.cache import ObjectCache
+
+from dynamo_pod_builder.render.owner import controller_reference
+from dynamo_pod_builder.routing import LEGACY, BuilderTask
+from dynamo_pod_builder.status.component import Failure
+
+IMAGE_PENDING, IMAGE_BUILDING, IMAGE_FAILED = "ImagePending", "ImageBuilding", "ImageFailed"
+_BY_REQUEST = "image-request"
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+#: Of an object's name.
+_LONGEST, _HASH_LENGTH = 253, 16
+_ELSE = "or name an image for each service in extraPodSpec.mainContainer.image"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The image is on its way."""
+
+    reason: str
+    message: str
+
+
+def artifact_of(obj: KubeObject) -> str:
+    """The artifact that an object of a kind before graphs names, as name:version; "" where it names none."""
+    spec = obj.get("spec")
+    text = spec.get("dynamoNim") if isinstance(spec, dict) else None
+    if not isinstance(text, str):
+        return ""
+    name, separator, version = text.rpartition("--")
+    return f"{name}:{version}" if separator and ":" not in text else text
+
+
+def request_key(obj: KubeObject) -> ObjectKey:
+    """Where the request for the image of an object's artifact is."""
+    artifact = artifact_of(obj)
+    name = artifact.replace(":", "--", 1)
+    if not _OBJECT_NAME.fullmatch(name) or len(name) > _LONGEST:
+        # Versions may have capitals and underscores, names of objects may not.
+        name = f"image-{hashlib.sha256(artifact.encode()).hexdigest()[:_HASH_LENGTH]}"
+    return ObjectKey(objects.namespace(obj), name)
+
+
+def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
+    """The request for the image of an object's artifact. It goes with the object."""
+    key = request_key(obj)
+    owner = controller_reference(resource, ObjectMeta.model_validate(obj["metadata"], extra="ignore"))
+    return {
+        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
+        "kind": DYNAMO_NIM_REQUESTS.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace, "ownerReferences": [owner]},
+        "spec": {"bentoTag": artifact_of(obj)},
+    }
+
+
+def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Waiting | Failure:
+    """The image of an artifact, or why there is none; `request` is the one of that name, None before it exists."""
+    whose = f"{DYNAMO_NIM_REQUESTS.kind} {name}"
+    if request is None or objects.is_deleting(request):
+        return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {whose} is being created")
+    asked = (request.get("spec") or {}).get("bentoTag")
+    if asked != artifact:
+        return Failure("NameTaken", f"{whose} asks for the image of {asked}, not of {artifact}: delete it, {_ELSE}")
+    status: KubeObject = request.get("status") or {}
+    if status.get("observedGeneration") != objects.generation(request):
+        return Waiting(
+            IMAGE_PENDING,
+            f"waiting for the image of {artifact}: no image-builder has answered {whose} yet; install one, {_ELSE}",
+        )
+    phase, image = status.get("phase"), status.get("imageRef")
+    if phase == BuildPhase.READY and image:
+        return str(image)
+    entry = find(status.get("conditions") or (), "Ready")
+    said = entry["message"] if entry is not None else ""
+    if phase == BuildPhase.FAILED:
+        reason = entry["reason"] if entry is not None else phase
+        return Failure(IMAGE_FAILED, f"the image of {artifact} is not built: {whose} reports {reason}: {said}")
+    if phase == BuildPhase.BUILDING:
+        return Waiting(IMAGE_BUILDING, f"waiting for the image of {artifact}, which is being built: {said}")
+    return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {said}")
+
+
+def lacks_image(graph: KubeObject) -> bool:
+    """Whether a service of a v1alpha1 graph names no image."""
+    return not all(_main(each).get("image") for each in graph["spec"]["services"].values())
+
+
+def with_image(graph: KubeObject, image: str) -> KubeObject:
+    """A v1alpha1 graph whose services run this image, but for those that name their own.
+
+    Where a service names no command either, its artifact says how it starts.
+    """
+    services = {
+        name: service if _main(service).get("image") else _with_image(name, service, image)
+        for name, service in graph["spec"]["services"].items()
+    }
+    return {**graph, "spec": {**graph["spec"], "services": services}}
+
+
+def index(cache: ObjectCache) -> None:
+    """Keep objects of the kinds before graphs findable by the request for their artifact's image."""
+    for resource in LEGACY:
+        cache.add_index(resource, _BY_REQUEST, lambda each: (str(request_key(each)),))
+
+
+def woken_by(cache: ObjectCache, resource: Resource, key: ObjectKey) -> Iterator[BuilderTask]:
+    """What is reconciled when a request changes."""
+    if resource == DYNAMO_NIM_REQUESTS:
+        for each, concern in LEGACY.items():
+            yield from (BuilderTask(concern, key_of(obj)) for obj in cache.by_index(each, _BY_REQUEST, str(key)))
+
+
+def _main(service: KubeObject) -> KubeObject:
+    return (service.get("extraPodSpec") or {}).get("mainContainer") or {}
+
+
+def _with_image(name: str, service: KubeObject, image: str) -> KubeObject:
+    pod, main = service.get("extraPodSpec") or {}, {**_main(service), "image": image}
+    if not (main.get("command") or main.get("args")):
+        main |= command_of_artifact(name, service.get("envs") or ())
+    return {**service, "extraPodSpec": {**pod, "mainContainer": main}}

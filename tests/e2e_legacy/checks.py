@@ -1,0 +1,230 @@
+"""What is checked, in the order in which a user would do it."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_GRAPH_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
+    EVENTS,
+    JOBS,
+    PODS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+)
+from dynamo_shared.kube import KubeClient
+
+from tests.builds.parts import Registry
+from tests.e2e.heard import Heard
+from tests.e2e.node import Node
+from tests.e2e.serving import is_ready
+from tests.held import Held
+from tests.integration.archive_store import Store
+from tests.integration.platform import eventually
+
+from .artifact import ENTRY, TAG, packed
+
+NAMESPACE = "legacy"
+EXAMPLES = Path(__file__).parents[1] / "integration" / "seed_examples"
+DEPLOYMENT, REQUEST, SERVICE = "disagg", "frontend--jh2o6dqzpsgfued4", "test-41fa991-vllmworker"
+REPOSITORY = "team/yatai-bentos"
+#: Seconds. A store without the archive is asked again after half a minute.
+BUILT_WITHIN, READY_WITHIN = 180.0, 120.0
+
+
+@dataclass(frozen=True)
+class World:
+    """All that runs."""
+
+    node: Node
+    kube: KubeClient
+    store: Store
+    registry: Registry
+    heard: Heard
+    busybox: bytes
+    builds: str
+
+    async def apply(self, example: str) -> str:
+        """What kubectl says when it applies a printed example as it stands."""
+        return await self.node.kubectl(
+            "apply", "--namespace", NAMESPACE, "--filename", str(EXAMPLES / f"{example}.yaml")
+        )
+
+    async def get(self, resource: Resource, name: str) -> KubeObject:
+        """An object of the namespace."""
+        return await self.kube.get(resource, ObjectKey(NAMESPACE, name))
+
+    async def list(self, resource: Resource, namespace: str = NAMESPACE, selector: str = "") -> list[KubeObject]:
+        """Objects of a namespace."""
+        return list((await self.kube.list(resource, namespace, label_selector=selector)).items)
+
+    async def ready(self, resource: Resource, name: str) -> KubeObject:
+        """The condition of an object; empty before it has one."""
+        conditions = (await self.get(resource, name)).get("status", {}).get("conditions") or [{}]
+        return dict(conditions[0])
+
+    async def of(self, deployment: str) -> list[KubeObject]:
+        """Pods of a graph."""
+        return await self.list(PODS, selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={deployment}")
+
+    async def page(self, deployment: str, path: str) -> str:
+        """What the frontend of a deployment answers through its Service."""
+        service = await self.get(SERVICES, f"{deployment}-frontend")
+        url = f"http://{service['spec']['clusterIP']}:8000/{path}"
+        return await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=5).read().decode())
+
+
+async def run(held: Held, world: World) -> None:
+    """All checks. Those after a build that failed say little more."""
+    await _without_its_archive(held, world)
+    await _built(held, world)
+    if held.failed:
+        return
+    await _runs(held, world)
+    await _others(held, world)
+    await _deleted(held, world)
+
+
+async def _without_its_archive(held: Held, world: World) -> None:
+    with held.check("the printed DynamoDeployment is stored as it stands, with a warning that names its successor"):
+        assert "write a DynamoGraphDeployment" in await world.apply("dynamo-deployment")
+    with held.check("without its archive it says so: in its status, an Event and a NATS event") as notes:
+
+        async def says() -> str:
+            entry = await world.ready(DYNAMO_DEPLOYMENTS, DEPLOYMENT)
+            return str(entry["message"]) if entry.get("reason") == "ImageFailed" else ""
+
+        message = await eventually(says, "the condition says that there is no archive", READY_WITHIN)
+        assert "ArchiveNotFound" in message
+        assert (await world.get(DYNAMO_DEPLOYMENTS, DEPLOYMENT))["status"]["state"] == "failed"
+
+        async def told() -> bool:
+            events = [each["reason"] for each in await world.list(EVENTS) if each["regarding"]["name"] == DEPLOYMENT]
+            return "ImageFailed" in events and bool(world.heard.of("dynamodeployment.failed", artifact=TAG))
+
+        await eventually(told, "an Event and a NATS event say so", READY_WITHIN)
+        notes.append(message)
+
+
+async def _built(held: Held, world: World) -> None:
+    with held.check(
+        "with the archive in its store the image is built by a pod under Pod Security restricted, and pushed"
+    ) as notes:
+        world.store.archives[TAG] = packed(world.busybox)
+
+        async def answered() -> KubeObject | None:
+            status: KubeObject = (await world.get(DYNAMO_NIM_REQUESTS, REQUEST)).get("status", {})
+            failure = status.get("conditions", [{}])[0].get("reason")
+            if status.get("phase") == "Failed" and failure != "ArchiveNotFound":
+                raise AssertionError(status)
+            return status if status.get("phase") == "Ready" else None
+
+        status = await eventually(answered, "the request has its image", BUILT_WITHIN)
+        _, digest = await asyncio.to_thread(world.registry.manifest, REPOSITORY, status["digest"])
+        assert digest == status["digest"]
+        (pod,) = await world.list(PODS, world.builds)
+        assert pod["status"]["phase"] == "Succeeded"
+        assert pod["status"]["hostIP"]
+        notes.append(f"{status['imageRef']}, {status['durationSeconds']} s")
+
+
+async def _runs(held: Held, world: World) -> None:
+    with held.check("all services run that image on the node, as many as the example says") as notes:
+
+        async def successful() -> bool:
+            return bool((await world.get(DYNAMO_DEPLOYMENTS, DEPLOYMENT))["status"]["state"] == "successful")
+
+        await eventually(successful, "the deployment is successful", READY_WITHIN)
+        pods = await world.of(DEPLOYMENT)
+        assert all(map(is_ready, pods)), pods
+        services = sorted(pod["metadata"]["labels"][labels.COMPONENT] for pod in pods)
+        assert services == ["Frontend", "PrefillWorker", "Processor", "VllmWorker"]
+        digest = (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["digest"]
+        running = {pod["status"]["containerStatuses"][0]["imageID"].rpartition("@")[2] for pod in pods}
+        assert running == {digest}
+        assert sum(pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods) == 0
+        notes.append(", ".join(services))
+    with held.check(
+        "the frontend's Service answers: its pod was started with the entry that bento.yaml names"
+    ) as notes:
+
+        async def answers() -> str:
+            try:
+                return await world.page(DEPLOYMENT, "started")
+            except OSError:
+                return ""
+
+        started = (await eventually(answers, "the frontend answers", READY_WITHIN)).strip()
+        assert started == f"/bento/src: uv run dynamo serve --service-name Frontend {ENTRY}"
+        notes.append(started)
+    with held.check("variables of the deployment and of its services are there"):
+        variables = (await world.page(DEPLOYMENT, "env")).splitlines()
+        assert {"GLOBAL_ENV_VAR=some_global_value", "SPECIFIC_ENV_VAR=some_specific_value"} <= set(variables)
+
+
+async def _others(held: Held, world: World) -> None:
+    with held.check(
+        "the printed DynamoNimRequest is the one that is there, and another one is answered without a build"
+    ):
+        await world.apply("dynamo-nim-request")
+        assert (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["phase"] == "Ready"
+        (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-request.yaml").read_text())
+        await world.kube.create(DYNAMO_NIM_REQUESTS, {**written, "metadata": {"name": "again", "namespace": NAMESPACE}})
+
+        async def cached() -> bool:
+            return bool((await world.get(DYNAMO_NIM_REQUESTS, "again")).get("status", {}).get("cached"))
+
+        await eventually(cached, "the second request is answered", READY_WITHIN)
+        assert len(await world.list(JOBS, world.builds)) == 1
+    with held.check("the printed DynamoNimDeployment has the image; its pod waits for the GPU that it asks for"):
+        assert "write a DynamoGraphDeployment" in await world.apply("dynamo-nim-deployment")
+
+        async def unscheduled() -> KubeObject | None:
+            pods = await world.of(SERVICE)
+            return (
+                pods[0] if pods and "Insufficient nvidia.com/gpu" in str(pods[0]["status"].get("conditions")) else None
+            )
+
+        pod = await eventually(unscheduled, "its pod waits for a GPU", READY_WITHIN)
+        image = (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["imageRef"]
+        assert pod["spec"]["containers"][0]["image"] == image
+    with held.check("without the GPU it runs and answers, by the command of that time"):
+        (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
+        del written["spec"]["resources"]
+        await world.kube.create(
+            DYNAMO_NIM_DEPLOYMENTS, {**written, "metadata": {"name": "chat", "namespace": NAMESPACE}}
+        )
+
+        async def ready() -> bool:
+            return (await world.ready(DYNAMO_NIM_DEPLOYMENTS, "chat")).get("status") == "True"
+
+        await eventually(ready, "it is ready", READY_WITHIN)
+        assert (await world.page("chat", "started")).strip().endswith(f"--service-name Frontend {ENTRY}")
+
+
+async def _deleted(held: Held, world: World) -> None:
+    with held.check("deleted, each takes its graph, its pods and its request along"):
+        for resource, name in (
+            (DYNAMO_DEPLOYMENTS, DEPLOYMENT),
+            (DYNAMO_NIM_DEPLOYMENTS, SERVICE),
+            (DYNAMO_NIM_DEPLOYMENTS, "chat"),
+        ):
+            await world.kube.delete(resource, ObjectKey(NAMESPACE, name))
+
+        async def gone() -> bool:
+            kinds = (DYNAMO_GRAPH_DEPLOYMENTS, DEPLOYMENTS, PODS, DYNAMO_NIM_REQUESTS)
+            left = [each["metadata"]["name"] for kind in kinds for each in await world.list(kind)]
+            return left == ["again"]
+
+        await eventually(gone, "nothing is left but the request of the user", READY_WITHIN)

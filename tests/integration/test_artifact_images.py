@@ -1,0 +1,178 @@
+"""The printed DynamoDeployment, from its artifact to running pods: request, build, image, graph. The build's pod is played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+import yaml
+from dynamo_image_builder.app import ImageBuilderService
+from dynamo_pod_builder.app import PodBuilderService
+from dynamo_shared.api import objects
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import (
+    DEPLOYMENTS,
+    DYNAMO_DEPLOYMENTS,
+    DYNAMO_NIM_DEPLOYMENTS,
+    DYNAMO_NIM_REQUESTS,
+    ObjectKey,
+)
+from dynamo_watcher.app import WatcherService
+
+from .archive_store import Store, archive_store
+from .platform import eventually, platform, settings
+from .test_image_builder import DIGEST, NOWHERE, TAG, jobs, pod_ends, reasons
+
+EXAMPLES = Path(__file__).with_name("seed_examples")
+IMAGE = f"registry.example.com/team/yatai-bentos:yatai.frontend.jh2o6dqzpsgfued4@{DIGEST}"
+REQUEST = "frontend--jh2o6dqzpsgfued4"
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with archive_store() as running:
+        running.archives[TAG] = b"an archive"
+        yield running
+
+
+@pytest.fixture
+async def running_platform(control_plane, nats_server, etcd_server, namespace, store) -> AsyncIterator[None]:
+    configured = settings(
+        control_plane.kubeconfig,
+        nats_server.url,
+        etcd_server.url,
+        NAMESPACE__RESTRICTED=namespace,
+        PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
+        PLATFORM__IMAGE_BUILDER__STORE__ENDPOINT=store.url,
+        PLATFORM__IMAGE_BUILDER__REGISTRY__SERVER="registry.example.com/team",
+        PLATFORM__IMAGE_BUILDER__RESOURCES__REQUESTS=NOWHERE,
+        PLATFORM__IMAGE_BUILDER__RESOURCES__LIMITS=NOWHERE,
+    )
+    async with platform(configured, [WatcherService(), PodBuilderService(), ImageBuilderService()]):
+        yield
+
+
+def example(namespace: str, name: str = "") -> KubeObject:
+    (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-deployment.yaml").read_text())
+    written["metadata"] = {"name": name or written["metadata"]["name"], "namespace": namespace}
+    return dict(written)
+
+
+async def until_ready_says(kube, resource, namespace: str, name: str, reason: str) -> KubeObject:
+    """The status, once its condition has this reason."""
+
+    async def look() -> KubeObject | None:
+        status = (await kube.get(resource, ObjectKey(namespace, name))).get("status") or {}
+        return status if [each["reason"] for each in status.get("conditions", ())] == [reason] else None
+
+    found: KubeObject = await eventually(look, f"{name} says {reason}")
+    return found
+
+
+async def until_successful(kube, namespace: str, name: str) -> None:
+    async def look() -> bool:
+        return bool((await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, name)))["status"]["state"] == "successful")
+
+    await eventually(look, f"{name} runs")
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, namespace):
+    await kube.create(DYNAMO_DEPLOYMENTS, example(namespace))
+    status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
+    assert status["state"] == "pending"
+    assert status["conditions"][0]["message"].startswith(f"waiting for the image of {TAG}, which is being built: Job ")
+    deployment = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+    request = await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
+    assert request["spec"] == {"bentoTag": TAG}
+    assert objects.controls(deployment, request)
+    assert (await kube.list(DEPLOYMENTS, namespace)).items == []
+
+    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
+    await until_successful(kube, namespace, "disagg")
+    deployments = (await kube.list(DEPLOYMENTS, namespace)).items
+    images = {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in deployments}
+    assert (len(deployments), images) == (5, {IMAGE})
+    assert "ImageBuilding" in await reasons(kube, namespace, "disagg")
+
+    # Another one of the same artifact has its image at once, and keeps it when the request goes with its owner.
+    await kube.create(DYNAMO_DEPLOYMENTS, example(namespace, "second"))
+    await until_successful(kube, namespace, "second")
+    assert len(await jobs(kube, namespace)) == 1
+    await kube.delete(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+    owner = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, "second"))
+
+    async def asked_again() -> bool:
+        listed = (await kube.list(DYNAMO_NIM_REQUESTS, namespace)).items
+        own = [each for each in listed if objects.controls(owner, each)]
+        return bool(own and own[0].get("status", {}).get("imageRef") == IMAGE)
+
+    await eventually(asked_again, "the second one asks itself")
+    await until_successful(kube, namespace, "second")
+    assert len(await jobs(kube, namespace)) == 1
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
+    request = {
+        "apiVersion": DYNAMO_NIM_REQUESTS.api_version,
+        "kind": DYNAMO_NIM_REQUESTS.kind,
+        "metadata": {"name": REQUEST, "namespace": namespace},
+        "spec": {"bentoTag": TAG},
+    }
+    await kube.create(DYNAMO_NIM_REQUESTS, request)
+    (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
+    written["metadata"]["namespace"] = namespace
+    await kube.create(DYNAMO_NIM_DEPLOYMENTS, written)
+    name = written["metadata"]["name"]
+    await until_ready_says(kube, DYNAMO_NIM_DEPLOYMENTS, namespace, name, "ImageBuilding")
+    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
+
+    async def runs() -> list[KubeObject]:
+        return list((await kube.list(DEPLOYMENTS, namespace)).items)
+
+    (deployment,) = await eventually(runs, "its Deployment is created")
+    (main,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert main["image"] == IMAGE
+    stored = await kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
+    assert objects.controller_of(stored) is None
+
+
+@pytest.mark.usefixtures("running_platform")
+async def test_a_build_that_fails_is_in_the_status_an_event_and_on_nats_and_passes(kube, namespace, nats_server, store):
+    connection = await nats.connect(nats_server.url)
+    heard: list[Any] = []
+
+    async def take(message: Any) -> None:
+        heard.append(json.loads(message.data))
+
+    try:
+        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.dynamodeployment.disagg.*", cb=take)
+        await connection.flush()
+        await kube.create(DYNAMO_DEPLOYMENTS, example(namespace))
+        await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
+        await pod_ends(kube, namespace, "digest=\nERROR: failed to push: unauthorized", code=1)
+        status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageFailed")
+
+        async def told() -> bool:
+            return bool(heard) and "ImageFailed" in await reasons(kube, namespace, "disagg")
+
+        await eventually(told, "people and programs are told")
+    finally:
+        await connection.close()
+    assert status["state"] == "failed"
+    assert f"DynamoNimRequest {REQUEST} reports PushFailed: " in status["conditions"][0]["message"]
+    assert heard[0]["type"] == "com.nvidia.dynamo.dynamodeployment.failed.v1"
+    assert (heard[0]["data"]["artifact"], heard[0]["data"]["reason"]) == (TAG, "ImageFailed")
+    assert (await kube.list(DEPLOYMENTS, namespace)).items == []
+
+    # Another archive is another build; the request is made again once it is deleted.
+    store.archives[TAG] = b"a better archive"
+    await kube.delete(DYNAMO_NIM_REQUESTS, ObjectKey(namespace, REQUEST))
+    await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
+    await pod_ends(kube, namespace, f"digest={DIGEST}\n")
+    await until_successful(kube, namespace, "disagg")
