@@ -85,6 +85,13 @@ class World:
         return await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=5).read().decode())
 
 
+def service(name: str, *without: str) -> KubeObject:
+    """The printed DynamoNimDeployment under another name, without these fields."""
+    (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
+    spec = {field: value for field, value in written["spec"].items() if field not in without}
+    return {**written, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+
+
 async def run(held: Held, world: World) -> None:
     """All checks. Those after a build that failed say little more."""
     await _without_its_archive(held, world)
@@ -187,24 +194,27 @@ async def _others(held: Held, world: World) -> None:
 
         await eventually(cached, "the second request is answered", READY_WITHIN)
         assert len(await world.list(JOBS, world.builds)) == 1
-    with held.check("the printed DynamoNimDeployment has the image; its pod waits for the GPU that it asks for"):
+    with held.check("the printed DynamoNimDeployment has the image, and says what its placeholder shall be") as notes:
         assert "write a DynamoGraphDeployment" in await world.apply("dynamo-nim-deployment")
 
-        async def unscheduled() -> KubeObject | None:
-            pods = await world.of(SERVICE)
-            return (
-                pods[0] if pods and "Insufficient nvidia.com/gpu" in str(pods[0]["status"].get("conditions")) else None
-            )
+        async def says() -> str:
+            message = (await world.ready(DYNAMO_NIM_DEPLOYMENTS, SERVICE)).get("message", "")
+            return str(message) if "DYN_DEPLOYMENT_CONFIG" in message else ""
 
-        pod = await eventually(unscheduled, "its pod waits for a GPU", READY_WITHIN)
+        notes.append(await eventually(says, "its condition names the variable", READY_WITHIN))
+        graph = await world.get(DYNAMO_GRAPH_DEPLOYMENTS, SERVICE)
         image = (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["imageRef"]
-        assert pod["spec"]["containers"][0]["image"] == image
+        assert graph["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]["image"] == image
+    with held.check("without the placeholder its pod waits for the GPU that it asks for, which this node lacks"):
+        await world.kube.create(DYNAMO_NIM_DEPLOYMENTS, service("gpu", "envs"))
+
+        async def unscheduled() -> bool:
+            pods = await world.of("gpu")
+            return bool(pods and "Insufficient nvidia.com/gpu" in str(pods[0]["status"].get("conditions")))
+
+        await eventually(unscheduled, "its pod waits for a GPU", READY_WITHIN)
     with held.check("without the GPU it runs and answers, by the command of that time"):
-        (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
-        del written["spec"]["resources"]
-        await world.kube.create(
-            DYNAMO_NIM_DEPLOYMENTS, {**written, "metadata": {"name": "chat", "namespace": NAMESPACE}}
-        )
+        await world.kube.create(DYNAMO_NIM_DEPLOYMENTS, service("chat", "envs", "resources"))
 
         async def ready() -> bool:
             return (await world.ready(DYNAMO_NIM_DEPLOYMENTS, "chat")).get("status") == "True"
@@ -218,6 +228,7 @@ async def _deleted(held: Held, world: World) -> None:
         for resource, name in (
             (DYNAMO_DEPLOYMENTS, DEPLOYMENT),
             (DYNAMO_NIM_DEPLOYMENTS, SERVICE),
+            (DYNAMO_NIM_DEPLOYMENTS, "gpu"),
             (DYNAMO_NIM_DEPLOYMENTS, "chat"),
         ):
             await world.kube.delete(resource, ObjectKey(NAMESPACE, name))
