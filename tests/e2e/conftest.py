@@ -84,7 +84,7 @@ async def deployed(
 @pytest.fixture(scope="session")
 async def heard(platform: Settings) -> AsyncIterator[Heard]:
     """What is published about the graph's namespace, from before the graph was created."""
-    async with listening(platform.platform.nats.servers[0], NAMESPACE) as events:
+    async with listening(platform, NAMESPACE) as events:
         yield events
 
 

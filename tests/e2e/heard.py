@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 import nats
+from dynamo_shared.bus import permissions, subjects
+from dynamo_shared.runtime.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,14 @@ class Heard:
 
 
 @asynccontextmanager
-async def listening(url: str, namespace: str) -> AsyncIterator[Heard]:
-    """Hears while the block runs."""
-    connection = await nats.connect(url)
+async def listening(platform: Settings, namespace: str) -> AsyncIterator[Heard]:
+    """Hears while the block runs, as an integration would: with the login of a platform that has made its own."""
+    server, user = platform.platform.nats, permissions.INTEGRATOR
+    login = {}
+    if server.password_file is not None:
+        password = server.password_file.with_name(user).read_text().strip()
+        login = {"user": user, "password": password, "inbox_prefix": subjects.inbox_prefix(user)}
+    connection = await nats.connect(server.servers[0], **login)
     heard = Heard()
 
     async def take(message: Any) -> None:

@@ -84,7 +84,7 @@ async def main() -> int:
         settings = await stack.enter_async_context(
             platform_on(node.kubeconfig, folder / "platform" / NAMESPACE, NAMESPACE, programs)
         )
-        heard = await stack.enter_async_context(listening(settings.platform.nats.servers[0], NAMESPACE))
+        heard = await stack.enter_async_context(listening(settings, NAMESPACE))
         shell = await asyncio.to_thread(found.programs["busybox"].read_bytes)
         await run(held, World(node, kube, store, registry, heard, shell, BUILDS))
     return held.end()

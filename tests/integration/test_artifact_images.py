@@ -75,7 +75,8 @@ async def until_ready_says(kube, resource, namespace: str, name: str, reason: st
 
 async def until_successful(kube, namespace: str, name: str) -> None:
     async def look() -> bool:
-        return bool((await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, name)))["status"]["state"] == "successful")
+        found = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, name))
+        return bool(found.get("status", {}).get("state") == "successful")
 
     await eventually(look, f"{name} runs")
 
