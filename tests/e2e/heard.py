@@ -51,7 +51,9 @@ async def listening(platform: Settings, namespace: str) -> AsyncIterator[Heard]:
         heard.events.append(Event(f"{family}.{name}", datetime.fromisoformat(event["time"]), event["data"]))
 
     try:
-        await connection.subscribe(f"dynamo.evt.v1.*.{namespace}.>", cb=take)
+        # The login reads events of its own cluster alone.
+        filter_ = subjects.event_filter(platform.platform.cluster_name, namespace=namespace)
+        await connection.subscribe(filter_, cb=take)
         await connection.flush()
         yield heard
     finally:
