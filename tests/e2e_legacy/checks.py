@@ -65,7 +65,7 @@ class World:
         """An object of the namespace."""
         return await self.kube.get(resource, ObjectKey(NAMESPACE, name))
 
-    async def list(self, resource: Resource, namespace: str = NAMESPACE, selector: str = "") -> list[KubeObject]:
+    async def items(self, resource: Resource, namespace: str = NAMESPACE, selector: str = "") -> list[KubeObject]:
         """Objects of a namespace."""
         return list((await self.kube.list(resource, namespace, label_selector=selector)).items)
 
@@ -76,7 +76,7 @@ class World:
 
     async def of(self, deployment: str) -> list[KubeObject]:
         """Pods of a graph."""
-        return await self.list(PODS, selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={deployment}")
+        return await self.items(PODS, selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={deployment}")
 
     async def page(self, deployment: str, path: str) -> str:
         """What the frontend of a deployment answers through its Service."""
@@ -117,7 +117,7 @@ async def _without_its_archive(held: Held, world: World) -> None:
         assert (await world.get(DYNAMO_DEPLOYMENTS, DEPLOYMENT))["status"]["state"] == "failed"
 
         async def told() -> bool:
-            events = [each["reason"] for each in await world.list(EVENTS) if each["regarding"]["name"] == DEPLOYMENT]
+            events = [each["reason"] for each in await world.items(EVENTS) if each["regarding"]["name"] == DEPLOYMENT]
             return "ImageFailed" in events and bool(world.heard.of("dynamodeployment.failed", artifact=TAG))
 
         await eventually(told, "an Event and a NATS event say so", READY_WITHIN)
@@ -140,7 +140,7 @@ async def _built(held: Held, world: World) -> None:
         status = await eventually(answered, "the request has its image", BUILT_WITHIN)
         _, digest = await asyncio.to_thread(world.registry.manifest, REPOSITORY, status["digest"])
         assert digest == status["digest"]
-        (pod,) = await world.list(PODS, world.builds)
+        (pod,) = await world.items(PODS, world.builds)
         assert pod["status"]["phase"] == "Succeeded"
         assert pod["status"]["hostIP"]
         notes.append(f"{status['imageRef']}, {status['durationSeconds']} s")
@@ -193,7 +193,7 @@ async def _others(held: Held, world: World) -> None:
             return bool((await world.get(DYNAMO_NIM_REQUESTS, "again")).get("status", {}).get("cached"))
 
         await eventually(cached, "the second request is answered", READY_WITHIN)
-        assert len(await world.list(JOBS, world.builds)) == 1
+        assert len(await world.items(JOBS, world.builds)) == 1
     with held.check("the printed DynamoNimDeployment has the image, and says what its placeholder shall be") as notes:
         assert "write a DynamoGraphDeployment" in await world.apply("dynamo-nim-deployment")
 
@@ -235,7 +235,7 @@ async def _deleted(held: Held, world: World) -> None:
 
         async def gone() -> bool:
             kinds = (DYNAMO_GRAPH_DEPLOYMENTS, DEPLOYMENTS, PODS, DYNAMO_NIM_REQUESTS)
-            left = [each["metadata"]["name"] for kind in kinds for each in await world.list(kind)]
+            left = [each["metadata"]["name"] for kind in kinds for each in await world.items(kind)]
             return left == ["again"]
 
         await eventually(gone, "nothing is left but the request of the user", READY_WITHIN)
