@@ -1,7 +1,7 @@
 """Images of artifacts, for services that name none: the DynamoNimRequest that asks for one, and what it answers. Pure.
 
 The artifact `frontend:v1` (a DynamoNimDeployment writes `frontend--v1`) has the request `frontend--v1` in each namespace that
-runs it. A request of that name that exists is used, whoever created it.
+runs it. A request of that name that exists is used, also one of a user.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def request_for(resource: Resource, obj: KubeObject) -> KubeObject:
 
 
 def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Waiting | Failure:
-    """The image of an artifact, or why there is none; `request` is the one of that name, None before it exists."""
+    """The image of an artifact, or why it has no image yet; `request` is the one of that name, None before it exists."""
     whose = f"{DYNAMO_NIM_REQUESTS.kind} {name}"
     if request is None or objects.is_deleting(request):
         return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {whose} is being created")

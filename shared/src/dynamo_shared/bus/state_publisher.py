@@ -370,7 +370,7 @@ class StatePublisher:
             subject = message.subject
             met.add(subject)
             if subject in markers:
-                # Without one of ours: a watcher before this one has listed the resource, and this one has not yet.
+                # Without a marker of this watcher: a watcher before this one has listed the resource, and this one has not yet.
                 marker = self._markers.get(subject)
                 if marker is not None and marker.sequence != message.sequence:
                     await self.mark_synced(marker.resource, marker.list_version, served=marker.served)

@@ -137,7 +137,7 @@ class LegacyReconciler:
         return await self._report(obj, graph, obstacle)
 
     async def _image(self, obj: KubeObject) -> str | Waiting | Failure:
-        """The image for services that name none, "" where all do; it is asked for where nobody has."""
+        """The image for services that name none, "" where all do. Creates the request for it where there is no such request."""
         if not lacks_image(await self.large.run(size_of(obj), partial(successor_of, self.resource, obj))):
             return ""
         request = request_for(self.resource, obj)

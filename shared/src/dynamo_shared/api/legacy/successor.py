@@ -21,7 +21,7 @@ _SAME = ("replicas", "envs", "envFromSecret", "resources", "ingress", "livenessP
 #: What kubectl records of the older object does not hold for the graph.
 _KUBECTL = "kubectl.kubernetes.io/"
 _CONFIGURATION = "DYNAMO_CONFIG_PATH"
-#: The entry of an artifact, as module:class: its `bento.yaml`, beside `src`, names it.
+#: The entry of an artifact, as module:class: its `bento.yaml`, next to `src`, names it.
 _ENTRY_OF_ARTIFACT = """"$(sed -n 's/^service: *//p' ../bento.yaml)\""""
 _NO_IMAGE = "component {service} has no image: name the one that was built of {artifact}"
 _NO_COMMAND = "component {service} has no command: write how {artifact} starts it, unless its image says so"
