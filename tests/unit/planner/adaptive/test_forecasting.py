@@ -152,3 +152,12 @@ def test_lengths_and_quiet() -> None:
     assert demand.quiet == 30
     demand.observe(60, traffic(1))
     assert demand.quiet == 0
+
+
+def test_a_pause_is_remembered_once_requests_came_back() -> None:
+    demand = Demand()
+    for index, requests in enumerate((0, 0, 5, 0, 0, 0, 5, 0, 5, 0, 0), start=1):
+        demand.observe(index * STEP, traffic(requests))
+        assert demand.longest_pause(index * STEP) == (30 if index >= 7 else 0), "none before the first request"
+    assert demand.quiet == 20, "a pause that goes on is none yet"
+    assert demand.longest_pause(120 + 7200) == 0

@@ -126,6 +126,16 @@ def test_no_traffic_ends_at_the_minimum_within_two_intervals(graph: Follower) ->
     assert own.replicas == {Pool.PREFILL: 2, Pool.DECODE: 0}
 
 
+def test_a_pause_that_requests_came_back_from_is_held_through_the_next_time(graph: Follower) -> None:
+    graph.run(40, 300)
+    assert reason(graph.run(0, 110)) == Reason.IDLE, "nothing is known of pauses"
+    graph.run(40, 300)
+    assert reason(graph.run(0, 110)) != Reason.IDLE
+    assert sum(graph.replicas.values()) > sum(BOTH.values())
+    assert reason(graph.run(0, 400)) == Reason.IDLE
+    assert graph.replicas == BOTH, "not for ever"
+
+
 def test_a_graph_that_nobody_asked_yet_goes_to_its_minimum() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 3, Pool.DECODE: 3})
     assert reason(graph.step(0)) == Reason.NO_TRAFFIC_YET

@@ -13,6 +13,8 @@ KEPT = 1440
 """Samples that are remembered: four hours of ten seconds."""
 LENGTHS_OVER = 300.0
 """Seconds over which lengths are averaged: mixes of requests change slower than rates do."""
+PAUSES_OVER = 7200.0
+"""Seconds for which a pause that requests came back from is remembered."""
 STRAY = 2.5
 """Standard deviations (of chance arrivals) that samples of one steady rate may lie apart."""
 
@@ -34,6 +36,8 @@ class Demand:
         self.isl = self.osl = 0.0
         self.hits: float | None = None
         self._quiet = 0.0
+        self._pauses: deque[tuple[float, float]] = deque()
+        """(when it ended, its seconds)"""
 
     @property
     def known(self) -> bool:
@@ -45,11 +49,19 @@ class Demand:
         """Seconds without any request up to the last sample."""
         return self._quiet
 
+    def longest_pause(self, now: float) -> float:
+        """Seconds of the longest pause of late that requests came back from; 0 where there was none."""
+        while self._pauses and self._pauses[0][0] <= now - PAUSES_OVER:
+            self._pauses.popleft()
+        return max((seconds for _, seconds in self._pauses), default=0.0)
+
     def observe(self, now: float, traffic: Traffic) -> bool:
         """Take a sample; False, and nothing taken, where its numbers make no sense."""
         numbers = (traffic.duration, traffic.requests, traffic.isl, traffic.osl)
         if not all(isfinite(n) and n >= 0 for n in numbers) or traffic.duration <= 0:
             return False
+        if traffic.requests > 0 and self._quiet > 0 and self.known:
+            self._pauses.append((now, self._quiet))
         if traffic.requests > 0 and traffic.isl > 0:
             share = min(1.0, traffic.duration / LENGTHS_OVER) if self.known else 1.0
             self.isl += share * (traffic.isl - self.isl)

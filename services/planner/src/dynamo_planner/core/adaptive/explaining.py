@@ -71,7 +71,13 @@ def explain(
         load_reason=reason.value,
         throughput_reason=reason.value,
         message="; ".join(
-            filter(None, (_sentence(reason, forecast, plans, final, horizon), at_risk or unreachable(plans)))
+            filter(
+                None,
+                (
+                    _sentence(reason, forecast, plans, final, horizon) + _pause(demand, observation.now),
+                    at_risk or unreachable(plans),
+                ),
+            )
         ),
         at_risk=at_risk,
         inputs=inputs,
@@ -139,6 +145,14 @@ def _sentence(
     load = f"{forecast.now:.1f} requests/s now, {forecast.at(horizon):.1f} in {horizon:.0f} s ({forecast.way})"
     text = f"{reason.value}: {moves}; {load}"
     return text + _reserve(forecast, plans, horizon)
+
+
+def _pause(demand: Demand, now: float) -> str:
+    """Why a pause is held through; nothing where requests come, or never paused."""
+    longest = demand.longest_pause(now)
+    if not demand.quiet or not longest:
+        return ""
+    return f"; no request for {demand.quiet:.0f} s, and of late requests came back after up to {longest:.0f} s"
 
 
 def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float) -> str:

@@ -9,13 +9,14 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
-from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
+from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing, Steady
-from dynamo_planner.core.adaptive.promise import Promise
+from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import Sizer
+from dynamo_planner.core.adaptive.standing import highest, standing
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -79,7 +80,7 @@ class AdaptivePolicy:
             return self._before_traffic(next_tick, observation)
         self._learn(traffic, observation)
         forecast = self._forecaster.forecast(self._demand, now, self._horizon(observation))
-        if self._demand.quiet >= self._config.throughput_adjustment_interval_seconds:
+        if self._demand.quiet >= self._idle_after(observation):
             return self._idle(next_tick, observation)
         lacking = [pool for pool in self._limits.pools if not self._sizing.ready(pool)]
         if lacking:
@@ -246,6 +247,16 @@ class AdaptivePolicy:
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
         return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
 
+    def _standing(self, observation: Observation) -> tuple[dict[Pool, int], float] | None:
+        """Replicas that would have kept the promise of the last hour, had they been there all the while."""
+        samples = [sample for sample in self._demand.samples if sample.at > observation.now - WINDOW]
+        load = self._demand.load(highest(samples))
+        states = {}
+        for pool in self._limits.pools:
+            sizer = self._sizing.sizer(pool, load, self._able(observation, pool))
+            states[pool] = self._state(pool, observation, sizer, load.rate)
+        return standing(states, samples, self._promise.attainment)
+
     def _least_of(self, pool: Pool) -> int:
         return max(self._limits.least(pool), 1)
 
@@ -294,7 +305,13 @@ class AdaptivePolicy:
         if promise is not None:
             startup = max(self._startup(pool, observation) for pool in plans)
             at_risk = risk(
-                promise, plans, final, observation.workers, budget=self._config.max_gpu_budget, startup=startup
+                promise,
+                plans,
+                final,
+                observation.workers,
+                budget=self._config.max_gpu_budget,
+                startup=startup,
+                standing=lambda: self._standing(observation),
             )
         explanation = explain(
             reason,
@@ -309,6 +326,15 @@ class AdaptivePolicy:
             at_risk=at_risk,
         )
         return Effects(next_tick=next_tick, decision=decision, explanation=explanation)
+
+    def _idle_after(self, observation: Observation) -> float:
+        """Seconds without a request after which none is expected: an interval, or longer than the pauses of late.
+
+        No pause is held through for longer than a burst is expected that was not seen yet: then a start costs less.
+        """
+        pause = self._settings.pauses * self._demand.longest_pause(observation.now)
+        held = min(pause, UNSEEN * self._horizon(observation))
+        return max(float(self._config.throughput_adjustment_interval_seconds), held)
 
     def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
         """No request for a whole interval: the minimum, at once; what was desired before no longer counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
 from dynamo_planner.core.adaptive.pools import PoolPlan
@@ -26,8 +26,12 @@ def risk(
     *,
     budget: int,
     startup: float,
+    standing: Callable[[], tuple[dict[Pool, int], float] | None] = lambda: None,
 ) -> str:
-    """One sentence, or nothing where the promise is expected to hold. `budget` in GPUs, `startup` in seconds."""
+    """One sentence, or nothing where the promise is expected to hold. `budget` in GPUs, `startup` in seconds.
+
+    `standing` says which replicas would have kept the last hour, and which share; asked only where too little was kept.
+    """
     promised = f"{100 * promise.attainment:g} % are promised"
     if missed := unreachable(plans):
         return f"{promised}, and {missed}"
@@ -35,8 +39,7 @@ def risk(
     if expected < promise.attainment:
         expects = f"{100 * expected:.0f} % of requests are expected within the targets, {promised}"
         if any(final[pool] < plan.replicas for pool, plan in plans.items()):
-            needs = ", ".join(f"{pool.value} {plan.replicas}" for pool, plan in plans.items())
-            gpus = sum(plan.gpus * plan.replicas for plan in plans.values())
+            needs, gpus = _counted({pool: plan.replicas for pool, plan in plans.items()}, plans)
             return f"{expects}: that needs {needs} ({gpus} GPUs), and max_gpu_budget is {budget}"
     pending = {pool: counts.pending for pool, counts in workers.items() if pool in plans and counts.pending}
     if pending:
@@ -46,6 +49,25 @@ def risk(
     if promise.kept is not None and promise.kept < promise.attainment:
         return (
             f"{100 * promise.kept:.0f} % of the last hour's requests were within the targets, as estimated, {promised}: replicas "
-            f"need {startup:.0f} s to start; a higher min_endpoint or a faster start keeps more"
+            f"need {startup:.0f} s to start; {_instead(standing(), plans, budget)}"
         )
     return ""
+
+
+def _instead(stood: tuple[dict[Pool, int], float] | None, plans: Mapping[Pool, PoolPlan], budget: int) -> str:
+    """What would keep more than following the load does: replicas that stand all the while, or a faster start."""
+    if stood is None:
+        return "a higher min_endpoint or a faster start keeps more"
+    counts, share = stood
+    needs, gpus = _counted(counts, plans)
+    beyond = f", and max_gpu_budget is {budget}" if 0 <= budget < gpus else ""
+    return (
+        f"{needs} all the while ({gpus} GPUs, as min_endpoint) would have kept {100 * share:.0f} %{beyond}; "
+        f"a faster start keeps more, too"
+    )
+
+
+def _counted(counts: Mapping[Pool, int], plans: Mapping[Pool, PoolPlan]) -> tuple[str, int]:
+    """Replicas by pool in words, and their GPUs."""
+    words = ", ".join(f"{pool.value} {count}" for pool, count in counts.items())
+    return words, sum(plans[pool].gpus * count for pool, count in counts.items())

@@ -17,6 +17,8 @@ class Settings:
     """replicas that will be needed so soon after each other are added at once"""
     regret: float = 0.15
     """a replica that is not worth its price goes after so much of the time that it would take to have it back"""
+    pauses: float = 2.0
+    """requests have ceased after so many times the longest pause of late that they came back from"""
     surely: float = 0.6
     """the rest misses at most so much of what may miss, before a replica goes: else chance brings it back at once"""
     rows: int = 8

@@ -128,6 +128,13 @@ class Weighing:
         worth = np.where(gpus == gpus.min(), brings, -np.inf)
         return self._at(worth)
 
+    def share(self, counts: Mapping[Pool, int], since: float, until: float) -> float:
+        """Share of the requests between two lead times that counts keep in time; not below 0, 1 where none comes."""
+        comes = self.comes(since, until)
+        places = [counts[each] - int(self._counts[each][0]) for each in self.pools]
+        kept = self.brings(since, until)[places[0], places[1] if len(places) > 1 else 0]
+        return max(0.0, float(kept) / comes) if comes > 0 else 1.0
+
     def comes(self, since: float, until: float) -> float:
         """Requests that are predicted between two lead times."""
         chosen = (self._rates.leads >= since) & (self._rates.leads < until)
