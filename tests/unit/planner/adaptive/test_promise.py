@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
+from dynamo_planner.core.adaptive.constant_replicas import constant_replicas
 from dynamo_planner.core.adaptive.demand import RateSample
 from dynamo_planner.core.adaptive.promise import MOST, WINDOW, Promise
-from dynamo_planner.core.adaptive.standing import standing
 from dynamo_planner.core.observing import Pool, PoolCounts
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
@@ -122,22 +122,22 @@ def test_a_start_that_takes_long_is_named_while_the_last_hour_shows_it() -> None
 def test_what_would_have_stood_the_last_hour_keeps_the_share_and_less_stands_for_less() -> None:
     load, (calm, busy) = weighing([np.full(60, 40.0)]), (6.0, 40.0)
     samples = [RateSample(10.0 * at, busy if at % 6 == 0 else calm, 10.0) for at in range(1, 121)]
-    stood = standing(load.pools, samples, 0.95)
+    stood = constant_replicas(load.pools, samples, 0.95)
     assert stood is not None
     counts, share = stood
     assert share >= 0.95
-    lasting = standing(load.pools, [RateSample(10.0 * at, busy, 10.0) for at in range(1, 121)], 0.95)
+    lasting = constant_replicas(load.pools, [RateSample(10.0 * at, busy, 10.0) for at in range(1, 121)], 0.95)
     assert lasting is not None
     assert sum(lasting[0].values()) >= sum(counts.values())
-    fewer = standing(load.pools, samples, 0.3)
+    fewer = constant_replicas(load.pools, samples, 0.3)
     assert fewer is not None
     assert sum(fewer[0].values()) < sum(counts.values())
 
 
 def test_too_little_of_the_past_says_nothing() -> None:
     load = weighing([np.full(60, 40.0)])
-    assert standing(load.pools, [RateSample(10.0, 5.0, 10.0)] * 5, 0.95) is None
-    assert standing(load.pools, [RateSample(10.0, 0.0, 10.0)] * 50, 0.95) is None
+    assert constant_replicas(load.pools, [RateSample(10.0, 5.0, 10.0)] * 5, 0.95) is None
+    assert constant_replicas(load.pools, [RateSample(10.0, 0.0, 10.0)] * 50, 0.95) is None
 
 
 def test_a_price_takes_the_place_of_the_promise() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
+from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import UNSEEN, Forecast, Forecaster
@@ -16,7 +17,6 @@ from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.settings import Settings
 from dynamo_planner.core.adaptive.sizing import Sizer
-from dynamo_planner.core.adaptive.standing import highest, standing
 from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
@@ -247,7 +247,7 @@ class AdaptivePolicy:
         best = 1 / sum(states[pool].gpus / sizer.capacity for pool, sizer in sizers.items())
         return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
 
-    def _standing(self, observation: Observation) -> tuple[dict[Pool, int], float] | None:
+    def _constant_replicas(self, observation: Observation) -> tuple[dict[Pool, int], float] | None:
         """Replicas that would have kept the promise of the last hour, had they been there all the while."""
         samples = [sample for sample in self._demand.samples if sample.at > observation.now - WINDOW]
         load = self._demand.load(highest(samples))
@@ -255,7 +255,7 @@ class AdaptivePolicy:
         for pool in self._limits.pools:
             sizer = self._sizing.sizer(pool, load, self._able(observation, pool))
             states[pool] = self._state(pool, observation, sizer, load.rate)
-        return standing(states, samples, self._promise.attainment)
+        return constant_replicas(states, samples, self._promise.attainment)
 
     def _least_of(self, pool: Pool) -> int:
         return max(self._limits.least(pool), 1)
@@ -311,7 +311,7 @@ class AdaptivePolicy:
                 observation.workers,
                 budget=self._config.max_gpu_budget,
                 startup=startup,
-                standing=lambda: self._standing(observation),
+                constant_replicas=lambda: self._constant_replicas(observation),
             )
         explanation = explain(
             reason,
@@ -330,7 +330,7 @@ class AdaptivePolicy:
     def _idle_after(self, observation: Observation) -> float:
         """Seconds without a request after which none is expected: an interval, or longer than the pauses of late.
 
-        No pause is held through for longer than a burst is expected that was not seen yet: then a start costs less.
+        No pause is held through for longer than a burst is expected that was not observed yet: then a start costs less.
         """
         pause = self._settings.pauses * self._demand.longest_pause(observation.now)
         held = min(pause, UNSEEN * self._horizon(observation))

@@ -26,11 +26,11 @@ def risk(
     *,
     budget: int,
     startup: float,
-    standing: Callable[[], tuple[dict[Pool, int], float] | None] = lambda: None,
+    constant_replicas: Callable[[], tuple[dict[Pool, int], float] | None] = lambda: None,
 ) -> str:
     """One sentence, or nothing where the promise is expected to hold. `budget` in GPUs, `startup` in seconds.
 
-    `standing` says which replicas would have kept the last hour, and which share; asked only where too little was kept.
+    `constant_replicas` says which replicas would have kept the last hour, and which share; asked only where too little was kept.
     """
     promised = f"{100 * promise.attainment:g} % are promised"
     if missed := unreachable(plans):
@@ -49,7 +49,7 @@ def risk(
     if promise.kept is not None and promise.kept < promise.attainment:
         return (
             f"{100 * promise.kept:.0f} % of the last hour's requests were within the targets, as estimated, {promised}: replicas "
-            f"need {startup:.0f} s to start; {_instead(standing(), plans, budget)}"
+            f"need {startup:.0f} s to start; {_instead(constant_replicas(), plans, budget)}"
         )
     return ""
 

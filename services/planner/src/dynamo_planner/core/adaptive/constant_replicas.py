@@ -24,7 +24,7 @@ def highest(samples: Sequence[RateSample]) -> float:
     return max((sample.rate for sample in samples), default=0.0)
 
 
-def standing(
+def constant_replicas(
     pools: Mapping[Pool, PoolState], samples: Sequence[RateSample], share: float
 ) -> tuple[dict[Pool, int], float] | None:
     """Replicas by pool, and the share that they would have kept; None where too little was observed.
@@ -39,7 +39,10 @@ def standing(
     }
     # Windows may overlap; what counts is the time between samples.
     step = (samples[-1].at - samples[0].at) / (len(samples) - 1)
-    rates = Rates(leads=np.arange(len(samples)) * step, rates=np.array([[sample.rate for sample in samples]]))
+    rates = Rates(
+        leads=np.linspace(0.0, step * (len(samples) - 1), len(samples)),
+        rates=np.array([[sample.rate for sample in samples]]),
+    )
     past, until = Weighing(there, rates), len(samples) * step
     counts = past.cheapest(0.0, until, share, {pool: state.least for pool, state in there.items()}, past.most)
     return counts, past.share(counts, 0.0, until)
