@@ -164,6 +164,9 @@ bench-build: programs ## Debian, root: archives built by a real BuildKit into a 
 bench-scale: programs ## From an adapter's /scale to the Deployment: one at a time, and 200 adapters at once.
 	@$(BIN)/python -m tests.benchmarks.scale $(ARGS)
 
+bench-size: programs ## N=1000 graphs with pods in one cluster: reaction, restarts, failover, memory and CPU at rest.
+	@$(BIN)/python -m tests.benchmarks.size -n $(N)
+
 bench-admission: programs ## Latency of validation, defaulting and conversion of a graph of 25 components.
 	@$(BIN)/python -m tests.benchmarks.admission
 

@@ -1,0 +1,153 @@
+"""`make bench-size N=1000`: the platform, two replicas of each service, in a cluster of N graphs of three components.
+
+- `children_s`: from the first request until all graphs have all Deployments; `available_s`: until KWOK runs all pods.
+- `react_*`: from the answer to a change of one graph until its Deployment has it, and the same before there were others.
+- `memory_mib`, `kib_a_graph`: of all services, at rest; the second without what the empty platform takes.
+- `cores_at_rest`: processor time of all services at rest, a second.
+- `NAME_s`, `NAME_writes`: both replicas of a service are stopped and started: until both are ready, and how many objects
+  all services wrote until ten seconds after that.
+- `failover_s`: the watcher that leads is killed: until a change is reacted to. `relist_s`: the API server is killed and
+  started: the same, from its start.
+
+Goals: react_p99 below twice the empty platform's; 100 KiB a graph; no write where nothing changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from contextlib import AsyncExitStack
+
+from dynamo_ctl.localcluster import NodeShape
+from dynamo_shared.kube import KubeClient
+
+from tests.benchmarks.graphs import COMPONENTS
+from tests.stage.cluster import Stage, StageOptions, stage, until_ready
+
+from .graphs import Deployments, Probe, create, followed
+from .used import cpu_seconds, nats_storage_mib, writes
+
+REPLICAS, CHANGES, AT_REST, AFTER = 2, 40, 20.0, 10.0
+#: Controllers of Kubernetes that are held to 20 requests a second would be what is measured.
+BRISK = (
+    "--kube-api-qps=1000",
+    "--kube-api-burst=2000",
+    "--concurrent-deployment-syncs=20",
+    "--concurrent-replicaset-syncs=20",
+)
+SCHEDULER = ("--kube-api-qps=1000", "--kube-api-burst=2000")
+API_SERVER = ("--max-requests-inflight=1600", "--max-mutating-requests-inflight=800", "--event-ttl=5m")
+PODS_A_NODE = 2500
+RESTARTED = ("watcher", "pod-builder", "scaler", "model-discovery", "planner", "admission")
+
+
+async def run(count: int, within: float) -> str:
+    """Measure, and return the line."""
+    nodes = max(2, -(-count * len(COMPONENTS) // PODS_A_NODE) + 1)
+    plane = {
+        "kwok_nodes": nodes,
+        "node_shape": NodeShape(cpu="100000", memory="900000Gi", pods=PODS_A_NODE),
+        "controller_manager_arguments": BRISK,
+        "scheduler_arguments": SCHEDULER,
+        "api_server_arguments": API_SERVER,
+    }
+    async with AsyncExitStack() as stack:
+        up = await stack.enter_async_context(stage(StageOptions(replicas=REPLICAS, plane=plane)))
+        kube = await stack.enter_async_context(
+            await KubeClient.open(kubeconfig=up.plane.kubeconfig, field_manager="dynamo-bench")
+        )
+        seen = await stack.enter_async_context(followed(kube))
+        probe = Probe(up.admin, seen)
+        await probe.create()
+        await probe.reacts(CHANGES // 4)
+        parts = ["empty_react_p50_s={:.3f} empty_react_p99_s={:.3f}".format(*await probe.reacts(CHANGES))]
+        empty = memory(up)
+        parts.append(await _grow(up, seen, count, within))
+        await _settled(up)
+        parts.append("react_p50_s={:.3f} react_p99_s={:.3f}".format(*await probe.reacts(CHANGES)))
+        parts.append(await _at_rest(up, empty, count))
+        parts += [await _restarted(up, probe, name) for name in RESTARTED]
+        parts += [await _failover(up, probe), await _relist(up, probe)]
+        return " ".join([f"n={count}", *parts])
+
+
+def memory(up: Stage) -> float:
+    """MiB that all services have resident."""
+    return sum(each.resident_mib() for each in up.services)
+
+
+async def _grow(up: Stage, seen: Deployments, count: int, within: float) -> str:
+    started = time.perf_counter()
+    await create(up.admin, range(count))
+    sent = time.perf_counter() - started
+    if not await seen.until(lambda: seen.complete >= count, within):
+        sys.exit(f"{seen.complete} of {count} graphs have all Deployments after {within:.0f} s")
+    children = time.perf_counter() - started
+    pods = await seen.until(lambda: seen.available >= count * len(COMPONENTS), within)
+    took = f"{time.perf_counter() - started:.0f}" if pods else f"none:{seen.available}"
+    return f"sent_s={sent:.0f} children_s={children:.0f} graphs_per_s={count / children:.1f} available_s={took}"
+
+
+async def _settled(up: Stage) -> None:
+    """Return when nothing is written any more."""
+    before, quiet = -1.0, 0
+    while quiet < 3:
+        await asyncio.sleep(5)
+        now = sum(writes(each) for each in up.services)
+        quiet, before = (quiet + 1 if now == before else 0), now
+
+
+async def _at_rest(up: Stage, empty: float, count: int) -> str:
+    used = sum(cpu_seconds(each) for each in up.services)
+    await asyncio.sleep(AT_REST)
+    cores = (sum(cpu_seconds(each) for each in up.services) - used) / AT_REST
+    total = memory(up)
+    each_service = " ".join(f"{each.id}_mib={each.resident_mib():.0f}" for each in up.services)
+    return (
+        f"memory_mib={total:.0f} kib_a_graph={(total - empty) * 1024 / count:.0f} {each_service} "
+        f"cores_at_rest={cores:.2f} nats_mib={await nats_storage_mib(up):.0f}"
+    )
+
+
+async def _restarted(up: Stage, probe: Probe, name: str) -> str:
+    replicas = up.named(name)
+    others = [each for each in up.services if each not in replicas]
+    await asyncio.gather(*(each.process.stop() for each in replicas))
+    before = {each.id: writes(each) for each in others}
+    started = time.perf_counter()
+    await asyncio.gather(*(each.process.start() for each in replicas))
+    await until_ready(replicas, 300)
+    ready = time.perf_counter() - started
+    await asyncio.sleep(AFTER)
+    written = sum(writes(each) for each in replicas) + sum(writes(each) - before[each.id] for each in others)
+    await probe.react()
+    return f"{name}_s={ready:.1f} {name}_writes={written:.0f}"
+
+
+async def _failover(up: Stage, probe: Probe) -> str:
+    leader = max(up.named("watcher"), key=cpu_seconds)
+    started = time.perf_counter()
+    await leader.process.kill()
+    await probe.react()
+    took = time.perf_counter() - started
+    await leader.process.start()
+    await until_ready(up.services, 300)
+    return f"failover_s={took:.1f}"
+
+
+async def _relist(up: Stage, probe: Probe) -> str:
+    await up.plane.kill_api_server()
+    await up.plane.start_api_server()
+    started = time.perf_counter()
+    await probe.react()
+    return f"relist_s={time.perf_counter() - started:.1f}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.size", description=__doc__)
+    parser.add_argument("-n", type=int, default=1000, help="graphs")
+    parser.add_argument("--within", type=float, default=3600.0, help="seconds for all children, and for all pods")
+    options = parser.parse_args()
+    print(asyncio.run(run(options.n, options.within)))

@@ -1,0 +1,151 @@
+"""Graphs by the thousand: created in many namespaces at once, and one of them changed to see how fast the platform reacts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.reflector import Change, Reflector
+
+from tests.benchmarks.graphs import COMPONENTS, IMAGE
+from tests.benchmarks.platform import percentile
+from tests.hostile.objects import component, graph
+from tests.stage.api import Api
+from tests.stage.cluster import namespace
+
+PROBED, MARK = "probed", "BENCH_MARK"
+A_NAMESPACE = 100
+"""Graphs of one namespace."""
+REACTED_WITHIN = 120.0
+
+
+def many(number: int) -> KubeObject:
+    """The graph of a number: a frontend, a prefill and a decode component of one replica each."""
+    parts = [component(name, type_) for name, type_ in zip(COMPONENTS, ("frontend", "prefill", "decode"), strict=True)]
+    return graph(namespace_of(number), f"graph-{number:05}", *parts)
+
+
+def namespace_of(number: int) -> str:
+    """Where a graph is."""
+    return f"size-{number // A_NAMESPACE:03}"
+
+
+class Deployments:
+    """What the platform has created, as it comes."""
+
+    def __init__(self) -> None:
+        self.complete = 0
+        """graphs that have a Deployment for each component"""
+        self.available = 0
+        """Deployments whose replicas are all available"""
+        self._of: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._ready: set[tuple[str, str]] = set()
+        self._marks: dict[str, float] = {}
+        self._changed = asyncio.Condition()
+
+    async def follow(self, kube: KubeClient) -> None:
+        """All Deployments of the cluster, until cancelled."""
+        async for change in Reflector(kube, DEPLOYMENTS).changes():
+            if isinstance(change, Change) and change.kind != "DELETED":
+                await self._take(change.obj)
+
+    async def _take(self, found: KubeObject) -> None:
+        metadata = found["metadata"]
+        owner = (metadata.get("labels") or {}).get(labels.GRAPH_DEPLOYMENT_NAME)
+        if owner is None:
+            return
+        if metadata["namespace"] == PROBED:
+            self._marks.setdefault(_mark(found), time.perf_counter())
+        else:
+            parts = self._of[(metadata["namespace"], owner)]
+            self.complete += metadata["name"] not in parts and len(parts) == len(COMPONENTS) - 1
+            parts.add(metadata["name"])
+            ready = (found.get("status") or {}).get("availableReplicas", 0) == found["spec"]["replicas"]
+            (self._ready.add if ready else self._ready.discard)((metadata["namespace"], metadata["name"]))
+            self.available = len(self._ready)
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def until(self, reached: Callable[[], bool], within: float) -> bool:
+        """Wait; False where it was not reached in time."""
+        try:
+            async with asyncio.timeout(within), self._changed:
+                await self._changed.wait_for(reached)
+        except TimeoutError:
+            return False
+        return True
+
+    async def marked(self, mark: str) -> float:
+        """When the Deployment of the probed graph had a mark. TimeoutError."""
+        async with asyncio.timeout(REACTED_WITHIN), self._changed:
+            await self._changed.wait_for(lambda: mark in self._marks)
+        return self._marks[mark]
+
+
+def _mark(found: KubeObject) -> str:
+    env = [each for part in found["spec"]["template"]["spec"]["containers"] for each in part.get("env") or ()]
+    return next((str(each.get("value")) for each in env if each["name"] == MARK), "")
+
+
+class Probe:
+    """One graph whose environment is changed; the answer is its Deployment."""
+
+    def __init__(self, api: Api, seen: Deployments) -> None:
+        self._api = api
+        self._seen = seen
+        self._number = 0
+
+    async def create(self) -> None:
+        """The graph, with its first mark."""
+        await self._api.create(namespace(PROBED))
+        answer = await self._api.create(graph(PROBED, PROBED, *self._parts()))
+        assert answer.ok, str(answer)
+        await self._seen.marked(str(self._number))
+
+    async def react(self) -> float:
+        """Seconds from the answer to a change until the Deployment has it."""
+        self._number += 1
+        answer = await self._api.patch(
+            DYNAMO_GRAPH_DEPLOYMENTS, PROBED, PROBED, {"spec": {"components": self._parts()}}
+        )
+        assert answer.ok, str(answer)
+        answered = time.perf_counter()
+        return max(0.0, await self._seen.marked(str(self._number)) - answered)
+
+    async def reacts(self, times: int) -> tuple[float, float]:
+        """p50 and p99 of several changes, one after the other."""
+        found = [await self.react() for _ in range(times)]
+        return percentile(found, 0.5), percentile(found, 0.99)
+
+    def _parts(self) -> list[KubeObject]:
+        env = [{"name": MARK, "value": str(self._number)}]
+        template = {"spec": {"containers": [{"name": "main", "image": IMAGE, "env": env}]}}
+        return [component("Frontend", "frontend", template=template, replicas=0)]
+
+
+@asynccontextmanager
+async def followed(kube: KubeClient) -> AsyncIterator[Deployments]:
+    """Deployments, followed while the block runs."""
+    seen = Deployments()
+    following = asyncio.create_task(seen.follow(kube))
+    try:
+        yield seen
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def create(api: Api, numbers: range) -> None:
+    """Graphs, with their namespaces, as fast as the API server takes them."""
+    for name in sorted({namespace_of(number) for number in numbers}):
+        await api.create(namespace(name))
+    answers = await api.create_all([many(number) for number in numbers])
+    refused = [answer for answer in answers if not answer.ok]
+    assert not refused, f"{len(refused)} graphs were refused; the first: {refused[0]}"
