@@ -92,10 +92,10 @@ async def _grow(up: Stage, seen: Deployments, count: int, within: float) -> str:
 
 async def _settled(up: Stage) -> None:
     """Return when nothing is written any more."""
-    before, quiet = -1.0, 0
+    before, quiet = -1, 0
     while quiet < 3:
         await asyncio.sleep(5)
-        now = sum(writes(each) for each in up.services)
+        now = writes(up.services).total()
         quiet, before = (quiet + 1 if now == before else 0), now
 
 
@@ -115,15 +115,17 @@ async def _restarted(up: Stage, probe: Probe, name: str) -> str:
     replicas = up.named(name)
     others = [each for each in up.services if each not in replicas]
     await asyncio.gather(*(each.process.stop() for each in replicas))
-    before = {each.id: writes(each) for each in others}
+    before = writes(others)
     started = time.perf_counter()
     await asyncio.gather(*(each.process.start() for each in replicas))
     await until_ready(replicas, 300)
     ready = time.perf_counter() - started
     await asyncio.sleep(AFTER)
-    written = sum(writes(each) for each in replicas) + sum(writes(each) - before[each.id] for each in others)
+    written = writes(up.services) - before
+    for what, times in written.most_common(5):
+        print(f"after the restart of {name}: {times} x {what}", file=sys.stderr)
     await probe.react()
-    return f"{name}_s={ready:.1f} {name}_writes={written:.0f}"
+    return f"{name}_s={ready:.1f} {name}_writes={written.total()}"
 
 
 async def _failover(up: Stage, probe: Probe) -> str:

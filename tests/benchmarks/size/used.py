@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from dynamo_ctl.localcluster.probe import LocalHttp
@@ -26,14 +28,15 @@ def cpu_seconds(service: Service) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def writes(service: Service) -> float:
-    """Requests that change objects, since the start of the process; Leases and Events do not count."""
-    total = 0.0
-    for line in _REQUESTS.finditer(service.metrics()):
-        labels = dict(_LABEL.findall(line[1]))
-        if labels["method"] in _WRITING and not labels["resource"].startswith(_NO_WORK):
-            total += float(line[2])
-    return total
+def writes(services: Iterable[Service]) -> Counter[str]:
+    """Requests that change objects, by service and resource, since the starts of the processes, without Leases and Events."""
+    found: Counter[str] = Counter()
+    for each in services:
+        for line in _REQUESTS.finditer(each.metrics()):
+            labels = dict(_LABEL.findall(line[1]))
+            if labels["method"] in _WRITING and not labels["resource"].startswith(_NO_WORK):
+                found[f"{each.id}: {labels['method']} {labels['resource']}"] += int(float(line[2]))
+    return found
 
 
 async def nats_storage_mib(stage: Stage) -> float:
