@@ -201,7 +201,7 @@ async def test_what_is_refused_stays_refused_in_disguise(clusters: Clusters, ser
         await server.ask("DELETE", f"{_path(bad)}/probe")
 
 
-async def test_a_status_that_comes_along_is_no_reason_to_refuse(clusters: Clusters, server: ApiServer) -> None:
+async def test_a_status_that_comes_along_is_not_a_reason_to_refuse(clusters: Clusters, server: ApiServer) -> None:
     """The API server drops it: an object that was read and is written again has one, of another time perhaps."""
     await clusters.become("full")
     status, answer = await server.ask(

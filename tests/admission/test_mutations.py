@@ -171,7 +171,7 @@ async def test_mutations_get_answers_and_take_no_memory(replica: Admission, aske
     ],
     ids=lambda value: value[:40].decode(errors="replace") if isinstance(value, bytes) else str(value),
 )
-async def test_what_is_no_review_is_turned_away(asker: Asker, body: bytes, expected: int) -> None:
+async def test_what_is_not_a_review_is_turned_away(asker: Asker, body: bytes, expected: int) -> None:
     for path in ("mutate", "validate", "convert", "scale"):
         async with asker.session.post(f"{asker.url}/{path}", data=body) as answer:
             assert answer.status == expected, await answer.text()

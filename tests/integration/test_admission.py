@@ -98,7 +98,7 @@ async def test_what_is_left_out_is_filled_in_where_it_was_written(admission_kube
     assert [component["replicas"] for component in stored["spec"]["components"]] == [1, 1]
 
 
-async def test_every_mistake_is_told_at_once_where_its_author_wrote_it(admission_kube, admission_namespace):
+async def test_every_mistake_is_reported_at_once_where_its_author_wrote_it(admission_kube, admission_namespace):
     written = alpha(admission_namespace)
     written["spec"]["services"]["Decode"]["extraPodSpec"]["mainContainer"]["resources"] = {"limts": {}}
     written["spec"]["services"]["Decode"]["replicas"] = -1

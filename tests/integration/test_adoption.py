@@ -201,7 +201,7 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
         await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone, finalizer or not")
 
 
-async def test_what_the_reference_wrote_and_nobody_wants_any_more_goes(kube, namespace, control_plane, nats_server):
+async def test_what_the_reference_wrote_and_no_one_wants_any_more_goes(kube, namespace, control_plane, nats_server):
     """As if we had written it ourselves: a label of pods, which server-side apply would leave to its first manager."""
     case = json.loads((CASES / "examples-backends-vllm-deploy-v1beta1-agg.json").read_text())
     key = await make_as_the_reference(kube, case, namespace)

@@ -86,7 +86,7 @@ async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(appli
     assert marks == {labels.APP_MANAGED_BY: MANAGED_BY, "theirs": "1"}
 
 
-async def test_a_binding_to_another_role_is_made_anew(applier, kube, namespace):
+async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
     """Kubernetes lets nobody change the role of a binding."""
     before = (await applier.ensure(binding(namespace, "one"))).obj
     assert (await applier.ensure(binding(namespace, "two"))).change is ChildChange.UPDATED
@@ -110,7 +110,7 @@ async def test_a_number_is_written_alone_and_what_is_remembered_is_what_is_there
     assert (await applier.ensure(deployment(namespace, 4))).change is ChildChange.UNCHANGED
 
 
-async def test_a_claim_template_for_other_gpus_is_made_anew(applier, kube, namespace):
+async def test_a_claim_template_for_other_gpus_is_recreated(applier, kube, namespace):
     """Kubernetes lets nobody change what a ResourceClaimTemplate asks for."""
     before = (await applier.ensure(claim_template(namespace, 1))).obj
     assert (await applier.ensure(claim_template(namespace, 1))).change is ChildChange.UNCHANGED
@@ -120,7 +120,7 @@ async def test_a_claim_template_for_other_gpus_is_made_anew(applier, kube, names
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_what_was_created_meanwhile_is_looked_at_and_not_written_over(applier, kube, namespace):
+async def test_what_was_created_meanwhile_is_checked_and_not_written_over(applier, kube, namespace):
     theirs = account(namespace)
     del theirs["metadata"]["labels"]
     before = await kube.create(SERVICE_ACCOUNTS, theirs)

@@ -123,7 +123,7 @@ async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, name
         ({}, {"ca.crt": b"somebody's"}, "holds a certificate that was not made here"),
     ],
 )
-async def test_a_secret_of_somebody_else_is_left_alone(
+async def test_a_secret_of_another_owner_is_left_alone(
     kube: KubeClient, namespace: str, metadata: dict[str, Any], data: dict[str, bytes], message: str
 ) -> None:
     await put(kube, namespace, data, **metadata)

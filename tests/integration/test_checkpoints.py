@@ -206,7 +206,7 @@ async def test_a_job_that_takes_too_long_fails_its_checkpoint_and_says_why(kube,
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_what_holds_the_engine_up_and_how_it_ended_is_told(kube, namespace):
+async def test_what_holds_the_engine_up_and_how_it_ended_is_reported(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
 
     async def held_up() -> bool:
@@ -237,7 +237,7 @@ async def test_what_the_agent_reports_as_failed_is_failed(kube, namespace):
 
 
 @pytest.mark.usefixtures("running_platform", "storage")
-async def test_an_engine_that_ends_without_the_agent_is_no_checkpoint(kube, namespace):
+async def test_an_engine_that_ends_without_the_agent_is_not_a_checkpoint(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace, node=True))
     found = await until_phase(kube, namespace, "Failed")
     assert conditions(found)["JobCompleted"] == ("False", "CheckpointVerificationFailed")
@@ -274,7 +274,7 @@ async def test_a_job_that_was_made_before_a_stop_is_taken_up(control_plane, nats
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_a_checkpoint_that_is_made_anew_at_once_has_a_job_of_its_own(kube, namespace):
+async def test_a_checkpoint_that_is_recreated_at_once_has_a_job_of_its_own(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
     before = await kube.get(JOBS, ObjectKey(namespace, JOB))
@@ -344,7 +344,7 @@ async def test_a_component_that_stands_alone_has_its_checkpoint_taken(kube, name
     await eventually(restored, "pods that start from the checkpoint")
 
 
-async def test_the_agent_tells_where_checkpoints_are_kept(control_plane, nats_server, kube, namespace):
+async def test_the_agent_reports_where_checkpoints_are_kept(control_plane, nats_server, kube, namespace):
     configured = settings(control_plane.kubeconfig, nats_server.url, CHECKPOINT__ENABLED="true")
     async with platform(configured):
         await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
@@ -420,7 +420,7 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
 @pytest.mark.parametrize(
     "wish", [{"checkpointRef": "llama"}, {"mode": "Manual", "identity": IDENTITY}], ids=["by name", "by identity"]
 )
-async def test_a_graph_waits_for_a_checkpoint_that_somebody_else_makes(kube, namespace, wish):
+async def test_a_graph_waits_for_a_checkpoint_that_another_owner_makes(kube, namespace, wish):
     started = {**worker("Worker"), "experimental": {"checkpoint": wish}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[started]))
     key = ObjectKey(namespace, "disagg")

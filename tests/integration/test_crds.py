@@ -339,7 +339,7 @@ async def test_a_graph_as_large_as_allowed_is_within_the_cost_of_its_rules(kube:
         await kube.create(GRAPHS, graph(namespace, {"components": components}, "larger"))
 
 
-async def test_components_belong_to_whoever_applies_them(kube: KubeClient, namespace: str) -> None:
+async def test_components_belong_to_the_manager_that_applies_them(kube: KubeClient, namespace: str) -> None:
     one, other = kube.acting_as("one"), kube.acting_as("other")
     await one.apply(GRAPHS, graph(namespace, {"components": [{"name": "A", "replicas": 1}]}))
     await other.apply(GRAPHS, graph(namespace, {"components": [{"name": "B", "replicas": 2}]}))
@@ -347,7 +347,7 @@ async def test_components_belong_to_whoever_applies_them(kube: KubeClient, names
     assert stored["spec"]["components"] == [{"name": "A", "replicas": 3}, {"name": "B", "replicas": 2}]
 
 
-async def test_conditions_belong_to_whoever_applies_them(kube: KubeClient, namespace: str) -> None:
+async def test_conditions_belong_to_the_manager_that_applies_them(kube: KubeClient, namespace: str) -> None:
     await kube.create(GRAPHS, graph(namespace, {}))
     ready = GRAPH_STATUS["conditions"][0]
     for manager, kind in (("one", "Ready"), ("other", "TopologyLevelsAvailable")):

@@ -236,7 +236,7 @@ async def test_users_see_and_do_what_their_rights_allow(api: Api, kube: KubeClie
     assert (await api("GET", "/api/v1/namespaces/kube-system/deployments")).status == 403
 
 
-async def test_callers_are_who_their_token_says_and_nobody_else(api: Api, namespace: str) -> None:
+async def test_callers_are_who_their_token_says_and_no_one_else(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     assert (await api("GET", many, token="")).status == 401
     assert (await api("GET", many, token="rubbish")).status == 401

@@ -253,7 +253,7 @@ class TestTrouble:
             ("liar", "does not list it"),
         ],
     )
-    async def test_one_bad_worker_holds_nobody_up_and_is_named(
+    async def test_one_bad_worker_holds_no_one_up_and_is_named(
         self, kube: KubeClient, namespace: str, lora: Farm, mode: str, said: str
     ):
         key = ObjectKey(namespace, "support")
@@ -333,7 +333,7 @@ class TestTrouble:
         posts = sum(len(worker.methods("POST")) for worker in lora.workers.values())
         assert posts == 3, "a worker that said that it has the adapter is not asked to load it again"
 
-    async def test_nobody_serves_the_base_model(self, kube: KubeClient, namespace: str):
+    async def test_no_one_serves_the_base_model(self, kube: KubeClient, namespace: str):
         key = ObjectKey(namespace, "support")
         await kube.create(DYNAMO_MODELS, model(namespace))
         status = await until_ready(kube, key, 0, 0)

@@ -80,7 +80,7 @@ async def test_a_refusal_is_repeated_without_what_is_secret(workers: Farm, api: 
         await api.load(workers.url, None, ADAPTER)
 
 
-async def test_nobody_there(api: HttpWorkerApi):
+async def test_no_one_there(api: HttpWorkerApi):
     with pytest.raises(LoraError, match="cannot be reached") as caught:
         await api.listing(f"http://127.0.0.1:{free_port()}")
     assert not caught.value.unanswered

@@ -103,7 +103,7 @@ async def test_a_worker_that_loses_readiness_leaves_within_a_second(kube: KubeCl
     assert condition(status)["message"] == f"no worker serves '{BASE}'; not among them: worker-1 (it is not ready)"
 
 
-async def test_nobody_has_to_load_what_is_no_lora(kube: KubeClient, namespace: str, lora: Farm):
+async def test_no_one_has_to_load_what_is_not_a_lora(kube: KubeClient, namespace: str, lora: Farm):
     await workers(kube, namespace, 1)
     for type_ in ("base", "adapter"):
         await kube.create(DYNAMO_MODELS, model(namespace, type_, type_))

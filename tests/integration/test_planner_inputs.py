@@ -165,7 +165,7 @@ def is_true(told: object) -> bool:
     return not isinstance(told, Traffic) or told.requests == pytest.approx(RATE * WINDOW, rel=0.25)
 
 
-async def test_traffic_is_told_or_said_to_be_missing_while_prometheus_comes_goes_and_forgets(
+async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_goes_and_forgets(
     prometheus_program: Path, exporter: Exporter, tmp_path: Path
 ):
     server = prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE)
@@ -256,7 +256,7 @@ async def tell(server: NatsServer, *workers: str) -> None:
     await client.close()
 
 
-async def test_engines_are_heard_again_after_nats_was_away_and_told_nothing(nats_server: NatsServer):
+async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(nats_server: NatsServer):
     async def heard(*workers: str) -> bool:
         await tell(nats_server, *workers)
         told = feed.read()
@@ -307,7 +307,7 @@ async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsSe
         await kept.close()
 
 
-async def test_a_message_that_nobody_can_take_ends_nothing(nats_server: NatsServer):
+async def test_a_message_that_no_one_can_take_ends_nothing(nats_server: NatsServer):
     options = runtime_nats_options(RuntimeNats(servers=(nats_server.url,)), "")
     assert options is not None
     heard: list[str] = []

@@ -30,7 +30,7 @@ QUICK = {
 }
 
 
-async def test_a_graph_follows_a_wave_and_holds_while_nobody_tells_of_traffic(  # noqa: PLR0917 - fixtures
+async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  # noqa: PLR0917 - fixtures
     control_plane, nats_server, kube, namespace, prometheus_program, tmp_path
 ):
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **QUICK) as ride:

@@ -129,7 +129,7 @@ PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x": Er
     ],
     ids=["image", "crash", "memory"],
 )
-async def test_a_pod_that_stops_serving_is_told_of_by_name_until_it_serves_again(heard, kube, namespace, case) -> None:
+async def test_a_pod_that_stops_serving_is_reported_by_name_until_it_serves_again(heard, kube, namespace, case) -> None:
     container, reason, says = case
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
@@ -156,7 +156,7 @@ async def test_a_pod_that_stops_serving_is_told_of_by_name_until_it_serves_again
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
 
 
-async def test_attempts_of_the_same_trouble_are_told_once(heard, kube, namespace) -> None:
+async def test_attempts_of_the_same_trouble_are_reported_once(heard, kube, namespace) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     pod = await only_pod(kube, namespace)
@@ -183,7 +183,7 @@ async def test_attempts_of_the_same_trouble_are_told_once(heard, kube, namespace
     assert reasons.count("CrashLoopBackOff") == reasons.count("ImagePullBackOff") == 1
 
 
-async def test_pods_that_no_node_has_room_for_are_told_in_the_schedulers_words(heard, kube, namespace) -> None:
+async def test_pods_that_no_node_has_room_for_are_reported_in_the_schedulers_words(heard, kube, namespace) -> None:
     greedy = worker("Decode", "decode", replicas=5)
     greedy["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "64"}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), greedy]))
@@ -203,7 +203,7 @@ async def test_pods_that_no_node_has_room_for_are_told_in_the_schedulers_words(h
     assert any(event["data"].get("reason") == "Unschedulable" for event in heard)
 
 
-async def test_a_quota_is_told_as_one(heard, kube, namespace) -> None:
+async def test_a_quota_is_reported_as_one(heard, kube, namespace) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods", "namespace": namespace}}
     await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
 
@@ -217,7 +217,7 @@ async def test_a_quota_is_told_as_one(heard, kube, namespace) -> None:
     await kube.delete(QUOTAS, ObjectKey(namespace, "pods"))
 
 
-async def test_a_volume_that_is_not_mounted_is_told_by_the_pods_events(heard, kube, namespace) -> None:
+async def test_a_volume_that_is_not_mounted_is_reported_by_the_pods_events(heard, kube, namespace) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
     pod = await only_pod(kube, namespace)
@@ -268,7 +268,7 @@ async def test_people_see_it_as_an_event_on_the_graph(heard, kube, namespace) ->
     assert "401 Unauthorized" in event["note"]
 
 
-async def test_pods_of_grove_are_told_of_by_their_clique_and_get_pull_secrets(heard, kube, namespace) -> None:
+async def test_pods_of_grove_are_reported_by_their_clique_and_get_pull_secrets(heard, kube, namespace) -> None:
     auths = json.dumps({"auths": {"nvcr.io": {"auth": "dTpw"}}}).encode()
     await kube.create(
         SECRETS,

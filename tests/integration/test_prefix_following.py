@@ -106,7 +106,7 @@ async def test_pages_that_do_not_fit_into_a_message_are_made_smaller(
         await reader.until_has(content | {"v1/too-large": b""})
 
 
-async def test_a_server_that_was_away_is_read_anew_and_nothing_is_forgotten_meanwhile(
+async def test_a_server_that_was_away_is_read_again_and_nothing_is_forgotten_meanwhile(
     etcd_server: EtcdServer, writer: EtcdClient
 ) -> None:
     await writer.put("v1/a", b"1")

@@ -61,7 +61,7 @@ async def until_secrets(kube: KubeClient, namespace: str, *names: str) -> None:
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_secrets_are_found_and_followed_and_a_malformed_one_is_told_of(kube, namespace) -> None:
+async def test_secrets_are_found_and_followed_and_a_malformed_one_is_reported(kube, namespace) -> None:
     await kube.create(SECRETS, secret(namespace, "ngc", of("https://nvcr.io/v2/")))
     await kube.create(SECRETS, secret(namespace, "hub", of("https://index.docker.io/v1/")))
     broken = {"auths": "not an object"}

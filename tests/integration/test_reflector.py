@@ -198,7 +198,7 @@ async def test_a_server_that_stops_answering_is_noticed_and_followed_again(
 
 
 @pytest.mark.restart
-async def test_a_compaction_while_nobody_watched_is_a_relist_of_what_changed(
+async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
     small_plane: ControlPlane, small_kube: KubeClient
 ) -> None:
     """The API server forgets with a restart what etcd has compacted, so the old resourceVersion is 410."""
@@ -264,7 +264,7 @@ async def test_a_type_is_followed_from_the_moment_it_is_installed(kube: KubeClie
         await follower.until(lambda: not follower.objects and follower.health[-1][0] is False)
 
 
-async def test_many_changes_are_all_told(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
+async def test_many_changes_are_all_reported(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
     async with following(kube, namespace, label_selector="test") as follower:
         names = [f"n{number}" for number in range(300)]
         await asyncio.gather(*(kube.create(CONFIG_MAPS, config_map(namespace, name)) for name in names))

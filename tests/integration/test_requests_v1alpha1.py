@@ -26,7 +26,7 @@ NODE = {
 }
 
 
-async def test_a_v1alpha1_request_is_profiled_and_tells_so_in_its_words(
+async def test_a_v1alpha1_request_is_profiled_and_reports_so_in_its_words(
     admission_plane, admission_kube, admission_namespace, nats_server
 ):
     namespace, profiler = admission_namespace, Played()

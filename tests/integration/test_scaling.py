@@ -218,7 +218,7 @@ async def test_two_who_undo_each_others_work_are_named(kube, namespace, running_
     assert found["message"].startswith("hpa and keda take turns")
 
 
-async def test_an_adapter_that_nobody_made_scales_nothing_and_says_so(kube, namespace, running_platform):
+async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(kube, namespace, running_platform):
     theirs = {
         "apiVersion": ADAPTERS.api_version,
         "kind": ADAPTERS.kind,

@@ -53,7 +53,7 @@ async def test_a_component_that_asks_for_it_has_one(kube, namespace):
     )
 
 
-async def test_its_replicas_belong_to_whoever_scales(kube, namespace):
+async def test_its_replicas_belong_to_the_one_who_scales(kube, namespace):
     key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
     await until_state(kube, key, "successful")
@@ -94,7 +94,7 @@ async def test_it_goes_when_it_is_no_longer_asked_for_or_its_component_goes(kube
     await eventually(told, "Event AdapterDeleted")
 
 
-async def test_one_that_is_somebody_elses_is_left_alone(kube, namespace):
+async def test_one_of_another_owner_is_left_alone(kube, namespace):
     theirs = {
         "apiVersion": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.api_version,
         "kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind,

@@ -235,7 +235,7 @@ async def _condition(cluster: Cluster, resource: Resource, key: ObjectKey) -> Ku
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_nobody_builds_it(
+async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_no_one_builds_it(
     cluster: Cluster, place: str, example: str, resource: Resource, name: str
 ) -> None:
     await cluster.apply(example, place)

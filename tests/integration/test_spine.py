@@ -71,7 +71,7 @@ async def test_a_graph_becomes_running_pods(kube, namespace):
     )
 
 
-async def test_metrics_tell_of_work_and_of_what_there_is(running_platform, kube, namespace):
+async def test_metrics_report_work_and_what_there_is(running_platform, kube, namespace):
     await made(kube, graph(namespace, components=[frontend()]))
     async with (
         aiohttp.ClientSession() as session,
@@ -85,7 +85,7 @@ async def test_metrics_tell_of_work_and_of_what_there_is(running_platform, kube,
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_kubernetes_events_tell_what_happened(kube, namespace):
+async def test_kubernetes_events_report_what_happened(kube, namespace):
     await made(kube, graph(namespace))
 
     async def reasons() -> bool:

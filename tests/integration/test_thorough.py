@@ -156,7 +156,7 @@ async def test_a_job_goes_with_its_request(measuring, kube, namespace):
     assert (owner["uid"], owner["controller"]) == (stored["metadata"]["uid"], True)
 
 
-async def test_a_pod_without_a_node_is_told_of(measuring, kube, namespace):
+async def test_a_pod_without_a_node_is_reported(measuring, kube, namespace):
     async def told() -> bool:
         found = (await status_of(kube, namespace))["conditions"]
         return any("the profiling pod is not scheduled" in entry["message"] for entry in found)

@@ -91,7 +91,7 @@ async def test_the_check_of_an_installation_passes_with_the_webhooks_and_says_wh
         await check("default", 1, plane.kubeconfig, None)
 
 
-async def test_what_somebody_removes_or_changes_is_set_right(plane, kube):
+async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
     async with admission_platform(plane, **QUICK) as admission:
         right = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
         await kube.delete(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)

@@ -43,7 +43,7 @@ async def test_acknowledged_work_is_gone(bus: Bus) -> None:
     await consumer.close()
 
 
-async def test_work_that_nobody_answers_comes_again(bus: Bus) -> None:
+async def test_work_that_no_one_answers_comes_again(bus: Bus) -> None:
     await bus.declare(COMMANDS)
     consumer = await bus.consume(SPEC)
     await bus.publish(SUBJECT, b"1")
@@ -149,7 +149,7 @@ async def test_work_survives_a_restart_of_the_server(rig: Any) -> None:
     await consumer.close()
 
 
-async def test_a_lost_stream_and_its_consumer_are_made_anew(rig: Any) -> None:
+async def test_a_lost_stream_and_its_consumer_are_recreated(rig: Any) -> None:
     await rig.bus.declare(COMMANDS)
     consumer = await rig.bus.consume(SPEC)
     waiting = asyncio.create_task(one(consumer))

@@ -161,7 +161,7 @@ async def test_each_user_publishes_and_hears_what_it_must_and_nothing_else(serve
     assert subscribed == {subject for subject, who in heard() if user in who}
 
 
-async def test_nobody_comes_in_without_a_password(server: NatsServer) -> None:
+async def test_no_one_comes_in_without_a_password(server: NatsServer) -> None:
     for login in ({}, {"user": "watcher", "password": "wrong"}, {"user": "watcher"}):
         with pytest.raises(nats.errors.Error):
             await nats.connect(server.url, allow_reconnect=False, max_reconnect_attempts=1, **login)

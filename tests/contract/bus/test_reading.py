@@ -148,7 +148,7 @@ async def test_events_go_on_after_a_restart_without_gap_or_double(rig: Any) -> N
     await subscription.close()
 
 
-async def test_a_lost_stream_is_made_anew_and_read_from_its_beginning(rig: Any) -> None:
+async def test_a_lost_stream_is_recreated_and_read_from_its_beginning(rig: Any) -> None:
     await rig.bus.declare(EVENTS)
     subscription = await rig.bus.subscribe(EVENTS, ["dynamo.evt.v1.>"], start=Start.NEW)
     await rig.bus.publish(event("a"), b"1")

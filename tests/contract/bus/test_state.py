@@ -345,7 +345,7 @@ async def test_a_new_leader_publishes_what_is_newer_and_buries_what_is_gone(bus:
         await until(lambda: names(cache) == ["a", "b"] and version(cache, "b") == "8")
 
 
-async def test_a_cluster_that_was_set_up_anew_replaces_the_old_one(bus: Bus) -> None:
+async def test_a_cluster_that_was_set_up_again_replaces_the_old_one(bus: Bus) -> None:
     """Its resourceVersions begin again, so the old objects' are higher."""
     async with reading(bus) as (cache, _):
         async with publishing(bus) as first:

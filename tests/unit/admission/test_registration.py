@@ -100,7 +100,7 @@ def test_more_authorities_than_ours_may_be_registered(found, trusted):
     assert holds(there, wanted) is trusted
 
 
-def test_what_the_api_server_adds_is_no_change_and_what_others_change_is():
+def test_what_the_api_server_adds_is_not_a_change_and_what_others_change_is():
     _, wanted = configurations(Registration(SERVICE, ONE))[1]
     there = copy.deepcopy(wanted)
     there["metadata"]["resourceVersion"] = "1"

@@ -50,7 +50,7 @@ def test_one_mistake_is_one_line():
 
 
 @pytest.mark.parametrize("webhook", [Webhook.MUTATE, Webhook.VALIDATE])
-def test_every_mistake_is_told_at_once(webhook):
+def test_every_mistake_is_reported_at_once(webhook):
     obj = graph("v1alpha1", backendFramework="vlm")
     obj["spec"]["services"]["Frontend"]["replicas"] = -1
     lines = refused(ask(obj, webhook=webhook)).splitlines()
@@ -70,7 +70,7 @@ def test_what_was_wrong_before_may_stay_and_is_warned_of():
     assert warning.endswith("(as it was stored before)")
 
 
-def test_what_is_wrong_anew_is_refused_alone():
+def test_what_is_wrong_again_is_refused_alone():
     old = graph(backendFramework="vlm")
     new = copy.deepcopy(old)
     new["spec"]["components"][0]["replicas"] = -1

@@ -152,7 +152,7 @@ def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_at_its_path(name: str, value: Any, errors: list[str]) -> None:
+def test_what_is_wrong_is_reported_at_its_path(name: str, value: Any, errors: list[str]) -> None:
     assert sorted(str(each) for each in contract_errors(name, value, "p")) == sorted(errors)
 
 

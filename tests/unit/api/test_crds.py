@@ -46,7 +46,7 @@ def test_packaged_files_are_what_the_types_say() -> None:
     assert sorted(crd_manifests(), key=str) == sorted(built, key=str)
 
 
-def test_a_file_that_differs_is_named_and_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_differs_is_named_and_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "pyproject.toml").touch()
     assert generate.main(["--check", "--root", str(tmp_path)]) == 1

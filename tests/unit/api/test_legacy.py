@@ -52,7 +52,7 @@ def test_fields_are_those_of_the_page(kind: str) -> None:
     assert "conditions" in schema_of(KINDS[kind])["properties"]["status"]["properties"]
 
 
-def test_the_state_of_the_whole_is_told() -> None:
+def test_the_state_of_the_whole_is_reported() -> None:
     assert "state" in schema_of(resources.DYNAMO_DEPLOYMENTS)["properties"]["status"]["properties"]
 
 

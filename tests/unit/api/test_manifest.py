@@ -66,7 +66,7 @@ def test_a_component_deployment_is_loaded_too() -> None:
     assert loaded.spec.name is None
 
 
-def test_every_error_is_told_at_once() -> None:
+def test_every_error_is_reported_at_once() -> None:
     text = HEAD.replace("name: graph", "name: My_Graph, label: {a: b}") + textwrap.dedent(
         """
         spec:
@@ -208,7 +208,7 @@ def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
         ("a" * (MANIFEST.characters + 1), f"longer than {MANIFEST.characters} characters"),
     ],
 )
-def test_texts_that_are_no_manifest(text: str, problem: str | None) -> None:
+def test_texts_that_are_not_a_manifest(text: str, problem: str | None) -> None:
     (found,) = refusals(text)
     assert found.startswith(problem or "no valid YAML: ")
 

@@ -51,7 +51,7 @@ def test_kinds_that_are_said_to_be_stored_are() -> None:
     assert set(row[2].split(", ")) == stored
 
 
-def test_the_end_that_is_told_is_the_registrys() -> None:
+def test_the_end_that_is_reported_is_the_registrys() -> None:
     ends = {each.removed_in for each in DEPRECATIONS if not each.path}
     for row in rows("### Support windows"):
         if row[1].startswith("deprecated"):

@@ -122,7 +122,7 @@ def test_the_settings_have_a_schema_that_takes_the_example_of_their_page() -> No
         assert validator.is_valid(settings) is fine, settings
 
 
-def test_types_and_limits_are_told_in_words() -> None:
+def test_types_and_limits_are_reported_in_words() -> None:
     schema = {
         "type": "object",
         "$defs": {"Mode": {"type": "string", "enum": ["a", "b"]}},

@@ -40,7 +40,7 @@ def without(snapshot: Snapshot, path: str, kind: str = GRAPH, version: str = "v1
         del found[each]
 
 
-def test_nothing_changed_is_no_change() -> None:
+def test_nothing_changed_is_not_a_change() -> None:
     assert compare(NOW, NOW) == []
     assert compare(json.loads(text(NOW)), NOW) == [], "a release's file holds all that is compared"
 
@@ -126,7 +126,7 @@ CHANGES: list[tuple[Edit, str, bool]] = [
 
 
 @pytest.mark.parametrize(("edit", "said", "felt"), CHANGES, ids=[said[:70] for _, said, _ in CHANGES])
-def test_a_change_is_told_once_and_classified(edit: Edit, said: str, felt: bool) -> None:
+def test_a_change_is_reported_once_and_classified(edit: Edit, said: str, felt: bool) -> None:
     changes = compare(NOW, edited(edit))
     assert len({change.path for change in changes}) == 1, [str(change) for change in changes]
     assert said in str(changes[0])
@@ -288,7 +288,7 @@ def test_a_file_that_is_of_another_release_is_found_out(checkout: Path) -> None:
         run(checkout, "check")
 
 
-def test_only_a_checkout_is_looked_at(tmp_path: Path) -> None:
+def test_only_a_checkout_is_checked(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         run(tmp_path, "check")
 

@@ -208,7 +208,7 @@ BAD: list[tuple[str, str, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("kind", "version", "spec", "expected"), BAD)
-def test_every_error_is_told_in_the_words_of_its_version(
+def test_every_error_is_reported_in_the_words_of_its_version(
     kind: str, version: str, spec: dict[str, Any], expected: list[str]
 ) -> None:
     assert errors(kind, version, spec) == expected

@@ -193,7 +193,7 @@ def test_defaults_are_those_that_the_api_server_fills_in() -> None:
     }
 
 
-def test_an_empty_scaling_adapter_is_a_wish_and_stays() -> None:
+def test_an_empty_scaling_adapter_is_a_request_and_stays() -> None:
     stored = graph({"name": "a", "scalingAdapter": {}})
     assert parse_graph(stored).spec.components[0].scaling_adapter is not None
     assert to_dict(parse_graph(stored)) == stored
@@ -217,7 +217,7 @@ def test_pod_templates_and_picker_configurations_stay_as_written_but_for_nulls()
     assert stored == before, "the caller's object is not touched"
 
 
-def test_what_is_no_pod_template_is_refused_before_anyone_renders_it() -> None:
+def test_what_is_not_a_pod_template_is_refused_before_anyone_renders_it() -> None:
     template = {"metadata": {"labels": ["a"]}, "spec": {"containers": [{"image": "x"}, {"name": "y", "env": {}}]}}
     with pytest.raises(InvalidManifest) as refused:
         parse_graph(graph({"name": "a", "podTemplate": template}))
@@ -317,6 +317,6 @@ def test_times_are_those_of_the_api_server(time: str) -> None:
         "٢٠٢٦-11-21T05:00:00Z",
     ],
 )
-def test_what_is_no_time_is_refused(time: str) -> None:
+def test_what_is_not_a_time_is_refused(time: str) -> None:
     with pytest.raises(ValidationError, match="is not a valid time; write it as"):
         RollingUpdateStatus(start_time=time)

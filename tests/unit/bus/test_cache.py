@@ -174,7 +174,7 @@ def test_indexes_follow_changes_and_take_in_what_is_there() -> None:
     assert cache.by_index(DEPLOYMENTS, "app", "y") == []
 
 
-def test_listeners_hear_of_what_changed_and_one_that_fails_harms_nobody() -> None:
+def test_listeners_hear_of_what_changed_and_one_that_fails_harms_no_one() -> None:
     cache, heard = ObjectCache(), []
 
     def broken(*_: object) -> None:

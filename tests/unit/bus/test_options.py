@@ -25,7 +25,7 @@ def test_secrets_are_not_in_the_repr() -> None:
         {"ca_file": Path("/nowhere/ca")},
     ],
 )
-def test_what_cannot_work_is_refused_without_telling_secrets(arguments: dict[str, Any]) -> None:
+def test_what_cannot_work_is_refused_without_showing_secrets(arguments: dict[str, Any]) -> None:
     with pytest.raises(BusOptionsError) as caught:
         NatsOptions(**arguments)
     assert "hush" not in str(caught.value)

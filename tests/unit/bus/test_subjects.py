@@ -40,7 +40,7 @@ def test_examples() -> None:
     assert subjects.dead_letter_subject("dynamo.cmd.v1.prod.ns.scaler.scale") == "dynamo.dlq.v1.prod.ns.scaler.scale"
 
 
-def test_the_marker_is_no_object_and_no_object_is_a_marker() -> None:
+def test_the_marker_is_not_an_object_and_no_object_is_a_marker() -> None:
     marker = subjects.synced_subject("c", "deployments.apps")
     assert subjects.parse_synced(marker) == ("c", "deployments.apps")
     with pytest.raises(ValueError, match="not a dynamo"):

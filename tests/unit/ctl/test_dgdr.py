@@ -92,6 +92,6 @@ def test_a_name_is_neither_a_formula_nor_html(tmp_path: Path):
     assert "acme/<b>" not in (tmp_path / "front.html").read_text()
 
 
-def test_a_folder_that_is_not_there_is_told_of(tmp_path: Path):
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path):
     with pytest.raises(CtlError, match=r"front\.png: No such file"):
         save(drawn(), tmp_path / "nowhere" / "front.png")

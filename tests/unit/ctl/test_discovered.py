@@ -61,7 +61,7 @@ async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
     assert await lines(Query("workers", "elsewhere"), made, "local") == ["no workers"]
 
 
-async def test_what_nobody_publishes_is_said_so() -> None:
+async def test_what_no_one_publishes_is_said_so() -> None:
     with pytest.raises(CtlError, match="does model-discovery run"):
         await lines(Query("workers"), await bus(marked=False), "local")
     with pytest.raises(CtlError, match="never run"):

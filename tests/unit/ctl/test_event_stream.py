@@ -107,7 +107,7 @@ def test_an_event_is_shown_once_and_not_when_too_old() -> None:
     assert event_stream._line(message(id="2"), later, {}, as_json=True) is None
 
 
-def test_what_is_no_event_does_not_end_the_listening() -> None:
+def test_what_is_not_an_event_does_not_end_the_listening() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
     assert "not a CloudEvent" in (event_stream._line(odd, None, {}, as_json=False) or "")
     assert event_stream._line(odd, None, {}, as_json=True) is None

@@ -50,7 +50,7 @@ def test_a_broken_note_counts_for_nothing(content: str, tmp_path: Path) -> None:
     assert find(tmp_path) is None
 
 
-def test_a_note_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_note_of_another_owner_is_left_alone(tmp_path: Path) -> None:
     claim(tmp_path)
     other = RunningPlatform(os.getppid(), "other", "nats://127.0.0.1:4223")
     with announced(tmp_path, HERE):

@@ -76,7 +76,7 @@ async def test_without_a_platform_or_an_answer_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", ["Decode", "Decode=", "=3", "Decode=-1", "Decode=1.5", "a b=1", "Decode=9999999999"])
-def test_what_is_no_target(text: str) -> None:
+def test_what_is_not_a_target(text: str) -> None:
     with pytest.raises(CtlError, match="write COMPONENT=N") as caught:
         scale_command.replicas([text])
     assert caught.value.code is ExitCode.USAGE

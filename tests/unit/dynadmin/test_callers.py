@@ -37,7 +37,7 @@ def test_identities_of_the_system_are_never_acted_for(user: str, groups: tuple[s
         identity_of(user, "", groups)
 
 
-def test_an_identity_without_a_name_is_nobody() -> None:
+def test_an_identity_without_a_name_is_no_one() -> None:
     with pytest.raises(Unidentified):
         identity_of("")
 

@@ -14,7 +14,7 @@ def event(data: dict[str, Any], **fields: Any) -> bytes:
     return json.dumps({"id": "1", "time": "2026-01-02T03:04:05Z", "k8suid": "u", "data": data, **fields}).encode()
 
 
-def test_a_plan_says_what_was_seen_expected_and_wanted() -> None:
+def test_a_plan_says_what_was_seen_expected_and_desired() -> None:
     data = {
         "policy": "adaptive",
         "reason": "scale_up",

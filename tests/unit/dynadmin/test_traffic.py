@@ -32,7 +32,7 @@ def test_what_a_decision_observed_holds_until_the_next_one() -> None:
     assert "from 2026-01-02 12:00:00Z to 2026-01-02 12:15:00Z" in found.remarks[0]
 
 
-def test_the_time_that_is_looked_back_begins_within_a_decision() -> None:
+def test_the_time_that_is_read_back_begins_within_a_decision() -> None:
     rows = [decision(0, 1), decision(2, 5, current={"prefill": 3, "decode": 0})]
     found = observed(rows, 630)
     assert found is not None

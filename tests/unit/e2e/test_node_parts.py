@@ -90,13 +90,13 @@ def test_what_a_killed_run_left_is_removed_and_a_running_one_is_left_alone(tmp_p
     assert (tmp_path / f"{confinement.FOLDER_PREFIX}notes").exists()
 
 
-def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_not_root_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(machine.UnsuitableMachineError, match="sudo make e2e-runtime"):
         machine.check()
 
 
-def test_a_machine_without_apt_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_apt_reports_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(machine.UnsuitableMachineError, match=r"no apt-get .* containerd 1\.6 or 1\.7"):
         machine.install_packages()

@@ -19,7 +19,7 @@ def test_a_tag_is_a_name_and_a_version() -> None:
     "text",
     ["", "frontend", "frontend:", ":v", "Frontend:v", "a/b:v", "a:b:c", "a:../../x", "a:v ", "-a:v", "a" * 64 + ":v"],
 )
-def test_what_is_no_tag_is_refused_with_what_is_allowed(text: str) -> None:
+def test_what_is_not_a_tag_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(InvalidTag, match=r"spec\.bentoTag: '.*' is not a tag: write name:version"):
         parse_tag(text)
 

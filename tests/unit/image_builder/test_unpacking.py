@@ -60,7 +60,7 @@ def test_an_archive_that_is_not_usable_is_refused(
     assert refused.value.reason == reason
 
 
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_an_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "archive").write_bytes(b"<html>")
     with pytest.raises(FetchError, match="is not a tar archive"):
         unpack(tmp_path / "archive", tmp_path / "context", tmp_path / "dockerfile", 1000)

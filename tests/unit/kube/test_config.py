@@ -86,7 +86,7 @@ async def test_a_user_and_password(write: Any) -> None:
     assert connection.credentials.authorization == "Basic " + base64.b64encode(b"a:b").decode()
 
 
-async def test_nobody(write: Any) -> None:
+async def test_no_one(write: Any) -> None:
     assert (await load(write(), environ={})).credentials.authorization is None
 
 
@@ -289,7 +289,7 @@ async def test_server_name_and_proxies(write: Any) -> None:
         await load(write(**{"proxy-url": "socks5://proxy:1080"}), environ={})
 
 
-async def test_where_the_kubeconfig_is_looked_for(write: Any, tmp_path: Path) -> None:
+async def test_where_the_kubeconfig_is_searched(write: Any, tmp_path: Path) -> None:
     first, second = write({"token": "first"}, "first"), write({"token": "second"}, "second")
     named = os.pathsep.join([str(tmp_path / "absent"), str(second), str(first)])
     environ = {"KUBECONFIG": named, "HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}

@@ -46,7 +46,7 @@ def test_an_object_that_is_too_deep_is_read_without_what_is() -> None:
     assert [watch_wire.item_meta(each).name for each in page.items or ()] == ["a", "b"]
 
 
-def test_what_is_no_json_is_an_error_as_before() -> None:
+def test_what_is_not_json_is_an_error_as_before() -> None:
     for content in (b"{", b"[" * 5000):
         with pytest.raises(msgspec.DecodeError):
             bounded(msgspec.json.decode)(content)

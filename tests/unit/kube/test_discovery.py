@@ -101,7 +101,7 @@ async def test_a_conversion_is_installed_once_and_given_up(
     assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [GIVEN_UP]
 
 
-async def test_a_conversion_that_somebody_serves_is_left_alone(server: Any, steps: Any) -> None:
+async def test_a_conversion_that_someone_serves_is_left_alone(server: Any, steps: Any) -> None:
     theirs = converted("Webhook", "somebody")
     server.then(steps.answer(theirs), steps.answer(theirs), steps.answer(theirs), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
@@ -122,7 +122,7 @@ async def test_an_installation_that_was_cut_off_is_finished_before_the_conversio
     assert "conversion" not in apply.json["spec"]
 
 
-async def test_names_that_are_taken_are_told_at_once(server: Any, steps: Any) -> None:
+async def test_names_that_are_taken_are_reported_at_once(server: Any, steps: Any) -> None:
     server.then(steps.answer(crd(NamesAccepted="False")))
     with pytest.raises(Invalid, match=r"foos\.example\.com: m"):
         await discovery.wait_established(server.client(), ["foos.example.com"])

@@ -62,7 +62,7 @@ def test_causes_name_the_fields() -> None:
     assert error.causes == [errors.Cause("spec.image", "FieldValueRequired", "Required value")]
 
 
-def test_a_missing_type_is_told_from_a_missing_object() -> None:
+def test_a_missing_type_is_reported_from_a_missing_object() -> None:
     no_type = errors.from_response(404, b"404 page not found\n")
     no_object = errors.from_response(404, status(404, "NotFound", name="a", kind="pods"))
     assert isinstance(no_type, errors.NotFound)
@@ -72,7 +72,7 @@ def test_a_missing_type_is_told_from_a_missing_object() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>" + b"x" * 10_000, b"\xff\xfe", b"[1]", b'{"kind":"Pod"}', b'{"a":'])
-def test_an_answer_that_is_no_status_is_quoted(content: bytes) -> None:
+def test_an_answer_that_is_not_a_status_is_quoted(content: bytes) -> None:
     error = errors.from_response(502, content)
     assert isinstance(error, errors.Unavailable)
     assert len(error.message) <= 300

@@ -154,14 +154,14 @@ async def test_a_broken_server_costs_the_teller_nothing(server: Any, steps: Any,
     assert len({seen.json["metadata"]["name"] for seen in server.seen}) == 1
 
 
-async def test_an_answer_that_was_lost_is_no_second_event(server: Any, steps: Any, clock: Clock) -> None:
+async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, steps: Any, clock: Clock) -> None:
     server.then(steps.reset(), steps.refuse(409, "AlreadyExists"))
     async with recorder(server, clock) as events:
         tell(events)
     assert (events.written, events.dropped) == (1, 0)
 
 
-async def test_what_the_server_refuses_is_dropped_and_told_anew_next_time(
+async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(
     server: Any, steps: Any, clock: Clock
 ) -> None:
     server.then(steps.refuse(403, "Forbidden", "the namespace is being terminated"), steps.answer({}))
@@ -173,7 +173,7 @@ async def test_what_the_server_refuses_is_dropped_and_told_anew_next_time(
     assert (events.written, events.dropped) == (1, 1)
 
 
-async def test_a_series_whose_event_has_expired_starts_anew(server: Any, steps: Any, clock: Clock) -> None:
+async def test_a_series_whose_event_has_expired_starts_again(server: Any, steps: Any, clock: Clock) -> None:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}))
     async with recorder(server, clock) as events:
         for _ in range(3):
@@ -214,7 +214,7 @@ async def test_run_writes_until_cancelled_and_then_what_is_left(server: Any, ste
     assert events.written == 2
 
 
-async def test_an_object_that_is_none_is_no_failure(server: Any, clock: Clock) -> None:
+async def test_an_object_that_is_none_is_not_a_failure(server: Any, clock: Clock) -> None:
     events = recorder(server, clock)
     tell(events, involved={})
     tell(events, involved={"metadata": None})

@@ -107,7 +107,7 @@ async def test_the_last_checker_stays_in_use(server: Any, steps: Any, failing: s
 
 
 @pytest.mark.parametrize("answer", ["<html>", '{"paths": []}', '{"paths": {"api/v1": 1}}', "{}"])
-async def test_what_is_no_index(server: Any, steps: Any, answer: str) -> None:
+async def test_what_is_not_an_index(server: Any, steps: Any, answer: str) -> None:
     server.then(steps.text(answer))
     with pytest.raises(Unavailable):
         await openapi.fetch_schemas(server.client())

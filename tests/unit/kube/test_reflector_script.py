@@ -162,7 +162,7 @@ async def test_a_silent_connection_is_given_up(server: Any, steps: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["at the start", "in the middle"])
-async def test_410_lists_anew_and_tells_only_what_differs(server: Any, steps: Any, how: str) -> None:
+async def test_410_lists_again_and_reports_only_what_differs(server: Any, steps: Any, how: str) -> None:
     gone = steps.refuse(410, "Expired") if how == "at the start" else steps.watch(failure(410, "Expired"))
     server.then(
         steps.answer(listed(5, *(pod(name, 3) for name in ("same", "changed", "vanished", "remade")))),
@@ -276,7 +276,7 @@ async def test_a_type_that_may_not_be_read_is_waited_for(server: Any, steps: Any
     assert followed.health[0] == (False, "may not list or watch pods: no")
 
 
-async def test_a_type_that_is_removed_and_comes_back_is_listed_anew(server: Any, steps: Any) -> None:
+async def test_a_type_that_is_removed_and_comes_back_is_listed_again(server: Any, steps: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     server.then(
         steps.answer(listed(5, pod("a", 3))), missing, missing, steps.answer(listed(9)), steps.watch(then="hang")
@@ -291,7 +291,7 @@ async def test_watches_that_end_at_once_back_off(server: Any, steps: Any) -> Non
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8])
 
 
-async def test_an_event_told_twice_is_yielded_once(server: Any, steps: Any) -> None:
+async def test_an_event_reported_twice_is_yielded_once(server: Any, steps: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(
@@ -313,7 +313,7 @@ async def test_an_event_told_twice_is_yielded_once(server: Any, steps: Any) -> N
         failure(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "too large"}]}),
     ],
 )
-async def test_a_data_store_that_was_set_back_is_listed_anew(server: Any, steps: Any, sign: dict[str, Any]) -> None:
+async def test_a_data_store_that_was_set_back_is_listed_again(server: Any, steps: Any, sign: dict[str, Any]) -> None:
     server.then(
         steps.answer(listed(500, pod("a", 400))),
         steps.watch(sign),
@@ -385,7 +385,7 @@ async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(ser
     assert server.seen[2].query["resourceVersion"] == "6"
 
 
-async def test_deletions_that_were_left_midway_are_told_by_the_next_iteration(server: Any, steps: Any) -> None:
+async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteration(server: Any, steps: Any) -> None:
     before = steps.answer(listed(5, pod("a", 3), pod("b", 3), pod("c", 3)))
     after = steps.answer(listed(20, pod("c", 17, "other")))
     server.then(before, steps.refuse(410, "Expired"), after, after, after, steps.watch(then="hang"))

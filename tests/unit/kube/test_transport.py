@@ -72,7 +72,7 @@ async def test_retries_end_and_grow(server: Any, steps: Any) -> None:
     assert len(server.seen) == 5
 
 
-async def test_the_servers_wish_counts_and_spreads(server: Any, steps: Any) -> None:
+async def test_the_servers_request_counts_and_spreads(server: Any, steps: Any) -> None:
     server.then(steps.refuse(429, headers={"Retry-After": "2"}), steps.answer(OBJECT))
     await server.client().get(DEPLOYMENTS, KEY)
     assert server.waits == pytest.approx([2.1])
@@ -101,7 +101,7 @@ async def test_no_answer_is_unavailable_within_the_time_out(server: Any, steps: 
     assert isinstance(caught.value.__cause__, TimeoutError)
 
 
-async def test_nobody_there_is_unavailable_with_its_cause(server: Any) -> None:
+async def test_no_one_there_is_unavailable_with_its_cause(server: Any) -> None:
     client = server.client()
     await server._runner.cleanup()
     with pytest.raises(errors.Unavailable) as caught:
@@ -147,7 +147,7 @@ async def test_answers_are_bounded_with_and_without_a_length(server: Any, steps:
     assert await client.raw_get("/version") == b"x" * 60 + b"y" * 40
 
 
-async def test_an_answer_that_is_no_object_is_unavailable(server: Any, steps: Any) -> None:
+async def test_an_answer_that_is_not_an_object_is_unavailable(server: Any, steps: Any) -> None:
     server.then(steps.text("<html>sign in</html>"))
     with pytest.raises(errors.Unavailable, match="not a JSON object"):
         await server.client().get(DEPLOYMENTS, KEY)

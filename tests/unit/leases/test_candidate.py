@@ -17,7 +17,7 @@ def lease(holder: Any = "other", duration: Any = 15, renewed: Any = "2026-01-01T
     return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": renewed}}
 
 
-def test_what_nobody_holds_is_taken_at_once() -> None:
+def test_what_no_one_holds_is_taken_at_once() -> None:
     for found in (None, Record.of(lease("")), Record.of({}), Record.of({"spec": None}), Record.of(lease("me"))):
         assert Candidate("me", TTL).may_take(found, 0.0)
 

@@ -89,21 +89,21 @@ def test_a_release_is_never_called_off() -> None:
     assert claims.observe(LEASE, ("a",), new).gained == {drain.partition}
 
 
-def test_a_claim_that_was_deleted_is_lost_and_claimed_anew() -> None:
+def test_a_claim_that_was_deleted_is_lost_and_claimed_again() -> None:
     claims = alone()
     decision = claims.observe(LEASE, ("a",), {n: claim for n, claim in ALL.items() if n != 3})
     assert decision.lost == {3}
     assert decision.claim == (3,)
 
 
-def test_a_claim_that_was_made_anew_meanwhile_is_another() -> None:
+def test_a_claim_that_was_recreated_meanwhile_is_another() -> None:
     claims = alone()
     drain = claims.observe(LEASE, BOTH, ALL).drain[0]
     claims.observe(LEASE, BOTH, ALL | {drain.partition: Claim(LEASE, 900)})
     assert not claims.drained(drain)
 
 
-def test_drop_tells_what_work_may_be_under_way_on() -> None:
+def test_drop_reports_what_work_may_be_under_way_on() -> None:
     claims = alone()
     drains = claims.observe(LEASE, BOTH, ALL).drain
     claims.drained(drains[0])

@@ -112,7 +112,7 @@ async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_wa
     await until(lambda: etcd.revoked == [1])
 
 
-async def test_failures_are_told_and_do_not_end_it_early(etcd: FakeEtcd, lease: Lease) -> None:
+async def test_failures_are_reported_and_do_not_end_it_early(etcd: FakeEtcd, lease: Lease) -> None:
     heard: list[tuple[bool, str]] = []
     await until(lease.alive)
     lease.on_change(lambda: heard.append((lease.alive(), lease.trouble)))

@@ -20,7 +20,7 @@ def test_places_never_change() -> None:
     assert [best_member(n, ["a", "b", "c"]) for n in range(8)] == ["b", "c", "a", "a", "b", "b", "b", "a"]
 
 
-def test_nobody_is_best_among_nobody() -> None:
+def test_no_one_is_best_among_no_one() -> None:
     assert best_member(3, []) is None
 
 

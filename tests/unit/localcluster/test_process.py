@@ -86,7 +86,7 @@ async def test_suspended_process_can_be_stopped(tmp_path: Path) -> None:
     assert process.exit_code == -signal.SIGTERM
 
 
-async def test_a_process_that_ends_by_itself_is_no_zombie(tmp_path: Path) -> None:
+async def test_a_process_that_ends_by_itself_is_not_a_zombie(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
     await process.start()
     pid = process.pid

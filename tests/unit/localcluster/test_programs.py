@@ -72,7 +72,7 @@ async def test_nowhere_names_every_reason_and_what_to_do(tmp_path: Path) -> None
         assert part in message
 
 
-async def test_a_wrong_checksum_is_no_reason_to_try_the_next_source(tmp_path: Path) -> None:
+async def test_a_wrong_checksum_is_not_a_reason_to_try_the_next_source(tmp_path: Path) -> None:
     calls: list[str] = []
     programs = Programs(
         cache=ProgramCache(tmp_path), ready=[], makers=[Fake(ChecksumMismatchError("bad")), Fake("", calls, "build")]
@@ -166,7 +166,7 @@ def test_cache_root() -> None:
     assert default_cache_root({}) == Path.home() / ".cache" / "dynamo-platform"
 
 
-def test_only_the_wanted_programs_are_obtained() -> None:
+def test_only_the_desired_programs_are_obtained() -> None:
     bare = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
     assert bare.programs == ("etcd", "kube-apiserver")
     assert set(ControlPlaneOptions().programs) == set(NEEDED) - {"kubectl", "nats-server"}

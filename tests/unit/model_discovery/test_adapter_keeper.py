@@ -119,7 +119,7 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_worker_that_hangs_holds_nobody_up():
+async def test_a_worker_that_hangs_holds_no_one_up():
     world = World()
     all_ = workers(40)
     world.hanging = {worker.url for worker in all_[:2]}
@@ -144,7 +144,7 @@ async def test_workers_that_failed_hold_only_a_part_of_the_hands():
     assert {pod for what, pod in world.told if what == "loaded"} == {worker.pod for worker in good}
 
 
-async def test_a_failure_is_told_once_and_tried_until_it_is_over():
+async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
     world, (worker,) = World(), workers(1)
     world.broken = {worker.url}
     async with keeping(world) as keeper:
@@ -158,7 +158,7 @@ async def test_a_failure_is_told_once_and_tried_until_it_is_over():
     assert not state.failure
 
 
-async def test_the_same_wish_again_asks_nobody():
+async def test_the_same_request_again_asks_no_one():
     world, all_ = World(), workers(3)
     async with keeping(world) as keeper:
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
@@ -170,7 +170,7 @@ async def test_the_same_wish_again_asks_nobody():
         assert len(world.calls) == asked == 9
 
 
-async def test_adapters_on_one_worker_are_looked_for_in_one_answer():
+async def test_adapters_on_one_worker_are_searched_in_one_answer():
     world, (worker,) = World(), workers(1)
     async with keeping(world, probe_interval=0.2) as keeper:
         for number in range(20):

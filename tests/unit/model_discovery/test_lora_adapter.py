@@ -63,7 +63,7 @@ def test_types():
     assert not is_lora({})
 
 
-def test_what_is_remembered_tells_no_address():
+def test_what_is_remembered_reports_no_address():
     record = advanced(None, Adapter("a", "s3://secret-bucket/a"))
     model = {"metadata": {"annotations": {ANNOTATION: written(record)}}}
     assert record_of(model) == record
@@ -158,6 +158,6 @@ def test_any_answer_can_be_read(content: bytes):
     assert line.isprintable()
 
 
-def test_nesting_is_no_trouble():
+def test_nesting_is_not_trouble():
     assert names_in(b"[" * 100_000) is None
     assert one_line("x" * 10_000).endswith("...")

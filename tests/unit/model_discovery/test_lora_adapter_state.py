@@ -81,7 +81,7 @@ def run(state: AdapterState, api: FakeApi) -> None:
         state.failed(str(error))
 
 
-def test_what_is_missing_is_loaded_and_looked_for():
+def test_what_is_missing_is_loaded_and_searched():
     api, state = FakeApi(), new_state()
     run(state, api)
     assert api.calls == ["GET", "POST", "GET"]
@@ -144,7 +144,7 @@ def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
     assert not state.loaded
 
 
-def test_the_same_wish_again_asks_for_nothing():
+def test_the_same_request_again_asks_for_nothing():
     api, state = FakeApi(), new_state()
     run(state, api)
     assert not state.set_desired(WORKER, ADAPTERS[0], ("a", "old"))
@@ -155,7 +155,7 @@ def test_the_same_wish_again_asks_for_nothing():
     assert state.settled
 
 
-def test_news_is_told_once():
+def test_news_is_reported_once():
     state = new_state()
     assert state.failed("HTTP 500")
     assert not state.failed("HTTP 500")

@@ -64,7 +64,7 @@ def test_a_pod_that_moves_to_another_base_wakes_both(cache: ObjectCache):
     assert woken(cache, PODS, labelled(), labelled("other")) == {"prod/a", "prod/b", "prod/c"}
 
 
-def test_changes_of_a_pod_that_nobody_reads_wake_nobody(cache: ObjectCache):
+def test_changes_of_a_pod_that_no_one_reads_wake_no_one(cache: ObjectCache):
     assert woken(cache, PODS, labelled(), labelled(spec={"nodeName": "n"})) == set()
 
 
@@ -102,13 +102,13 @@ def test_models_without_a_common_name_leave_each_other_alone(cache: ObjectCache)
     assert woken(cache, DYNAMO_MODELS, None, lora("z", "alone")) == {"prod/z"}
 
 
-def test_its_own_status_wakes_nobody(cache: ObjectCache):
+def test_its_own_status_wakes_no_one(cache: ObjectCache):
     written = {**model("a", resourceVersion="2"), "status": {"readyEndpoints": 1}}
     assert woken(cache, DYNAMO_MODELS, model("a"), written) == set()
     assert woken(cache, DYNAMO_MODELS, model("a"), model("a", deletionTimestamp="now")) == {"prod/a"}
 
 
-def test_other_resources_wake_nobody(cache: ObjectCache):
+def test_other_resources_wake_no_one(cache: ObjectCache):
     assert woken(cache, SERVICES, None, labelled()) == set()
 
 

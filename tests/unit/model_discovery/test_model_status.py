@@ -40,7 +40,7 @@ def test_base_models_are_served_where_their_workers_are_ready():
         ),
     ],
 )
-def test_nobody_serves(there: WorkerSet, message: str):
+def test_no_one_serves(there: WorkerSet, message: str):
     for verdict in (base_verdict(there, "base"), adapter_verdict(there, "base", (), {})):
         assert verdict == Readiness(False, "NoEndpoints", message)
 

@@ -70,7 +70,7 @@ def test_a_slice_that_is_not_of_the_pod_does_not_make_it_ready(listed: dict[str,
     assert found.absent == (("a", "no EndpointSlice has it ready"),)
 
 
-def test_readiness_that_nobody_knows_counts_as_ready():
+def test_readiness_that_no_one_knows_counts_as_ready():
     assert find_workers([pod()], [slice_of(endpoint(ready=None))], port=9090).ready
 
 
@@ -83,7 +83,7 @@ def test_a_pod_that_is_not_ready_is_known_at_once_whatever_its_slice_says():
 @pytest.mark.parametrize(
     "ending", [{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {"phase": "Failed"}, {"phase": "Succeeded"}]
 )
-def test_what_ends_is_no_worker(ending: dict[str, Any]):
+def test_what_ends_is_not_a_worker(ending: dict[str, Any]):
     assert not find_workers([pod(**ending)], [slice_of(endpoint())], port=9090).workers
 
 

@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import ObjectKey
 from tests.unit.model_discovery.worker_building import card, instance, keyed, pod, worker, workers
 
 
-def test_the_order_of_records_is_no_matter():
+def test_the_order_of_records_does_not_matter():
     records = [
         instance(1), instance(1, endpoint="clear_kv_blocks"), card(1, worker_type="decode"), card(1, adapter="a"),
         instance(2, component="prefill"), card(2, component="prefill", worker_type="prefill"),
@@ -29,7 +29,7 @@ def test_the_order_of_records_is_no_matter():
     ]
 
 
-def test_a_card_alone_is_no_worker():
+def test_a_card_alone_is_not_a_worker():
     assert workers(dict([card(1)])).workers == {}
 
 

@@ -111,7 +111,7 @@ def test_any_order_of_news_converges_and_events_fold_to_the_set(news, unheard):
 
 
 @given(NEWS)
-def test_a_restart_tells_nothing(news):
+def test_a_restart_reports_nothing(news):
     discovery = Discovery()
     for _, (key, value) in news:
         discovery.etcd[key] = value

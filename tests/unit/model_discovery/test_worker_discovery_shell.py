@@ -164,7 +164,7 @@ async def test_a_worker_in_kubernetes_joins_and_leaves_with_its_readiness(cluste
 
 
 @pytest.mark.parametrize("order", [READS, READS[::-1], (ENDPOINT_SLICES, PODS, DYNAMO_WORKER_METADATAS)])
-async def test_a_restart_on_half_a_picture_tells_nothing(cluster: Cluster, order, monkeypatch) -> None:
+async def test_a_restart_on_half_a_snapshot_reports_nothing(cluster: Cluster, order, monkeypatch) -> None:
     """Objects come in any order after the start, and what is missing meanwhile is neither gone nor changed."""
     objects = dict(zip((PODS, DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES), registered(), strict=True))
     for resource in order:
@@ -194,7 +194,7 @@ async def test_workers_of_files_are_pods_and_are_so_from_the_first(cluster: Clus
         await told(cluster, ["team dyn/backend/7 joined"])
 
 
-async def test_without_kubernetes_workers_are_told_of_all_the_same(cluster: Cluster, monkeypatch) -> None:
+async def test_without_kubernetes_workers_are_reported_all_the_same(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.2)
     cluster.write(instance(7), card(7))
     async with cluster.serving() as health:
@@ -203,7 +203,7 @@ async def test_without_kubernetes_workers_are_told_of_all_the_same(cluster: Clus
         assert (report["state"], report["message"]) == ("degraded", "not read yet: kubernetes")
 
 
-async def test_one_replica_tells_and_another_takes_over_without_a_word(cluster: Cluster, monkeypatch) -> None:
+async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
     first, second = Leader(), Leader(elected=False)

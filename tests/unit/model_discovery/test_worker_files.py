@@ -46,7 +46,7 @@ def deployment(tmp_path: Path) -> Deployment:
     return Deployment(tmp_path / "kv")
 
 
-async def test_a_directory_that_nobody_made_yet_is_an_empty_one(deployment: Deployment):
+async def test_a_directory_that_no_one_made_yet_is_an_empty_one(deployment: Deployment):
     assert not deployment.source.ready
     assert await deployment.workers() == []
     assert deployment.source.ready
@@ -67,7 +67,7 @@ async def test_files_are_workers_while_they_are_touched(deployment: Deployment):
     assert await deployment.workers() == []
 
 
-async def test_nothing_new_is_no_news(deployment: Deployment):
+async def test_nothing_new_is_not_news(deployment: Deployment):
     path = deployment.write(instance(7))
     await deployment.workers()
     told = deployment.news
@@ -81,7 +81,7 @@ async def test_nothing_new_is_no_news(deployment: Deployment):
     assert (deployment.news, deployment.source.unreadable) == (told + 1, 1)
 
 
-async def test_what_is_no_record_is_left_alone(deployment: Deployment):
+async def test_what_is_not_a_record_is_left_alone(deployment: Deployment):
     directory = deployment.write(instance(7)).parent
     (directory / ".tmp_0123").write_bytes(b"half")
     (directory / "folder").mkdir()

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from tests.unit.model_discovery.worker_building import worker
 
 
-def test_a_role_that_somebody_made_up_is_no_label_of_its_own():
+def test_a_role_that_someone_made_up_is_not_a_label_of_its_own():
     registry = CollectorRegistry()
     roles = ["prefill", "", *(f"made-up-{number}" for number in range(100))]
     told = [worker(f"d/c/{number:x}", role=role) for number, role in enumerate(roles)]

@@ -61,7 +61,7 @@ def test_the_partners_of_an_adapter_are_those_of_its_model():
     assert alone[ObjectKey("team", "d/support")].missing == ["prefill"]
 
 
-def test_types_that_somebody_made_up_are_not_told_without_end():
+def test_types_that_someone_made_up_are_not_reported_without_end():
     cards = [of(f"type-{number}", f"need-{number}") for number in range(100)]
     model = served(worker(f"d/c/{number:x}", each) for number, each in enumerate(cards))[ObjectKey("team", "d/m")]
     assert not model.available

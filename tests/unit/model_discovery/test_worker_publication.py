@@ -88,7 +88,7 @@ async def test_a_late_joiner_reads_all_workers_and_models():
             assert (model.model, model.available, model.workers) == ("org/m.1", True, {"aggregated": 1})
 
 
-async def test_a_restart_tells_nothing_and_goes_on_where_it_was():
+async def test_a_restart_reports_nothing_and_goes_on_where_it_was():
     bus = MemoryBus()
     async with publishing(bus) as publication:
         assert await publish(publication, ONE, TWO) == ["joined", "joined", "available"]
@@ -134,7 +134,7 @@ async def test_a_bus_that_is_away_loses_nothing():
         assert "worker d/c/2 joined" in await events(bus)
 
 
-async def test_a_lost_stream_is_filled_again_and_nothing_is_told():
+async def test_a_lost_stream_is_filled_again_and_nothing_is_reported():
     bus = MemoryBus()
     async with publishing(bus) as publication:
         await publish(publication, ONE, TWO)

@@ -58,7 +58,7 @@ def endpoint_of(key: str, content: object) -> EndpointRecord:
         ("v1/instances/a%2Db/back%2Fend/generate/ffffffffffffffff", ("a-b", "back/end", "generate", 2**64 - 1)),
     ],
 )
-def test_keys_tell_whose_a_record_is(key, identity):
+def test_keys_report_whose_a_record_is(key, identity):
     assert endpoint_of(key, {"instance_id": 7}).identity == identity
 
 

@@ -63,7 +63,7 @@ def job(told: str = "", **ended: str) -> KubeObject:
         (job(SuccessCriteriaMet="CompletionsReached"), JobProgress.UNDER_WAY, "JobRunning"),
     ],
 )
-def test_what_a_job_and_the_agent_tell(seen: KubeObject, progress: JobProgress, reason: str) -> None:
+def test_what_a_job_and_the_agent_report(seen: KubeObject, progress: JobProgress, reason: str) -> None:
     observation = observe(seen)
     assert (observation.progress, observation.reason) == (progress, reason)
 
@@ -85,7 +85,7 @@ def trouble(rank: Rank, reason: str) -> Trouble:
         ([trouble(Rank.PROBE, "ReadinessProbeFailing")], "JobRunning", f"Job {JOB} loads the engine"),
     ],
 )
-def test_what_holds_a_job_up_is_told(found: list[Trouble], reason: str, message: str) -> None:
+def test_what_holds_a_job_up_is_reported(found: list[Trouble], reason: str, message: str) -> None:
     seen = observe(job(), found)
     assert (seen.progress, seen.reason, seen.message) == (JobProgress.UNDER_WAY, reason, message)
 
@@ -229,13 +229,13 @@ NEXT = str(BuilderTask(BuilderConcern.CHECKPOINT, ObjectKey("ns", "next")))
     ],
     ids=["made", "ready", "of no matter", "gone"],
 )
-def test_who_looks_again_when_a_checkpoint_changes(
+def test_who_reconciles_again_when_a_checkpoint_changes(
     old: KubeObject | None, new: KubeObject | None, tasks: set[str]
 ) -> None:
     assert woken(old, new, checkpoint("next")) == tasks
 
 
-def test_all_look_again_when_it_changes_where_checkpoints_are_kept() -> None:
+def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> None:
     cache = cache_of(checkpoint())
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
     tasks = checkpoints.woken_by(cache, DAEMON_SETS, ObjectKey("ns", "agent"), None, {"metadata": {"name": "agent"}})
@@ -245,7 +245,7 @@ def test_all_look_again_when_it_changes_where_checkpoints_are_kept() -> None:
     }
 
 
-def test_its_checkpoint_looks_again_when_a_pod_gets_into_trouble() -> None:
+def test_its_checkpoint_reconciles_again_when_a_pod_gets_into_trouble() -> None:
     owner = {"kind": "DynamoCheckpoint", "name": "c", "uid": "u", "controller": True}
     cache = cache_of()
     metadata = {"name": JOB, "namespace": "ns", "uid": "j", "resourceVersion": "1", "ownerReferences": [owner]}

@@ -95,7 +95,7 @@ def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
     assert cohort(cache_of(ended, pod("wkr-1")), ended) == [ended]
 
 
-def test_a_pod_that_ends_is_looked_at() -> None:
+def test_a_pod_that_ends_is_checked() -> None:
     before, after = pod("ldr"), pod("ldr", phase="Failed")
     key = ObjectKey("ns", "ldr")
     task = BuilderTask(BuilderConcern.COHORT, key)

@@ -409,7 +409,7 @@ async def test_one_that_the_api_server_does_not_have_gets_no_graph() -> None:
     assert await world.reconcile() == ([], [])
 
 
-async def test_a_graph_of_somebody_elses_stays_and_is_reported() -> None:
+async def test_a_graph_of_another_owner_stays_and_is_reported() -> None:
     theirs = stored({**graph_of(NIM, nim()), "metadata": {"name": KEY.name, "namespace": KEY.namespace}})
     world = World(nim(), theirs, **{KEY.name: NameTaken(DYNAMO_GRAPH_DEPLOYMENTS, theirs)})
     _, (status,) = await world.reconcile()
@@ -463,5 +463,5 @@ def test_it_is_reconciled_when_it_or_its_graph_changes() -> None:
     assert of_it not in woken(DYNAMO_GRAPH_DEPLOYMENTS, None, without)
 
 
-def test_its_own_status_wakes_nobody() -> None:
+def test_its_own_status_wakes_no_one() -> None:
     assert woken(NIM, nim(), {**nim(), "status": {"conditions": [READY]}}) == []

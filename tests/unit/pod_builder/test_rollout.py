@@ -33,7 +33,7 @@ def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unav
 
 
 @pytest.mark.parametrize("value", ["", "half", "-1", "25 %", "%"])
-def test_margin_that_is_no_number_is_refused(value):
+def test_margin_that_is_not_a_number_is_refused(value):
     with pytest.raises(ValueError, match="neither a number of pods nor a percentage"):
         margins(4, {DEPLOYMENT_MAX_SURGE: value})
 

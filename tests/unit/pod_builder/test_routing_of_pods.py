@@ -53,7 +53,7 @@ def test_a_trouble_concerns_what_the_pod_is_a_part_of(marks, concern, name) -> N
     assert tasks(broken, None) == expected
 
 
-def test_what_is_no_news_of_trouble_wakes_nobody() -> None:
+def test_what_is_not_news_of_trouble_wakes_no_one() -> None:
     fine, broken = pod(OF_DEPLOYMENT), pod(OF_DEPLOYMENT, "CrashLoopBackOff", 3)
     assert tasks(None, fine) == []
     assert tasks(fine, pod(OF_DEPLOYMENT, "ContainerCreating")) == []
@@ -61,7 +61,7 @@ def test_what_is_no_news_of_trouble_wakes_nobody() -> None:
     assert tasks(broken, pod(OF_DEPLOYMENT, "CrashLoopBackOff", 4)) == []
 
 
-def test_a_pod_of_nobody_wakes_nobody() -> None:
+def test_a_pod_of_no_one_wakes_no_one() -> None:
     assert tasks(None, pod({"nvidia.com/dynamo-component": "x"}, "ImagePullBackOff")) == []
 
 
@@ -85,7 +85,7 @@ def test_pods_are_found_by_what_runs_them(kind, name, found) -> None:
     assert pods_of(cache, None) == []
 
 
-def test_what_is_kept_of_a_pod_tells_its_trouble() -> None:
+def test_what_is_kept_of_a_pod_reports_its_trouble() -> None:
     whole = pod(OF_DEPLOYMENT, "CrashLoopBackOff", 3)
     container = {"name": "main", "image": "img:1", "env": [{"name": "A", "value": "b"}], "volumeMounts": []}
     whole["spec"] = {"containers": [container], "nodeName": "n", "volumes": [{"name": "v"}]}
@@ -98,7 +98,7 @@ def test_what_is_kept_of_a_pod_tells_its_trouble() -> None:
     assert "env" in container
 
 
-def test_what_is_kept_of_a_pod_tells_of_which_restart_it_is() -> None:
+def test_what_is_kept_of_a_pod_reports_which_restart_it_is() -> None:
     whole = pod(OF_DEPLOYMENT)
     whole["metadata"]["annotations"] = {"a": "b", RESTART_AT: "7"}
     assert kept(whole)["metadata"]["annotations"] == {RESTART_AT: "7"}

@@ -228,7 +228,7 @@ def test_a_component_that_serves_has_no_trouble():
     assert graph_status(GRAPH, outcome, NOW)["state"] == "successful"
 
 
-def test_a_rolling_update_tells_what_the_new_pods_wait_for():
+def test_a_rolling_update_reports_what_the_new_pods_wait_for():
     new = Generation("new", deployment(available=1), troubles=[PULL])
     old = Generation("old", deployment(), current=False, troubles=[CRASH])
     status = graph_status(GRAPH, GraphOutcome({"A": [new, old]}, rolling_update={"phase": "InProgress"}), NOW)
@@ -238,7 +238,7 @@ def test_a_rolling_update_tells_what_the_new_pods_wait_for():
     assert "w-1" not in ready["message"]
 
 
-def test_what_serves_an_earlier_spec_is_no_success():
+def test_what_serves_an_earlier_spec_is_not_success():
     component: dict[str, Any] = {"metadata": {"name": "c", "generation": 1}}
     assert not is_observed(component)
     component["status"] = component_status(component, deployment(), None, NOW)

@@ -77,7 +77,7 @@ async def test_others_of_the_namespace_hear_of_other_secrets() -> None:
     assert stage.changed == ["ns"]
 
 
-async def test_a_malformed_secret_is_told_of_once_and_without_its_content() -> None:
+async def test_a_malformed_secret_is_reported_once_and_without_its_content() -> None:
     stage = Stage(secret("a"), secret("bad", json.dumps({"auths": "hunter2"})))
     for _ in range(3):
         assert (await stage.lists.of("ns")).of("nvcr.io/x") == ("a",)

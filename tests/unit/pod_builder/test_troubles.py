@@ -210,11 +210,11 @@ BROKEN = [status(waiting={"reason": "ImagePullBackOff", "message": "not found"})
         ),
     ],
 )
-def test_what_is_on_its_way_or_was_is_no_trouble(found) -> None:
+def test_what_is_on_its_way_or_was_is_not_trouble(found) -> None:
     assert troubles([found], NOW) == []
 
 
-def test_the_same_trouble_is_told_in_the_same_words_whatever_the_attempt() -> None:
+def test_the_same_trouble_is_reported_in_the_same_words_whatever_the_attempt() -> None:
     def pulling(reason: str, message: str) -> Trouble | None:
         return trouble_of(pod(containers=[status(waiting={"reason": reason, "message": message})]), NOW)
 
@@ -242,7 +242,7 @@ def test_the_words_of_others_are_bounded_and_the_end_of_a_log_is_kept() -> None:
     assert found.message.endswith("ValueError: the model does not fit")
 
 
-def test_the_worst_trouble_of_a_pod_is_told() -> None:
+def test_the_worst_trouble_of_a_pod_is_reported() -> None:
     containers = [
         status("aside", waiting={"reason": "ImagePullBackOff", "message": "not found"}),
         status(waiting={"reason": "CrashLoopBackOff"}, last=crashed()),
@@ -285,7 +285,7 @@ def test_the_order_of_pods_does_not_matter() -> None:
     assert troubles([pull, place, crash], NOW) == troubles([crash, place, pull], NOW)
 
 
-def test_what_takes_time_is_looked_at_again_when_it_would_have_taken_too_long() -> None:
+def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() -> None:
     starting = pod(containers=[status(running={"startedAt": ago(500)}, started=False)], spec={"startupProbe": {}})
     mounting = pod("b", conditions=[SCHEDULED | {"lastTransitionTime": ago(60)}])
     mounting["status"]["conditions"].append({"type": "PodReadyToStartContainers", "status": "False"})
@@ -336,7 +336,7 @@ def event(reason: str, note: str, type_: str = "Warning") -> dict[str, Any]:
         ([event("Unhealthy", "probe failed"), event("Scheduled", "ok", "Normal")], "PodNotStarted", "it waits"),
     ],
 )
-def test_events_tell_what_a_pod_that_does_not_start_waits_for(events, reason, message) -> None:
+def test_events_report_what_a_pod_that_does_not_start_waits_for(events, reason, message) -> None:
     found = explained(NO_START, events)
     assert (found.reason, found.pod, found.message) == (reason, "a", message)
     assert explained(NO_START, list(reversed(events))) == found

@@ -68,7 +68,7 @@ def of_grove(kind: str, serving: str, wanted: int = 2, **changed: Any) -> dict[s
     ("kind", "serving", "unit"),
     [("PodClique", "readyReplicas", "pods"), ("PodCliqueScalingGroup", "availableReplicas", "groups")],
 )
-def test_what_grove_makes_is_ready_when_all_counts_are_what_is_wanted(kind, serving, unit) -> None:
+def test_what_grove_makes_is_ready_when_all_counts_are_what_is_desired(kind, serving, unit) -> None:
     def state(**changed: Any) -> tuple[bool, str]:
         found = readiness(of_grove(kind, serving, **changed))
         return found.ready, found.message

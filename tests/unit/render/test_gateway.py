@@ -56,7 +56,7 @@ def test_a_route_leads_to_the_pool_where_a_picker_chooses() -> None:
     assert rule["backendRefs"] == [{"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "g-pool"}]
 
 
-def test_a_mesh_is_told_how_to_reach_the_picker() -> None:
+def test_a_mesh_learns_how_to_reach_the_picker() -> None:
     rule = made(CONFIG, "epp", "worker")["DestinationRule"]
     assert rule["metadata"]["name"] == "g-epp"
     assert rule["spec"] == {
@@ -73,9 +73,9 @@ def test_a_mesh_is_told_how_to_reach_the_picker() -> None:
         replace(CONFIG, gateway=render.GatewayDefaults("public"), mesh=render.Mesh()),
     ],
 )
-def test_nothing_is_made_that_is_not_wanted_or_not_known_to_the_cluster(config) -> None:
+def test_nothing_is_made_that_is_not_desired_or_not_known_to_the_cluster(config) -> None:
     assert not {"HTTPRoute", "DestinationRule"} & made(config, "epp", "worker").keys()
 
 
-def test_a_graph_that_nobody_can_ask_has_no_route() -> None:
+def test_a_graph_that_no_one_can_ask_has_no_route() -> None:
     assert "HTTPRoute" not in made(CONFIG, "worker")

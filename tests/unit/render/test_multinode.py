@@ -195,7 +195,7 @@ def test_gpus_of_a_container(resources, expected) -> None:
         ("frontend", "multinode: a component of type frontend runs no engine"),
     ],
 )
-def test_pods_that_nobody_would_tell_of_each_other_are_refused(type_, message) -> None:
+def test_pods_that_no_one_would_report_each_other_are_refused(type_, message) -> None:
     obj = component("custom", [], type=type_)
     with pytest.raises(render.RenderError, match=message):
         pods(obj)

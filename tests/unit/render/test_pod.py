@@ -260,7 +260,7 @@ def test_a_probe_that_asks_nothing_needs_a_default() -> None:
         main(component("c", None, main={"startupProbe": {"initialDelaySeconds": 180}}))
 
 
-def test_a_probe_that_is_null_is_no_probe() -> None:
+def test_a_probe_that_is_null_is_not_a_probe() -> None:
     # Through the type, as the pod-builder reads it: nulls that say nothing are gone by then, this one is not.
     found = main(component("worker", main={"livenessProbe": None, "lifecycle": None}))
     assert "livenessProbe" not in found

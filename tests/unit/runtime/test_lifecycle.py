@@ -105,7 +105,7 @@ async def test_a_start_warns_of_older_names_and_of_settings_without_effect(
     ]
 
 
-async def test_readiness_tells_what_is_wanting(settings: Settings) -> None:
+async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:
     service = Recorder(failures=10**6)
     async with running([service], settings) as platform:
         url = f"http://127.0.0.1:{platform.health_port}"
@@ -153,7 +153,7 @@ async def test_metrics_can_be_switched_off(settings: Settings) -> None:
         assert (await fetch(f"http://127.0.0.1:{platform.health_port}/healthz"))[0] == 200
 
 
-async def test_it_runs_until_told_to_stop(settings: Settings) -> None:
+async def test_it_runs_until_it_is_stopped(settings: Settings) -> None:
     service, stop = Recorder(), asyncio.Event()
     process = asyncio.create_task(run_services([service], settings, stop=stop))
     await asyncio.wait_for(service.up.wait(), 10)

@@ -111,7 +111,7 @@ def test_levels_of_logs_are_read_in_any_common_spelling(written_as, level):
     assert load_settings(None, {"LOG_LEVEL": written_as}).logging.level == level
 
 
-def test_every_mistake_is_told_at_once_with_where_it_stands(tmp_path):
+def test_every_mistake_is_reported_at_once_with_where_it_stands(tmp_path):
     file = written(
         tmp_path,
         "server: {metrics: {port: 99999}}\nlogging: {level: loud}\nplatfrom: {}\n"

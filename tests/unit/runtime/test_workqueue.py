@@ -54,7 +54,7 @@ async def test_a_key_that_is_added_while_worked_on_comes_again_afterwards_and_no
     assert await taken(work) == []
 
 
-async def test_later_keys_wait_for_their_time_and_the_earliest_wish_counts():
+async def test_later_keys_wait_for_their_time_and_the_earliest_request_counts():
     clock = Clock()
     work = queue(clock)
     work.add("a", 10)
@@ -69,7 +69,7 @@ async def test_later_keys_wait_for_their_time_and_the_earliest_wish_counts():
     assert await taken(work) == []
 
 
-async def test_a_wish_for_now_fulfils_one_for_later():
+async def test_a_request_for_now_fulfils_one_for_later():
     clock = Clock()
     work = queue(clock)
     work.add("a", 10)

@@ -137,7 +137,7 @@ async def test_an_end_during_an_abort_is_not_lost() -> None:
         assert task.cancelled()
 
 
-async def test_wishes_that_were_fulfilled_do_not_pile_up() -> None:
+async def test_requests_that_were_fulfilled_do_not_pile_up() -> None:
     work = Work()
     for _ in range(10_000):
         work.queue.add("a", 600)

@@ -115,7 +115,7 @@ def test_another_number_in_the_graph_is_asked_about_where_they_were_in_step(gene
     assert mirror.is_suspicious(found, Difference("W", 0, before, 3)) is suspicious
 
 
-def test_a_number_of_ours_is_no_conflict_and_one_of_anybody_else_names_both():
+def test_a_number_of_ours_is_not_a_conflict_and_one_of_anybody_else_names_both():
     difference = Difference("W", 0, 4, 3)
     for ours in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
         assert mirror.overwritten(difference, [ours], "hpa") is None
@@ -139,7 +139,7 @@ def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes(
     assert turns.took("u", "kubectl", 1) is None
 
 
-def test_status_keeps_what_it_is_not_told_and_a_conflict_is_shown_for_a_while():
+def test_status_keeps_what_is_not_reported_and_a_conflict_is_shown_for_a_while():
     first = adapter_status(adapter(), AdapterObservation(OK, 2, "s", scaled=True, conflict=TROUBLE), NOW)
     assert first["replicas"] == 2
     assert first["lastScaleTime"] == "2026-03-01T12:00:00Z"
@@ -171,7 +171,7 @@ def test_a_conflict_that_goes_on_is_shown_until_it_was_not_seen_for_a_while():
     assert conflict_ends_in(shown, again) == pytest.approx(SHOWN_FOR.total_seconds() + 1)
 
 
-def test_only_what_can_change_an_adapters_outcome_is_looked_at():
+def test_only_what_can_change_an_adapters_outcome_is_checked():
     pace, key = Pace(Clock()), ObjectKey("n", "g-w")
     before, of = adapter(), DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
     assert pace.wait(of, key, None, before) == (ObjectKey("n", "g"), SETTLE)

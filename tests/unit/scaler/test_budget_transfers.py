@@ -67,7 +67,7 @@ def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
     assert decision.message == "Prefill 3 -> 2; team/a Decode 3 -> 4"
 
 
-def test_others_are_looked_at_only_where_a_budget_is_in_the_way() -> None:
+def test_others_are_checked_only_where_a_budget_is_in_the_way() -> None:
     """Deciding about each of some hundred held requests would otherwise look at all of them."""
     pools = [pool(PREFILL), pool(DECODE)]
     looked: list[str] = []
@@ -106,13 +106,13 @@ def test_above_the_ceiling_is_rejected() -> None:
     assert (decision.outcome, decision.reason) == (ScaleOutcome.REFUSE, "BudgetCeiling")
 
 
-def test_an_intent_of_the_same_direction_is_no_partner() -> None:
+def test_an_intent_of_the_same_direction_is_not_a_partner() -> None:
     pools = [pool(PREFILL), pool(DECODE), pool(B_DECODE)]
     budget = Budget(name="nine", min_gpus=9, max_gpus=9)
     assert asked({PREFILL: 2}, pools, budget, [intent(pools[2], 2)]).outcome is ScaleOutcome.REFUSE
 
 
-def test_an_intent_that_somebody_made_true_or_void_is_no_partner() -> None:
+def test_an_intent_that_someone_made_true_or_void_is_not_a_partner() -> None:
     decode = pool(DECODE)
     stale = OpenIntent(decode, Intent(replicas=4, current=2, at=0.0, command="before somebody else scaled it"))
     done = OpenIntent(decode, Intent(replicas=3, current=3, at=0.0, command="as it is"))
@@ -165,7 +165,7 @@ def test_every_budget_that_counts_a_pool_must_hold() -> None:
     assert [each.name for each in settlement.figures] == ["team", "cluster"]
 
 
-def test_an_advisory_budget_tells_and_refuses_nothing() -> None:
+def test_an_advisory_budget_reports_and_refuses_nothing() -> None:
     budget = Budget(name="six", max_gpus=6, advisory=True)
     decision = asked({DECODE: 4}, [pool(PREFILL), pool(DECODE)], budget)
     assert applied(decision) == {DECODE: 4}
@@ -212,7 +212,7 @@ def test_no_decision_exceeds_a_ceiling_that_was_kept(
         assert after >= min(floor - 4, before)
 
 
-def test_figures_fit_into_what_they_are_told_in() -> None:
+def test_figures_fit_into_what_they_are_reported_in() -> None:
     pools = [pool(PREFILL, 2**31 - 1, 1_000_000), pool(DECODE)]
     (told,) = asked({DECODE: 2}, pools, Budget(name="any", max_gpus=6)).figures
     assert msgspec.convert(msgspec.to_builtins(told), type(told)) == told

@@ -251,7 +251,7 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
     ] * 2
 
 
-async def test_what_somebody_else_scaled_meanwhile_is_left_alone() -> None:
+async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
     desk.graph("a", adapters=False, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
@@ -286,7 +286,7 @@ async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_t
     assert (await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2))).reason == "Paired"
 
 
-async def test_advisory_and_dry_runs_tell_and_write_nothing() -> None:
+async def test_advisory_and_dry_runs_report_and_write_nothing() -> None:
     advisory = Desk(SIX.model_copy(update={"advisory": True}))
     advisory.graph("a", Prefill=3, Decode=3)
     answer = await advisory.scaling.carry_out(advisory.ask("a", Prefill=2, Decode=4))
@@ -315,7 +315,7 @@ async def test_a_graph_that_cannot_be_written_holds_up_no_other() -> None:
     assert (desk.replicas("a")["Decode"], desk.replicas("b")["Decode"]) == (4, 2)
 
 
-async def test_what_the_cluster_refuses_is_told_of_with_what_was_done_before() -> None:
+async def test_what_the_cluster_refuses_is_reported_with_what_was_done_before() -> None:
     desk = Desk(TWELVE)
     for name in ("a", "b"):
         desk.graph(name, adapters=False, Prefill=3, Decode=3)
@@ -338,7 +338,7 @@ async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
     assert (desk.replicas("a")["Decode"], desk.intents("a")) == (1, {})
 
 
-async def test_a_refusal_before_any_decision_is_told_of_where_the_graph_is_ours() -> None:
+async def test_a_refusal_before_any_decision_is_reported_where_the_graph_is_ours() -> None:
     desk = Desk(Scaler(managed=("team/a",)))
     desk.graph("a", Decode=1)
     desk.graph("b", Decode=1)
@@ -511,7 +511,7 @@ def test_adapters_are_known_by_their_graph() -> None:
     assert {pool.key.component: pool.current for pool in desk.view.pools(graph)} == {"Prefill": 2, "Decode": 7}
 
 
-async def test_a_change_that_nobody_acted_on_holds_and_another_number_does_not() -> None:
+async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not() -> None:
     desk = Desk(Scaler(limits=FREE))
     desk.graph("a", adapters=False, Decode=1)
     desk.kube.acts = False

@@ -71,7 +71,7 @@ async def _happen(world: World, happening: str, number: int, size: int) -> None:
         await world.tick()
 
 
-async def test_an_authority_is_replaced_in_its_time_while_nobody_does_anything() -> None:
+async def test_an_authority_is_replaced_in_its_time_while_no_one_does_anything() -> None:
     world = World()
     for number in range(REPLICAS):
         await world.start(number)

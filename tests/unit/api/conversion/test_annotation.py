@@ -36,7 +36,7 @@ def test_metadata_comes_back_exactly(annotations: Any, service: Object) -> None:
         assert made["metadata"][field] == obj["metadata"][field]
 
 
-def test_it_tells_its_form_and_the_version_that_it_is_for() -> None:
+def test_it_reports_its_form_and_the_version_that_it_is_for() -> None:
     made = convert(graph(dynamoNamespace="n"), BETA)
     text = made["metadata"]["annotations"][PRESERVED_FIELDS]
     assert text == '{"components":{"a":[[["dynamoNamespace"],"n"]]},"for":"v1alpha1","version":1}'
@@ -64,7 +64,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("text", FOREIGN, ids=lambda text: text[:40] or "empty")
 @pytest.mark.parametrize("service", [{"replicas": 1}, {"dynamoNamespace": "n"}], ids=["plain", "with residue"])
-def test_what_somebody_else_wrote_there_comes_back(text: str, service: Object) -> None:
+def test_what_another_owner_wrote_there_comes_back(text: str, service: Object) -> None:
     obj = graph({PRESERVED_FIELDS: text, "a": "b"}, **service)
     made = convert(obj, BETA)
     assert convert(made, ALPHA) == obj

@@ -293,7 +293,7 @@ def test_a_variable_that_is_added_stands_in_one_place_with_the_others(main_conta
     assert service == ({"extraPodSpec": {"mainContainer": main_container}} if main_container else {})
 
 
-def test_what_nobody_touched_stays_where_it_was_written() -> None:
+def test_what_no_one_touched_stays_where_it_was_written() -> None:
     written = {
         "envs": [{"name": "A", "value": "1"}],
         "resources": {"limits": {"gpu": "1"}},

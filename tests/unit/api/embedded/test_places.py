@@ -46,7 +46,7 @@ def test_places_in_maps_and_lists() -> None:
 @pytest.mark.parametrize(
     "spec", [None, 1, "x", [], {}, {"services": []}, {"services": {"a": 1}}, {"env": {}}, {"env": None}]
 )
-def test_what_is_wrong_around_the_places_is_told_by_others(spec: Any) -> None:
+def test_what_is_wrong_around_the_places_is_reported_by_others(spec: Any) -> None:
     variables = {"type": "array", "items": embedded(f"{CORE}EnvVar")}
     schema = an_object(services={"type": "object", "additionalProperties": an_object(envs=variables)}, env=variables)
     assert errors_of(schema, spec) == []
@@ -200,6 +200,6 @@ def test_trimming_keeps_what_is_referred_to_and_no_prose() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"<html>", b"[]", b'{"components": 1}', b'{"components": {"schemas": {"A": 1}}}']
 )
-def test_what_is_no_document(content: bytes) -> None:
+def test_what_is_not_a_document(content: bytes) -> None:
     with pytest.raises(BadDocument):
         trimmed(content, ["A"])

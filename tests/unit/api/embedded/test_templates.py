@@ -287,7 +287,7 @@ def test_labels_and_annotations() -> None:
     ]
 
 
-def test_everything_is_told_at_once() -> None:
+def test_everything_is_reported_at_once() -> None:
     main = {
         "name": "main",
         "env": "x",

@@ -116,7 +116,7 @@ def test_a_step_is_not_taken_for_a_burst_where_none_was_seen() -> None:
     assert forecast.at(310) > 15
 
 
-def test_noise_is_no_wave() -> None:
+def test_noise_is_not_a_wave() -> None:
     random = np.random.default_rng(3)
     times = np.arange(0, 1800, STEP)
     assert find_wave(times, random.poisson(200, times.size) / STEP) is None

@@ -136,7 +136,7 @@ def test_a_pause_that_requests_came_back_from_is_held_through_the_next_time(grap
     assert graph.replicas == BOTH, "not for ever"
 
 
-def test_a_graph_that_nobody_asked_yet_goes_to_its_minimum() -> None:
+def test_a_graph_that_no_one_asked_yet_goes_to_its_minimum() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 3, Pool.DECODE: 3})
     assert reason(graph.step(0)) == Reason.NO_TRAFFIC_YET
     graph.run(0, 120)
@@ -174,7 +174,7 @@ def test_numbers_that_are_none_and_unknown_workers_hold(graph: Follower) -> None
     assert (effects.decision, reason(effects)) == (None, Reason.HOLD_MISSING)
 
 
-def test_engines_that_work_while_no_request_is_told_of(graph: Follower) -> None:
+def test_engines_that_work_while_no_request_is_reported(graph: Follower) -> None:
     graph.run(40, 300)
     before = dict(graph.replicas)
     busy = ForwardPass(pool=Pool.PREFILL, worker_id="a", queued=Queued(num_prefill_requests=3, sum_prefill_tokens=9000))
@@ -215,7 +215,7 @@ def test_waiting_prompts_ask_for_more_than_the_rate_does() -> None:
     assert queued.replicas[Pool.PREFILL] > calm.replicas[Pool.PREFILL]
 
 
-def test_a_longer_start_is_looked_further_ahead() -> None:
+def test_a_longer_start_is_planned_further_ahead() -> None:
     grown = []
     for startup in (0.0, 180.0):
         graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=startup)

@@ -54,7 +54,7 @@ def test_prompts_that_wait_ask_for_prefill_and_take_no_decode_away() -> None:
     assert queued[Pool.DECODE] >= calm[Pool.DECODE]
 
 
-def test_what_is_around_a_choice_is_told() -> None:
+def test_what_is_around_a_choice_is_reported() -> None:
     made = weighing([np.full(60, 20.0)])
     around = made.around(Pool.PREFILL, {Pool.PREFILL: 2, Pool.DECODE: 2}, 300, 600)
     assert sorted(around) == [1, 2, 3]

@@ -33,7 +33,7 @@ class TestCase22:
     def test_constant(self):
         assert fed(ConstantPredictor(), [10, 20, 30]).predict() == 30
 
-    def test_leading_zeros_are_no_data(self):
+    def test_leading_zeros_are_not_data(self):
         predictor = fed(ConstantPredictor(), [0, 0])
         assert predictor.values == ()
         assert predictor.predict() == 0
@@ -65,7 +65,7 @@ class TestEach:
     def test_it_is_made_by_its_name(self, name):
         assert make_predictor(config(load_predictor=name)).predict() == 0
 
-    def test_a_constant_load_is_foretold_to_go_on(self, name):
+    def test_a_constant_load_is_predicted_to_go_on(self, name):
         assert fed(make_predictor(config(load_predictor=name)), [42.0] * 8).predict() == pytest.approx(42, rel=0.01)
 
     def test_asking_again_changes_nothing(self, name):
@@ -93,7 +93,7 @@ class TestKalman:
     def test_it_begins_with_the_first_value(self):
         assert fed(KalmanPredictor(), [10]).predict() == 10
 
-    def test_it_may_foretell_less_than_nothing(self):
+    def test_it_may_predict_less_than_nothing(self):
         assert fed(KalmanPredictor(), [100, 50, 10]).predict() < 0
 
     def test_a_trend_goes_on(self):
@@ -102,7 +102,7 @@ class TestKalman:
 
 
 class TestArima:
-    def test_few_values_foretell_the_last(self):
+    def test_few_values_predict_the_last(self):
         assert fed(ArimaPredictor(), [1, 9, 2, 8]).predict() == 8
 
     def test_a_wave_is_followed_and_goes_on_with_updates(self):
@@ -150,7 +150,7 @@ class TestArima:
         assert predictor.predict() >= 0
         assert predictor.fallback is None
 
-    def test_a_model_is_found_anew_after_a_day(self, monkeypatch):
+    def test_a_model_is_found_again_after_a_day(self, monkeypatch):
         monkeypatch.setattr(arima_module, "REFIT_AFTER", 3)
         predictor = fed(ArimaPredictor(), sine(10))
         predictor.predict()
@@ -162,7 +162,7 @@ class TestArima:
 
 
 class TestProphet:
-    def test_few_values_foretell_the_last(self):
+    def test_few_values_predict_the_last(self):
         assert fed(ProphetPredictor(step=180), [1, 9, 2, 8]).predict() == 8
 
     def test_a_trend_goes_on(self):

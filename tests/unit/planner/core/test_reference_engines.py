@@ -46,7 +46,7 @@ def both_roles(**size: int) -> AggregatedEngine:
 
 
 class TestPrefill:
-    def test_case_1_capacity_is_told_also_where_it_misses_the_target(self):
+    def test_case_1_capacity_is_reported_also_where_it_misses_the_target(self):
         capacity = Engines(config(), PM).prefill.capacity(1000, batched_tokens=BATCHED, share=1.0)
         assert capacity.requests_per_second == pytest.approx(0.99800, abs=5e-6)
         assert capacity.ttft == pytest.approx(1.0020, abs=5e-5)

@@ -94,7 +94,7 @@ class TestPrefill:
     def test_up_when_every_engine_misses_the_target(self):
         assert outcome(prefill(SLOW, [30_000], ttft=100)) == (2, LoadReason.SCALE_UP)
 
-    def test_a_card_without_a_batch_limit_is_told(self):
+    def test_a_card_without_a_batch_limit_is_reported(self):
         policy = ReferencePolicy(load_only(mode="prefill"), profile=SLOW)
         effects = load_tick(policy, seen(passes=prefill_queues(1), able=able(batched=None)))
         assert outcome(effects) == (None, LoadReason.INSUFFICIENT_DATA)
@@ -127,7 +127,7 @@ class TestAggregated:
     def test_up_when_tokens_take_too_long(self):
         assert outcome(self.run([(0, 0, 0)], itl_ms=0.1)) == (2, LoadReason.SCALE_UP)
 
-    def test_decoding_alone_decides_where_prompts_cannot_be_foretold(self):
+    def test_decoding_alone_decides_where_prompts_cannot_be_predicted(self):
         assert outcome(self.run([(0, 0, 0), (0, 0, 0)], batched=None)) == (1, LoadReason.SCALE_DOWN)
 
     def test_waiting_prompts_will_want_cache(self):
@@ -144,7 +144,7 @@ class TestPrechecks:
         observation = replace(seen(passes=passes), workers={D: counts, P: counts})
         return load_tick(policy, observation)
 
-    def test_nobody_tells(self):
+    def test_no_one_reports(self):
         assert outcome(self.plan(())) == (None, LoadReason.NO_FPM_DATA)
 
     def test_one_worker_is_silent(self):
@@ -154,7 +154,7 @@ class TestPrechecks:
         passes = (*self.passes, replace(self.passes[0], dp_rank=1))
         assert outcome(self.plan(passes)) == (None, LoadReason.WORKER_COUNT_MISMATCH)
 
-    def test_all_ranks_of_all_workers_tell(self):
+    def test_all_ranks_of_all_workers_report(self):
         passes = (*self.passes, *(replace(each, dp_rank=1) for each in self.passes))
         assert outcome(self.plan(passes)) == (1, LoadReason.SCALE_DOWN)
 
@@ -168,7 +168,7 @@ class TestPrechecks:
         effects = self.plan(counts=PoolCounts(ready=2, expected=3), mode=mode)
         assert outcome(effects) == (None, LoadReason.SCALING_IN_PROGRESS)
 
-    def test_a_deployment_that_nobody_knows_is_not_taken_for_one(self):
+    def test_a_deployment_that_no_one_knows_is_not_taken_for_one(self):
         assert outcome(self.plan(counts=PoolCounts(ready=2, expected=None)))[0] == 1
 
     def test_models_that_have_learnt_nothing(self):

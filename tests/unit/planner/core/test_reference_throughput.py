@@ -100,7 +100,7 @@ def test_traffic_that_is_missing_is_not_zero_demand():
     assert effects.explanation.inputs["missing"] == {"traffic": "unreachable"}
 
 
-def test_numbers_that_are_none_are_no_traffic():
+def test_numbers_that_are_none_are_not_traffic():
     effects = throughput_tick(
         ReferencePolicy(config(), profile=BOTH),
         seen(traffic=requests(float("nan"))),
@@ -116,7 +116,7 @@ def test_no_requests_is_a_number():
     assert effects.decision.replicas == {P: 1, D: 1}
 
 
-def test_a_graph_that_nobody_used_yet_has_its_minimum():
+def test_a_graph_that_no_one_used_yet_has_its_minimum():
     effects = throughput_tick(
         ReferencePolicy(config(min_endpoint=2), profile=BOTH), seen(traffic=requests(0, isl=0, osl=0))
     )
@@ -180,7 +180,7 @@ def test_advice_is_marked():
     assert effects.explanation.inputs["advisory"] is True
 
 
-def test_counts_of_workers_are_not_needed_to_foretell():
+def test_counts_of_workers_are_not_needed_to_predict():
     observation = replace(seen(traffic=requests(100)), workers={P: PoolCounts(ready=0)})
     effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observation)
     assert effects.decision is not None

@@ -15,7 +15,7 @@ def test_requests_are_counted_and_lengths_averaged_by_interval():
     assert intervals(lines, 60) == [Interval(requests=2, isl=200, osl=20), Interval(requests=1, isl=50, osl=5)]
 
 
-def test_intervals_without_requests_are_told_in_between_but_not_before():
+def test_intervals_without_requests_are_reported_in_between_but_not_before():
     lines = [record(600_000), record(720_000)]
     assert [each.requests for each in intervals(lines, 60)] == [1, 0, 1]
 

@@ -39,7 +39,7 @@ def test_long_prompts_are_chunked() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(0, 16000), st.floats(5, 2000), st.sampled_from([None, 2048, 8192]))
-def test_short_prompts_are_no_million_a_second(tokens: float, target: float, chunk: int | None) -> None:
+def test_short_prompts_are_not_a_million_a_second(tokens: float, target: float, chunk: int | None) -> None:
     capacity = prefill_capacity(ENGINE, tokens, target, chunk)
     assert capacity.rps * max(1.0, tokens) <= 1000 / 0.018, (
         "never more tokens a second than the steepest of the profile"

@@ -96,7 +96,7 @@ def test_an_engine_that_is_silent_is_forgotten(passes, clock):
     assert [each.worker_id for each in passes.read()] == ["here"]
 
 
-def test_silence_of_all_is_told_and_then_that_nobody_tells(passes, clock):
+def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
     assert passes.read().why is Missing.NO_FORWARD_PASSES
     passes.take(BACKEND, message())
     clock.now += 11
@@ -158,7 +158,7 @@ def test_components_are_pools_as_the_mode_says(component, mode, pool):
     assert pool_of(component, mode) is pool
 
 
-def test_other_components_are_pools_where_somebody_says_so(clock):
+def test_other_components_are_pools_where_someone_says_so(clock):
     passes = ForwardPasses(Mode.DECODE, clock, pools={"mine": Pool.DECODE})
     passes.take(BACKEND.replace("backend", "mine"), message())
     told = passes.read()

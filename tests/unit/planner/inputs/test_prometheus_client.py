@@ -109,7 +109,7 @@ async def test_a_token_that_no_header_may_have_is_not_repeated(server):
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_who_may_not_ask_is_told_so(server, status):
+async def test_who_may_not_ask_is_reported(server, status):
     server.status = status
     assert "give a token" in str(await refused(server))
 
@@ -147,7 +147,7 @@ async def test_answers_that_are_none(server, body, words):
     assert error.why is Missing.UNREACHABLE
 
 
-async def test_values_that_are_no_numbers(server):
+async def test_values_that_are_not_numbers(server):
     server.body = json.dumps(vector("many")).encode()
     assert (await refused(server)).why is Missing.NOT_A_NUMBER
 
@@ -162,7 +162,7 @@ async def test_time_is_bounded(server):
     assert "did not answer within 0.05 s" in str(await refused(server, timeout=0.05))
 
 
-async def test_nobody_is_there(server):
+async def test_no_one_is_there(server):
     server.url = "http://127.0.0.1:1"
     assert "cannot be asked" in str(await refused(server))
 
@@ -189,7 +189,7 @@ class TestTls:
         assert "cannot be asked" in str(await refused(secure, token="secret"))
         assert not secure.seen
 
-    async def test_unless_nobody_wants_to_check(self, secure):
+    async def test_unless_no_one_wants_to_check(self, secure):
         assert await ask(secure, verify=False)
 
     async def test_a_ca_file_that_is_none_is_named(self, secure, tmp_path):

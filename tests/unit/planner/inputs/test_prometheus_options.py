@@ -65,7 +65,7 @@ def test_unless_that_is_off():
     assert options(Prometheus(own_endpoints=False), endpoint=OURS + "/").url == OURS
 
 
-def test_nobody_says_where():
+def test_no_one_says_where():
     with pytest.raises(InputError, match="no Prometheus is known"):
         options(infrastructure="")
 
@@ -94,7 +94,7 @@ def test_files_are_taken_from_one_folder_only(tmp_path: Path):
         options(settings, ca_bundle="link/passwd")
 
 
-def test_certificates_are_checked_unless_somebody_says_no():
+def test_certificates_are_checked_unless_someone_says_no():
     assert options(endpoint=THEIRS).verify
     assert not options(endpoint=THEIRS, ssl_verify=False).verify
     assert not options(Prometheus(verify=False)).verify
@@ -105,7 +105,7 @@ def test_certificates_are_checked_unless_somebody_says_no():
 @pytest.mark.parametrize(
     "url", ["ftp://host", "host:9090", "http://", "http://host:99999", "http://host/?a=b", "http://[::1"]
 )
-def test_what_is_no_address_is_refused(url):
+def test_what_is_not_an_address_is_refused(url):
     with pytest.raises(InputError, match="is not a valid address"):
         options(endpoint=url)
 

@@ -123,7 +123,7 @@ async def test_an_older_frontend_has_another_counter():
     assert traffic.requests == 7
 
 
-async def test_the_router_tells_how_often_the_cache_hits():
+async def test_the_router_reports_how_often_the_cache_hits():
     answers = healthy(routed=[Sample({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[Sample({}, NOW, 0.4)])
     for name in ("isl", "osl", "ttft", "itl"):
         answers[name] = [Sample({}, NOW, 1.0)]
@@ -169,7 +169,7 @@ class TestNoRequests:
 
 
 class TestMissing:
-    async def test_nobody_answers(self):
+    async def test_no_one_answers(self):
         outcome = await read({"started": PrometheusError("http://prometheus:9090 did not answer within 10 s")})
         assert why(outcome) is Missing.UNREACHABLE
         assert "did not answer" in outcome.message
@@ -230,10 +230,10 @@ class TestMissing:
         assert traffic.requests == pytest.approx(120)
 
     @pytest.mark.parametrize("value", [math.nan, math.inf])
-    async def test_counts_that_are_no_numbers(self, value):
+    async def test_counts_that_are_not_numbers(self, value):
         assert why(await read(healthy(started=series(value, 3.0)))) is Missing.NOT_A_NUMBER
 
-    async def test_requests_whose_lengths_nobody_knows_yet(self):
+    async def test_requests_whose_lengths_no_one_knows_yet(self):
         outcome = await read(healthy(isl=series(math.nan)))
         assert why(outcome) is Missing.NOT_A_NUMBER
         assert "isl" in outcome.message

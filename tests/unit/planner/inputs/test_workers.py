@@ -78,7 +78,7 @@ class TestPools:
             ([], "there are: none"),
         ],
     )
-    def test_that_cannot_be_told_apart_are_refused(self, components, problem):
+    def test_that_cannot_be_distinguished_are_refused(self, components, problem):
         with pytest.raises(InputError, match=problem):
             find_pools(graph(*components), Mode.DISAGG)
 
@@ -101,7 +101,7 @@ class TestCounts:
         assert isinstance(outcome, Unavailable)
         assert outcome.why is Missing.NO_WORKERS
 
-    def test_what_is_on_its_way_is_told_apart(self):
+    def test_what_is_on_its_way_is_distinguished(self):
         pods = [
             pod("serves", ready="10:01:00"),
             pod("starts"),
@@ -203,7 +203,7 @@ class TestEngines:
             num_gpu=2, max_num_batched_tokens=8192, max_num_seqs=256, context_length=4096, max_kv_tokens=4096
         )
 
-    def test_what_cards_lack_is_unknown_and_adapters_are_no_models(self):
+    def test_what_cards_lack_is_unknown_and_adapters_are_not_models(self):
         assert engines_of([], None) == EngineCapabilities()
         told = engines_of([worker(total_kv_blocks=0), worker("b", lora=True, max_num_seqs=1)], None)
         assert (told.max_kv_tokens, told.max_num_seqs) == (None, 256)

@@ -113,7 +113,7 @@ def test_what_cannot_be_planned_says_why(obj: Any, settings: Any, reason: str, s
     assert says in str(refused.value)
 
 
-def test_a_profile_that_is_broken_is_told() -> None:
+def test_a_profile_that_is_broken_is_reported() -> None:
     profile = {"metadata": {"name": "x"}, "data": {"prefill_raw_data.json": "[]"}}
     with pytest.raises(NotPlannable) as refused:
         read_plan(graph(*DISAGG), config_map({}), profile)

@@ -107,14 +107,14 @@ async def test_what_is_decided_is_asked_for_when_it_is_due() -> None:
     assert [ticked.acted is not None for ticked in world.ticked] == [False, True, False]
 
 
-async def test_advice_is_told_and_not_carried_out() -> None:
+async def test_advice_is_reported_and_not_carried_out() -> None:
     world = World(1)
     await fly(world, Scripted(more(prefill=5)), advisory=True)
     assert world.asked == []
     assert world.ticked[0].effects.decision == more(prefill=5)
 
 
-async def test_a_policy_that_fails_is_made_anew_after_a_while() -> None:
+async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
     world = World(1)
     await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
     assert AFTER_A_FAULT in world.slept
@@ -183,7 +183,7 @@ def test_the_condition_says_what_came_of_a_tick(
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
-def test_the_event_has_inputs_what_is_wanted_and_what_is_missing() -> None:
+def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:
     ticked = TickResult(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
     data = plan_data(plan(), ticked, Outcome(plan(), ticked))
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}

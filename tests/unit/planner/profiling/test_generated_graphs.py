@@ -374,7 +374,7 @@ def test_long_names_stay_apart():
     assert graph_name(first, None, [("decode", False)]) != graph_name(second, None, [("decode", False)])
 
 
-def test_a_wanted_name_is_never_shortened():
+def test_a_desired_name_is_never_shortened():
     assert graph_name("request", "mine", [("decode", False)]) == "mine"
     with pytest.raises(ProfilingFailed, match=r"spec\.overrides\.dgd\.metadata\.name.*may have 39"):
         graph_name("request", "m" * 40, [("decode", False)])

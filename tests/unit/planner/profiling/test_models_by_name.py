@@ -106,7 +106,7 @@ def test_names_do_not_lead_out_of_the_folder(tmp_path):
     assert known_model("../secret", Rapid(models_dir=tmp_path / "models")).path is None
 
 
-def test_what_is_no_configuration_is_passed_over(tmp_path):
+def test_what_is_not_a_configuration_is_passed_over(tmp_path):
     (tmp_path / "a/b-7B").mkdir(parents=True)
     (tmp_path / "a/b-7B" / "config.json").write_text("[1")
     assert known_model("a/b-7B", Rapid(models_dir=tmp_path)).known is Known.NAME

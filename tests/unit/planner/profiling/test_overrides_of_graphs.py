@@ -79,7 +79,7 @@ def test_names_of_the_reference_reach_ours(name: str):
     assert component(after, "prefill")["replicas"] == 1
 
 
-def test_unknown_services_are_left_out_and_told_of():
+def test_unknown_services_are_left_out_and_reported():
     before = graph()
     after, remarks = overridden(copy.deepcopy(before), {"spec": {"services": {"Router": {"replicas": 2}}}})
     assert after == before
@@ -137,7 +137,7 @@ def test_the_given_graph_is_not_changed():
 
 
 @pytest.mark.parametrize("override", [{"spec": []}, {"spec": {"services": ["decode"]}}])
-def test_what_is_no_part_of_a_graph_is_refused(override: dict[str, Any]):
+def test_what_is_not_a_part_of_a_graph_is_refused(override: dict[str, Any]):
     with pytest.raises(ProfilingFailed) as failed:
         overridden(graph(), override)
     assert failed.value.reason == "InvalidOverride"
@@ -161,7 +161,7 @@ def beta(*components: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("components", [[None], [{"replicas": 2}], {"decode": {"replicas": 2}}, "decode"])
-def test_components_without_names_are_told_of(components: Any):
+def test_components_without_names_are_reported(components: Any):
     with pytest.raises(ProfilingFailed, match=r"spec\.components: a list of objects is needed") as failed:
         offered({"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}})
     assert failed.value.reason == "InvalidOverride"
@@ -192,7 +192,7 @@ def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any])
         ({"replicass": 2}, r"replicass"),
     ],
 )
-def test_slips_in_v1alpha1_are_told_with_their_paths(change: dict[str, Any], path: str):
+def test_slips_in_v1alpha1_are_reported_with_their_paths(change: dict[str, Any], path: str):
     with pytest.raises(ProfilingFailed, match=rf"spec\.services\.decode\.{path}: ") as failed:
         offered({"spec": {"services": {"decode": change}}})
     assert failed.value.reason == "InvalidOverride"

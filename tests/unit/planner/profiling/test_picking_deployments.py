@@ -100,7 +100,7 @@ def test_a_planner_gets_as_many_as_it_must_keep():
     assert picked.selected.point.replicas == {"prefill": 2, "decode": 2}
 
 
-def test_what_is_larger_than_the_gpus_is_no_choice():
+def test_what_is_larger_than_the_gpus_is_not_a_choice():
     assert picking.pick([disagg((1, 8, 1.0), (2, 8, 1.0))], objective()) is None
 
 

@@ -89,7 +89,7 @@ async def test_the_cache_outlives_the_process(tmp_path):
         assert (await rapid.run(request(), Steps())).figures["cached"] is True
 
 
-async def test_a_broken_file_of_the_cache_is_computed_anew(tmp_path):
+async def test_a_broken_file_of_the_cache_is_computed_again(tmp_path):
     async with profiler(cache_dir=tmp_path) as rapid:
         await rapid.run(request(), Steps())
     for path in tmp_path.glob("*.json"):
@@ -143,7 +143,7 @@ async def test_what_none_keeps_is_answered_with_the_closest():
     assert result.selected.gpus == 16
 
 
-async def test_a_load_that_is_too_much_is_told_of():
+async def test_a_load_that_is_too_much_is_reported():
     result = await profile(workload={"requestRate": 1000.0})
     assert "LoadNotServed" in reasons(result)
     assert not result.selected.meets_sla
@@ -167,12 +167,12 @@ async def test_a_point_that_overrides_do_not_suit_is_left_out():
     assert reasons(result) == ["OverrideIgnored"]
 
 
-async def test_lengths_beyond_a_model_are_told_of():
+async def test_lengths_beyond_a_model_are_reported():
     result = await profile(workload={"isl": 120_000})
     assert reasons(result) == ["BeyondContext"]
 
 
-async def test_lengths_beyond_a_model_are_told_of_without_figures_too():
+async def test_lengths_beyond_a_model_are_reported_without_figures_too():
     hardware = {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}
     result = await profile(workload={"isl": 120_000}, hardware=hardware)
     assert reasons(result) == ["NaiveConfiguration", "BeyondContext"]

@@ -131,7 +131,7 @@ async def test_a_worker_that_grows_too_large_ends():
     assert gone(told.pid)
 
 
-async def test_a_worker_that_has_grown_begins_anew():
+async def test_a_worker_that_has_grown_begins_again():
     async with Pool(settings(processes=1).model_copy(update={"memory_mib": 100}), FAKE) as pool:
         pids = []
         for _ in range(3):
@@ -157,7 +157,7 @@ async def test_a_job_that_another_left_no_room_is_tried_again():
         assert len(pids) == 2
 
 
-async def test_a_worker_that_dies_tells_its_last_words():
+async def test_a_worker_that_dies_reports_its_last_words():
     async with Pool(settings(), FAKE) as pool:
         with pytest.raises(WorkerDied, match="out of luck"):
             await pool.run(job("a100_sxm"), Told())
@@ -200,7 +200,7 @@ async def test_workers_end_with_the_service():
                 await asyncio.sleep(0.01)
 
 
-async def test_a_worker_is_no_child_of_the_services_group():
+async def test_a_worker_is_not_a_child_of_the_services_group():
     async with Pool(settings(), FAKE) as pool:
         told = Told()
         await pool.run(job(), told)

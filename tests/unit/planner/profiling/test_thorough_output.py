@@ -100,7 +100,7 @@ def test_the_request_names_the_graph():
     assert read_output(named, output(graph())).selected.dgd["metadata"]["name"] == "mine"
 
 
-def test_other_objects_are_left_out_and_told_of():
+def test_other_objects_are_left_out_and_reported():
     result = read_output(request(), output({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}, graph()))
     assert result.remarks[0].reason == "ObjectsLeftOut"
     assert "Secret" in result.remarks[0].message
@@ -120,7 +120,7 @@ def test_further_graphs_are_points_of_the_front():
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cost": 1}', "}"])
-def test_a_table_of_another_form_is_no_failure(text: str):
+def test_a_table_of_another_form_is_not_a_failure(text: str):
     assert len(read_output(request(), {**output(graph()), "webui_data.json": text}).pareto) == 1
 
 
@@ -134,7 +134,7 @@ def test_a_table_of_another_form_is_no_failure(text: str):
         (output({**graph(), "apiVersion": "nvidia.com/v9"}), "cannot be read"),
     ],
 )
-def test_what_is_no_result(data: dict[str, str], said: str):
+def test_what_is_not_a_result(data: dict[str, str], said: str):
     with pytest.raises(ProfilingFailed, match=said) as failed:
         read_output(request(), data)
     assert failed.value.reason == "GenerationFailed"
@@ -181,7 +181,7 @@ def test_both_sides_need_room():
     "added",
     [{**CONFIG_MAP, "metadata": "x"}, {"kind": "ConfigMap", "data": {"a": "b"}}, {**graph(), "metadata": "x"}],
 )
-def test_objects_without_names_are_told_of(added: dict[str, Any]):
+def test_objects_without_names_are_reported(added: dict[str, Any]):
     with pytest.raises(ProfilingFailed, match="the profiling job") as failed:
         read_output(request(), output(graph(), added))
     assert failed.value.reason == "GenerationFailed"

@@ -81,7 +81,7 @@ def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> 
     assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
 
 
-def test_only_what_nobody_asked_for_is_capped() -> None:
+def test_only_what_no_one_asked_for_is_capped() -> None:
     found = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
     assert complete(None, found, cap=32, source="dcgm").planned.total_gpus == 32
     assert complete(Hardware(total_gpus=64), found, cap=32, source="dcgm").planned.total_gpus == 64
@@ -109,7 +109,7 @@ def test_a_spec_that_says_all_needs_no_cluster() -> None:
         ),
     ],
 )
-def test_what_nobody_says_is_asked_for(asked: Hardware | None, nodes: Any, says: str) -> None:
+def test_what_no_one_says_is_asked_for(asked: Hardware | None, nodes: Any, says: str) -> None:
     with pytest.raises(HardwareUnknown) as unknown:
         complete(asked, nodes, cap=32, source="nodeLabels")
     assert says in str(unknown.value)
@@ -128,12 +128,12 @@ DCGM_FI_DEV_FB_USED{gpu="1"} 31559
 """
 
 
-def test_exporters_tell_of_gpus_and_their_memory() -> None:
+def test_exporters_report_gpus_and_their_memory() -> None:
     assert parse(METRICS, "node-1") == GpuNode("node-1", "NVIDIA H100 80GB HBM3", 2, 81559)
 
 
 @pytest.mark.parametrize("text", ["", "<html>", "DCGM_FI_DEV_GPU_TEMP 4", 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} x'])
-def test_what_tells_of_no_gpus_is_no_node(text: str) -> None:
+def test_what_reports_no_gpus_is_not_a_node(text: str) -> None:
     assert parse(text, "node-1") is None
 
 
@@ -148,7 +148,7 @@ def test_engines_are_kept_to_the_nodes_that_are_planned_for():
     assert planned_product(told(*mixed, asked=Hardware(gpu_sku="l40s"))) == "NVIDIA-L40S"
 
 
-def test_what_no_label_tells_apart_keeps_engines_nowhere():
+def test_what_no_label_distinguishes_keeps_engines_nowhere():
     one = GpuNode("a", "NVIDIA H200", 8, 143771)
     # Exporters tell of products of nodes without labels.
     assert planned_product(told(one, source="dcgm")) is None

@@ -192,7 +192,7 @@ def test_the_profilers_own_word_comes_before_the_jobs() -> None:
     assert str(failed) == "no candidate fits"
 
 
-def test_a_job_that_failed_tells_the_last_lines_of_its_pod() -> None:
+def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
     failed = failure(None, end_of(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [pod("CUDA error\n")])
     assert failed is not None
     assert str(failed) == (
@@ -205,7 +205,7 @@ def test_a_job_that_failed_tells_the_last_lines_of_its_pod() -> None:
     assert "exit code 1" in str(late)
 
 
-def test_a_job_under_way_has_not_failed_and_tells_where_it_is() -> None:
+def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     assert failure(None, end_of({"status": {}}), []) is None
     output = {"data": {"phase": "SweepingDecode", "message": "4 of 9"}}
     assert step_of(output, []) == (ProfilingPhase.SWEEPING_DECODE, "4 of 9")
@@ -226,7 +226,7 @@ class Remembered:
         return {**owned, "data": found} if resource == CONFIG_MAPS else {**owned, "status": {}}
 
 
-async def test_output_that_nobody_can_read_ends_the_request() -> None:
+async def test_output_that_no_one_can_read_ends_the_request() -> None:
     def read(*_: object) -> ProfilingResult:
         raise KeyError("containers")
 

@@ -39,7 +39,7 @@ def test_hardware_is_not_less_than_nothing(field: str) -> None:
     assert refused(hardware={field: 0}) == []
 
 
-def test_every_problem_is_told() -> None:
+def test_every_problem_is_reported() -> None:
     assert refused(sla={"ttft": -1, "itl": 0}, workload={"isl": -4}) == [
         "spec.sla.ttft",
         "spec.sla.itl",

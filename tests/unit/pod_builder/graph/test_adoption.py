@@ -165,7 +165,7 @@ def test_an_engine_that_cannot_be_changed_stays():
     assert found[f"graph-one-{OLD}"]["backendFramework"] == "vllm"
 
 
-def test_pods_of_the_reference_tell_where_its_component_cannot():
+def test_pods_of_the_reference_report_where_its_component_cannot():
     """What only v1alpha1 can say, the reference keeps in annotations of its own."""
     wanted = wanted_of(component("One", annotations={"team": "a"}))
     (there,) = under(OLD, wanted)
@@ -251,7 +251,7 @@ def test_cliques_that_carry_the_type_of_old_keep_it():
     assert [each["spec"]["selector"][labels.COMPONENT_TYPE] for each in services] == ["worker"]
 
 
-def test_pods_that_claim_other_gpus_are_others_though_they_look_the_same():
+def test_pods_that_claim_other_gpus_are_others_though_they_are_alike():
     def sharing(gpus: int) -> list[KubeObject]:
         shared = component("One", main={"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}})
         shared["experimental"] = {"gpuMemoryService": {}}

@@ -247,7 +247,7 @@ async def test_what_finalizers_hold_is_there_until_it_is_gone(metadata, stays):
     assert ("old" in outcome.observed.components) == stays
 
 
-def test_what_changed_hands_is_no_child_any_more():
+def test_what_changed_hands_is_not_a_child_any_more():
     service = stored(child("Service", "front", "v1"))
     handed = {**service, "metadata": {**service["metadata"], "ownerReferences": [{**OWNER, "uid": "component"}]}}
     world = observed(service)

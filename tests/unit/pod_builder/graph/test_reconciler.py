@@ -164,7 +164,7 @@ async def test_a_graph_that_serves_is_successful():
     assert "Ready: All components serve" in world.recorder.lines
 
 
-async def test_a_change_that_is_not_acted_on_yet_is_no_success():
+async def test_a_change_that_is_not_acted_on_yet_is_not_success():
     """What is written in this reconcile counts, and not what was there before it."""
     world = World(GRAPH, *owned(GRAPH))
     world.applier.changing = True
@@ -184,7 +184,7 @@ async def test_a_graph_that_cannot_be_rendered_is_failed_and_tried_again():
 
 
 @pytest.mark.parametrize("status", [{"observedGeneration": 1, "state": "pending"}])
-async def test_what_is_no_news_waits_for_more(status):
+async def test_what_is_not_news_waits_for_more(status):
     world = World({**GRAPH, "status": status})
     await world.reconcile()
     assert world.writer.urgent == [False]
