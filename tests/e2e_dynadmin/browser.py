@@ -94,6 +94,8 @@ class Person:
         """What axe-core finds wrong with the view."""
         if not await self.page.evaluate("() => 'axe' in window"):
             await self.page.evaluate(await asyncio.to_thread(AXE.read_text))
+        # Colours on their way from one to another are neither.
+        await self.page.evaluate("() => Promise.allSettled(document.getAnimations().map(each => each.finished))")
         found: Any = await self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
         return [
             f"{each['id']}: {each['nodes'][0]['html'][:160]} {each['nodes'][0].get('failureSummary', '')[:200]}"
