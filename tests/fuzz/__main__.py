@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import structlog
+from dynamo_ctl.estimation import Estimation
 from dynamo_ctl.localcluster.controlplane import ControlPlane
 from dynamo_ctl.localcluster.options import ControlPlaneOptions
 from dynamo_ctl.localcluster.programs import Programs
@@ -23,6 +24,7 @@ from dynamo_ctl.platform import install_definitions
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.kube import KubeClient
 
+from tests.integration.admission import admission_platform
 from tests.integration.dynadmin import EVERYTHING, Api, account, cluster_wide, dynadmin
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +50,9 @@ async def run(examples: int, seed: int) -> int:
             ControlPlane(options, programs) as plane,
             nats,
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-fuzz") as kube,
-            dynadmin(plane.kubeconfig, nats.url, **limits) as api,
+            # It converts: bodies are of every version that is served.
+            admission_platform(plane),
+            dynadmin(plane.kubeconfig, nats.url, Estimation, **limits) as api,
         ):
             await _prepared(kube, api)
             return await _schemathesis(api, examples, seed)
