@@ -17,7 +17,7 @@ from dynamo_ctl.localcluster.programs import Programs
 from dynamo_ctl.localcluster.servers import NatsServer
 from dynamo_ctl.platform import install_definitions
 from dynamo_dynadmin import rights as dynadmin_rights
-from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_MODELS, NAMESPACES, ObjectKey
+from dynamo_shared.api.resources import DYNAMO_MODELS, NAMESPACES, SECRETS, ObjectKey
 from dynamo_shared.api.rights import rules
 from dynamo_shared.kube import Forbidden, Identity, KubeClient
 from dynamo_watcher.rights import RIGHTS as WATCHER
@@ -26,7 +26,7 @@ from .dynadmin import EVERYTHING, WATCHING, account, cluster_wide, dynadmin, may
 from .oidc_issuer import CLIENT, OidcIssuer
 
 TEAM = "team"
-CONFIGURATION = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
+READS_SECRETS = {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}
 ANN = Identity("oidc:ann", groups=("oidc:dev",))
 
 
@@ -74,7 +74,7 @@ async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
     async with constrained(programs, audit) as (plane, kube), OidcIssuer().serving() as issuer:
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
         file = await kubeconfig_of(kube, plane, tmp_path)
-        await may(kube, TEAM, "ann", {"kind": "User", "name": ANN.user}, CONFIGURATION)
+        await may(kube, TEAM, "ann", {"kind": "User", "name": ANN.user}, READS_SECRETS)
         oidc = {
             "OIDC__ISSUER": issuer.url,
             "OIDC__AUDIENCE": CLIENT,
@@ -95,12 +95,12 @@ async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
                 assert (await api("GET", f"{many}/{name}")).json["spec"]["modelName"] == "other"
                 assert (await api("DELETE", f"{many}/{name}", If_Match="*")).status == 204
         metadata = {"name": "c", "namespace": TEAM}
-        await kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        await kube.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
         key = ObjectKey(TEAM, "c")
-        assert await as_ann(kube).get(CONFIG_MAPS, key), "the user may"
+        assert await as_ann(kube).get(SECRETS, key), "the user may"
         async with await KubeClient.open(kubeconfig=file, field_manager="dynamo-tests") as own:
             with pytest.raises(Forbidden, match="impersonate"):
-                await as_ann(own).get(CONFIG_MAPS, key)
+                await as_ann(own).get(SECRETS, key)
         async with asyncio.timeout(30):
             while not (found := constraints(audit, "oidc:ann")):
                 await asyncio.sleep(0.1)
