@@ -21,12 +21,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "seeds.md"
 HOLDS, OVERRULED, NOT_YET = "holds", "overruled", "not yet"
 STATES = (HOLDS, OVERRULED, NOT_YET)
-_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::((?:Test\w+::)?test_\w+)`")
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test function, by its file below the checkout and its name."""
+    """A test function, by its file below the checkout and its name there, with that of its class: pytest's own id."""
 
     file: str
     name: str
@@ -81,11 +81,16 @@ def problems(page: Iterable[Row], root: Path = ROOT) -> list[str]:
 
 
 def _functions(file: Path) -> frozenset[str]:
-    """Test functions of a file, in classes, too."""
+    """Test functions of a file, those of a class behind its name."""
     if not file.is_file():
         return frozenset()
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return frozenset(each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    within = [(f"{each.name}::", one) for each in body if isinstance(each, ast.ClassDef) for one in each.body]
+    return frozenset(
+        f"{prefix}{each.name}"
+        for prefix, each in [("", each) for each in body] + within
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
 
 
 def run(page: list[Row]) -> int:
@@ -124,8 +129,12 @@ def passing(report: str) -> frozenset[str]:
     """Tests of which at least one case passed and none failed, by pytest's JUnit report."""
     passed, failed = set(), set()
     for case in ElementTree.fromstring(report).iter("testcase"):  # noqa: S314 - written by pytest a moment ago
-        module = str(case.get("classname", "")).replace(".", "/")
-        name = f"{module}.py::{str(case.get('name', '')).partition('[')[0]}"
+        *folders, last = str(case.get("classname", "")).split(".")
+        if last.startswith("Test"):
+            folders[-1] += f".py::{last}"
+        else:
+            folders.append(f"{last}.py")
+        name = f"{'/'.join(folders)}::{str(case.get('name', '')).partition('[')[0]}"
         if case.find("failure") is not None or case.find("error") is not None:
             failed.add(name)
         elif case.find("skipped") is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from dynamo_shared.aio import all_of, cancellable, either, while_held
+from dynamo_shared.aio import all_of, both, cancellable, either, while_held
 
 
 class Endless:
@@ -40,6 +40,22 @@ async def fail(text: str) -> int:
 
 async def test_all_results_come_in_order():
     assert await all_of([value(1), value(2)]) == [1, 2]
+
+
+async def test_two_of_different_kinds_come_in_order_and_the_first_starts_first():
+    order: list[str] = []
+
+    async def number() -> int:
+        order.append("number")
+        await asyncio.sleep(0)
+        return 1
+
+    async def text() -> str:
+        order.append("text")
+        return "a"
+
+    assert await both(number(), text()) == (1, "a")
+    assert order == ["number", "text"]
 
 
 async def test_the_first_error_is_raised_after_all_have_ended():

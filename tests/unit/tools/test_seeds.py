@@ -23,9 +23,10 @@ def test_every_row_has_a_state_and_tests_that_exist() -> None:
 
 def test_what_is_wrong_with_a_row_is_said(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_a.py").write_text("def test_it(): ...\n")
+    (tmp_path / "tests" / "test_a.py").write_text("def test_it(): ...\nclass TestGroup:\n  def test_one(self): ...\n")
     given = [
-        Row("fine", "holds", "`tests/test_a.py::test_it`"),
+        Row("fine", "holds", "`tests/test_a.py::test_it` and `tests/test_a.py::TestGroup::test_one`"),
+        Row("class left out", "holds", "`tests/test_a.py::test_one`"),
         Row("no test", "holds", "it does"),
         Row("gone", "holds", "`tests/test_a.py::test_other`"),
         Row("no file", "holds", "`tests/test_b.py::test_it`"),
@@ -33,6 +34,7 @@ def test_what_is_wrong_with_a_row_is_said(tmp_path: Path) -> None:
         Row("state", "maybe", "`tests/test_a.py::test_it`"),
     ]
     assert problems(given, tmp_path) == [
+        "class left out: there is no tests/test_a.py::test_one",
         "no test: names no test",
         "gone: there is no tests/test_a.py::test_other",
         "no file: there is no tests/test_b.py::test_it",
@@ -50,7 +52,11 @@ def test_a_test_passes_with_a_case_that_passed_and_none_that_failed() -> None:
     case = '<testcase classname="tests.unit.test_a" name="{}">{}</testcase>'
     cases = (("test_x[1]", ""), ("test_x[2]", "<skipped/>"), ("test_y", "<skipped/>"), ("test_z[1]", ""))
     text = "".join(case.format(*each) for each in (*cases, ("test_z[2]", "<failure/>"), ("test_e", "<error/>")))
-    assert passing(f"<testsuites><testsuite>{text}</testsuite></testsuites>") == {"tests/unit/test_a.py::test_x"}
+    text += '<testcase classname="tests.unit.test_a.TestGroup" name="test_one"/>'
+    assert passing(f"<testsuites><testsuite>{text}</testsuite></testsuites>") == {
+        "tests/unit/test_a.py::test_x",
+        "tests/unit/test_a.py::TestGroup::test_one",
+    }
 
 
 @pytest.mark.skipif(not HERE, reason="the seeds (../shared/seeds) are not here")

@@ -6,7 +6,7 @@ The lowest layer: it imports nothing of the project.
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.supervision import FailureReporter, LogReporter, supervised
-from dynamo_shared.aio.together import Held, all_of, cancellable, either, ended, while_held
+from dynamo_shared.aio.together import Held, all_of, both, cancellable, either, ended, while_held
 
 __all__ = [
     "Backoff",
@@ -16,6 +16,7 @@ __all__ = [
     "Offload",
     "Randomness",
     "all_of",
+    "both",
     "cancellable",
     "delay",
     "either",

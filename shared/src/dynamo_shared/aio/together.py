@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Held(Protocol):
@@ -24,6 +25,12 @@ async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+    """Await two, the first one started first; an error is raised after both have ended."""
+    results: list[Any] = await all_of(cast("tuple[Awaitable[Any], ...]", (first, second)))
+    return results[0], results[1]
 
 
 async def either(*works: Coroutine[Any, Any, T]) -> T:

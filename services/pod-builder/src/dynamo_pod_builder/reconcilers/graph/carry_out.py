@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from dynamo_shared.aio import all_of
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -93,8 +92,8 @@ class Executor:
         if any(map(render.needs_ssh_keys, plan.desired)):
             await self.keys.ensure(observed.graph)
         try:
-            await _all(self._ensure(child, family, answers) for child in first)
-            await _all(self._ensure(child, family, answers) for child in rest)
+            await all_of(self._ensure(child, family, answers) for child in first)
+            await all_of(self._ensure(child, family, answers) for child in rest)
             await self._hand_over(plan, observed, answers)
             drained = plan.rollout.drain if plan.rollout is not None else ()
             for leftover, replicas in drained:
@@ -162,11 +161,3 @@ def _leftovers(plan: Plan, observed: Observed) -> list[KubeObject]:
     if plan.outgoing and not all_serve(desired_parts(plan, observed)):
         return []
     return surplus(observed.children, plan.desired, keep=plan.rollout.kept if plan.rollout is not None else ())
-
-
-async def _all(writes: Iterable[Awaitable[None]]) -> None:
-    """Run writes at the same time, all of them to their end, then raise the first error."""
-    results: Sequence[BaseException | None] = await asyncio.gather(*writes, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result

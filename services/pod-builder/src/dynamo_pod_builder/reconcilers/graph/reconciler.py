@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from dynamo_shared.aio import Offload
+from dynamo_shared.aio import Offload, both
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import size_of
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
@@ -15,6 +15,7 @@ from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.events import GraphReporter
 from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
+from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport, is_new
 from dynamo_pod_builder.reconcilers.graph.steps import planned
 
@@ -39,10 +40,15 @@ class GraphReconciler:
             await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
             return Result()
         observed = await self.observer.observe(graph)
-        if not observed.children and not await self.applier.exists(graph):
+        # A new graph waits for the API server's answer no longer than for its plan.
+        exists, plan = await both(self._exists(observed), self.large.run(size_of(graph), partial(planned, observed)))
+        if not exists:
             return Result()
         if is_new(graph):
             self.reporter.observed(graph)
-        plan = await self.large.run(size_of(graph), partial(planned, observed))
         outcome = await self.executor.carry_out(plan, observed)
         return Result(requeue_after=await self.report.write(plan, outcome))
+
+    async def _exists(self, observed: Observed) -> bool:
+        """Whether the API server has the graph: of one with children that is known."""
+        return bool(observed.children) or await self.applier.exists(observed.graph)
