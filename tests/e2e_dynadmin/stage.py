@@ -143,4 +143,4 @@ def _dynadmin(state: Path, port: int) -> ManagedProcess:
     own.write_text(yaml.safe_dump(config))
     probe = LocalHttp(health)
     command: list[str | Path] = [sys.executable, "-m", "dynamo_ctl", "run", "dynadmin", "--config", own]
-    return ManagedProcess("dynadmin", command, state / "dynadmin.log", lambda: probe.ok("/readyz"), ready_within=60)
+    return ManagedProcess("dynadmin", command, state / "dynadmin.log", lambda: probe.ok("/readyz"))

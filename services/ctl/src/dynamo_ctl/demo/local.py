@@ -28,9 +28,6 @@ from dynamo_ctl.platform import DEFINITIONS_MANAGER, LOOPBACK, install_definitio
 from dynamo_ctl.servers import embedded
 from dynamo_ctl.settings import with_cluster, with_platform
 
-#: The platform's process answers within a second or two, on a slow and busy machine within ten.
-READY_WITHIN = 60.0
-
 
 @asynccontextmanager
 async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIterator[Settings]:
@@ -86,7 +83,6 @@ async def _process(state: Path, settings: Settings) -> AsyncIterator[None]:
         [sys.executable, "-m", "dynamo_ctl", "run", "all", "--config", config],
         state / "platform.log",
         lambda: probe.ok("/readyz"),
-        ready_within=READY_WITHIN,
     )
     await process.start()
     try:

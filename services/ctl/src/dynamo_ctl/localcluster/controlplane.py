@@ -186,7 +186,6 @@ class ControlPlane:
             [paths[name], *arguments],
             self.directory / "logs" / f"{name}.log",
             lambda: http.ok(health),
-            ready_within=self.options.ready_within,
             environ={**_COLLECTING_LESS, **os.environ},
         )
 

@@ -44,7 +44,6 @@ class ControlPlaneOptions:
     pod_cidr: str = "10.128.0.1/16"
     node_address: str = ""
     verbosity: int = 0
-    ready_within: float = 60.0
     audit_folder: Path | None = field(default_factory=_audit_folder)
     api_server_arguments: tuple[str, ...] = ()
     controller_manager_arguments: tuple[str, ...] = ()

@@ -36,6 +36,10 @@ def _dying_with_us(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *command]
 
 
+#: A server answers within seconds; on a machine that does much else it took more than a minute.
+READY_WITHIN = 180.0
+
+
 class ManagedProcess:
     """One server process with its log file.
 
@@ -50,7 +54,7 @@ class ManagedProcess:
         log: Path,
         ready: Probe | None = None,
         *,
-        ready_within: float = 60.0,
+        ready_within: float = READY_WITHIN,
         stop_within: float = 10.0,
         environ: Mapping[str, str] | None = None,
     ) -> None:

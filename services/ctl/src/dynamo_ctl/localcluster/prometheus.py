@@ -42,7 +42,6 @@ class PrometheusServer(Server):
             ],
             directory / "prometheus.log",
             lambda: http.ok("/-/ready"),
-            ready_within=60.0,
         )  # fmt: skip
 
     async def start(self) -> None:

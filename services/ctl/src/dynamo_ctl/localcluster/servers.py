@@ -104,7 +104,7 @@ class EtcdServer(Server):
                 command += [f"--trusted-ca-file={tls.ca}", "--client-cert-auth"]
         http = LocalHttp(self.port, client_tls(tls.ca, tls.client) if tls else None)
         self.process = ManagedProcess(
-            "etcd", [*command, *extra_arguments], directory / "etcd.log", lambda: http.ok("/readyz"), ready_within=30.0
+            "etcd", [*command, *extra_arguments], directory / "etcd.log", lambda: http.ok("/readyz")
         )
 
 
@@ -143,7 +143,6 @@ class NatsServer(Server):
             [program, "--config", self.config, "--no_advertise"],
             directory / "nats.log",
             lambda: http.ok("/healthz"),
-            ready_within=20.0,
         )
 
     async def start(self) -> None:
