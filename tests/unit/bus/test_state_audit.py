@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS
-from dynamo_shared.bus import state_publisher
 from dynamo_shared.bus.memory import MemoryBus
 from dynamo_shared.bus.protocol import StreamState
-from dynamo_shared.bus.state_publisher import StatePublisher
+from dynamo_shared.bus.state_publisher import StatePublisher, audit
 from dynamo_shared.bus.streams import StreamSpec
 
 OBJECT = {
@@ -36,7 +35,7 @@ class NewLeader(MemoryBus):
 async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
     answers: int, lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_publisher, "APPLIED_WITHIN", 0.0)
+    monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
     bus = NewLeader()
     publisher = StatePublisher(bus, "c")
     running = asyncio.create_task(publisher.run())

@@ -1,4 +1,4 @@
-"""What a publisher knows of STATE: for each subject the sequence and version of its last message."""
+"""What STATE is known to have: for each subject the sequence and version of its last message."""
 
 from __future__ import annotations
 

@@ -1,0 +1,106 @@
+"""The stream of STATE: whether it is still the one that was published to, and has what it acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import structlog
+
+from dynamo_shared.aio import Backoff
+from dynamo_shared.bus import metrics, streams
+from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
+from dynamo_shared.bus.protocol import Ack, Bus, StreamState
+from dynamo_shared.bus.streams import StreamSpec
+
+FIRST_RETRY = 0.05
+LAST_RETRY = 5.0
+
+log = structlog.get_logger("dynamo.bus.state")
+
+
+class StateStream:
+    """STATE of one cluster on a bus: declares its streams, and compares it with what was published to it."""
+
+    def __init__(self, bus: Bus, cluster: str, declares: tuple[StreamSpec, ...]) -> None:
+        self.bus = bus
+        self.cluster = cluster
+        self._declares = declares
+        self._highest = 0
+        """the highest sequence that was met"""
+        self._baseline = 0
+        """the stream's last sequence when all was read last, and our own publishes since"""
+        self._own = 0
+        self.incarnation = ""
+        self.lost = asyncio.Event()
+
+    def start_over(self) -> None:
+        """What the stream had does not count any more."""
+        self._highest = 0
+        self.lost.clear()
+
+    async def declare(self) -> None:
+        """Creates the streams that are missing."""
+        await self.bus.declare(*self._declares)
+
+    async def adopt(self) -> None:
+        """Declares the streams if need be and checks whether STATE is still the one that was published to."""
+        try:
+            stream = await self.state()
+        except StreamNotFoundError:
+            await self.declare()
+            stream = await self.state()
+        if self.incarnation and stream.incarnation != self.incarnation:
+            self.declare_lost("the stream was recreated")
+        self.incarnation = stream.incarnation
+
+    async def state(self) -> StreamState:
+        """What the bus says of it; StreamNotFoundError, BusUnavailableError."""
+        return await self.bus.stream_state(streams.STATE)
+
+    async def set_baseline(self) -> None:
+        """All is read from here on: later messages are our own, or foreign."""
+        stream = await self.state()
+        self._baseline, self._own = stream.last_sequence, 0
+        self._highest = max(self._highest, stream.last_sequence)
+
+    def acknowledged(self, ack: Ack) -> None:
+        """The stream has a message that was published here."""
+        if not ack.duplicate:
+            self._own += 1
+        self._highest = max(self._highest, ack.sequence)
+
+    def has_foreign(self, stream: StreamState) -> bool:
+        """Whether others have published since the baseline."""
+        return stream.last_sequence - self._baseline > self._own
+
+    def lacking(self, stream: StreamState, objects: int) -> str:
+        """What the stream does not have any more; empty where it has all that it acknowledged, `objects` among it."""
+        if stream.messages < objects:
+            return f"{stream.messages} messages, at least {objects} expected"
+        if stream.last_sequence < self._highest:
+            return f"it was set back to {stream.last_sequence}, after {self._highest}"
+        return ""
+
+    def declare_lost(self, cause: str) -> None:
+        """STATE has lost messages: everything is to be published again."""
+        if not self.lost.is_set():
+            log.warning("STATE has lost objects", cause=cause)
+            metrics.STATE_LOST.inc()
+            self.lost.set()
+
+    async def retried(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Repeats the work until the bus answers."""
+        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
+        while True:
+            try:
+                await work()
+            except StreamNotFoundError:
+                with suppress(BusUnavailableError):
+                    await self.adopt()
+            except BusUnavailableError:
+                await self.bus.wait_connected()
+            else:
+                return
+            await asyncio.sleep(backoff.next())
